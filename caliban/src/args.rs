@@ -1,0 +1,154 @@
+//! The command line, exactly as typed. What it means is decided elsewhere.
+
+use std::path::PathBuf;
+
+use caliban_providers::ProviderKind;
+use clap::{ArgGroup, Args, Parser, Subcommand};
+
+/// An AI agent harness for scripts, applications and the terminal.
+#[derive(Debug, Parser)]
+#[command(
+    name = "caliban",
+    version,
+    about,
+    args_conflicts_with_subcommands = true,
+    after_help = "Try `caliban demo` first: it needs neither a key nor a network."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the program at work on a recorded conversation, without a key or a network.
+    Demo,
+    /// List the models the provider offers to this account.
+    Models(ModelsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(flatten)]
+    pub(crate) provider: ProviderArgs,
+    /// Print JSON instead of a list of names.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("system_prompt").multiple(false))]
+pub(crate) struct RunArgs {
+    /// What to ask. `-` reads it from standard input.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// Another way to give the prompt.
+    #[arg(long = "prompt", value_name = "TEXT", help_heading = "Prompt")]
+    pub(crate) prompt_flag: Option<String>,
+
+    /// Answer on standard output and exit. Takes the prompt itself, or finds it in `--prompt`,
+    /// the argument or standard input (at most 10 MiB).
+    #[arg(
+        short = 'p',
+        long = "print",
+        value_name = "PROMPT",
+        num_args = 0..=1,
+        default_missing_value = "",
+        help_heading = "Prompt"
+    )]
+    pub(crate) print: Option<String>,
+
+    /// Use this text as the system prompt.
+    #[arg(
+        long,
+        value_name = "STRING",
+        group = "system_prompt",
+        help_heading = "System prompt"
+    )]
+    pub(crate) system: Option<String>,
+
+    /// Use this file's content as the system prompt.
+    #[arg(
+        long,
+        value_name = "PATH",
+        group = "system_prompt",
+        help_heading = "System prompt"
+    )]
+    pub(crate) system_file: Option<PathBuf>,
+
+    /// Send no system prompt.
+    #[arg(long, group = "system_prompt", help_heading = "System prompt")]
+    pub(crate) no_system: bool,
+
+    #[command(flatten)]
+    pub(crate) provider: ProviderArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model and provider")]
+pub(crate) struct ProviderArgs {
+    /// Who answers: anthropic, openai, google or ollama (`CALIBAN_PROVIDER`) [default:
+    /// anthropic]
+    #[arg(long, value_name = "PROVIDER")]
+    pub(crate) provider: Option<ProviderKind>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model and provider")]
+pub(crate) struct ModelArgs {
+    /// Name of the model [default: the provider's: claude-sonnet-4-6, gpt-5.5,
+    /// gemini-3.8-flash, llama3.1]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Most tokens of one answer.
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: u32,
+
+    /// Sampling temperature between 0 and 2, for models that take one.
+    #[arg(long, value_name = "F", value_parser = temperature)]
+    pub(crate) temperature: Option<f64>,
+
+    /// Do not ask the provider to cache the prompt (`CALIBAN_NO_PROMPT_CACHE`)
+    #[arg(long)]
+    pub(crate) no_prompt_cache: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cassettes")]
+pub(crate) struct CassetteArgs {
+    /// Keep every exchange with the provider in FILE, without secrets.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Answer from FILE instead of a provider.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=2.0).contains(&value) => Ok(value),
+        Ok(_) | Err(_) => Err("expected a number between 0 and 2".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,29 @@
+//! `caliban models`: what the provider offers.
+
+use crate::args::ModelsArgs;
+use crate::console::Console;
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::provider;
+
+pub(crate) async fn list(
+    args: &ModelsArgs,
+    environment: &Environment<'_>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let kind = provider::kind(&args.provider, environment)?;
+    let provider = provider::connect(kind, environment)?;
+    let models = provider.models().await?;
+    if args.json {
+        let json = serde_json::to_string_pretty(&models)
+            .map_err(|error| Failure::Runtime(error.to_string()))?;
+        return console.write(&format!("{json}\n"));
+    }
+    for model in models {
+        let window = model
+            .context_window
+            .map_or_else(String::new, |tokens| format!("\t{tokens} tokens"));
+        console.write(&format!("{}{window}\n", model.id))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Interrupts: the first asks the run to stop, the second ends the process.
+
+use caliban_model::CancellationToken;
+
+use crate::console::note;
+
+/// A token that is cancelled by SIGINT or SIGTERM. A second SIGINT exits with 130 at once.
+pub(crate) fn cancellation() -> CancellationToken {
+    let token = CancellationToken::new();
+    let cancelled = token.clone();
+    tokio::spawn(async move {
+        if let Err(error) = listen(&cancelled).await {
+            note(&format!("warning: interrupts are not handled: {error}"));
+        }
+    });
+    token
+}
+
+#[cfg(unix)]
+async fn listen(token: &CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    token.cancel();
+    interrupt.recv().await;
+    leave(130)
+}
+
+#[cfg(not(unix))]
+async fn listen(token: &CancellationToken) -> std::io::Result<()> {
+    tokio::signal::ctrl_c().await?;
+    token.cancel();
+    tokio::signal::ctrl_c().await?;
+    leave(130)
+}
+
+#[expect(
+    clippy::exit,
+    reason = "the user insists: nothing else may delay the end"
+)]
+fn leave(code: i32) -> ! {
+    std::process::exit(code)
+}

@@ -1,0 +1,198 @@
+//! The agent and its loop. The whole life of a run is [`Run::turns`]; what happens in each phase
+//! is in the modules it calls.
+
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use caliban_model::{CancellationToken, CostLedger, Message, Provider, StopReason};
+use futures::future::BoxFuture;
+
+use crate::conversation::Conversation;
+use crate::event::{CompactionReason, Event, RunTotals};
+use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict};
+use crate::listener::Listener;
+use crate::outcome::Outcome;
+use crate::registry::Registry;
+use crate::reply::Reply;
+use crate::run::Run;
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+/// A model with its tools, rules and limits. Cheap to clone; holds no conversation.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    pub provider: Arc<dyn Provider>,
+    pub tools: Registry,
+    pub hooks: Arc<dyn Hooks>,
+    pub workspace: Arc<Workspace>,
+    pub settings: Settings,
+    /// Shared by all agents of a session, so that limits hold for their sum.
+    pub ledger: Arc<Mutex<CostLedger>>,
+    pub session_id: Arc<str>,
+    /// Where a finished run waits for more; a run without one ends.
+    pub input: Option<Arc<dyn InputProvider>>,
+}
+
+/// Gives a run its next prompt when the model has finished.
+pub trait InputProvider: Send + Sync + Debug {
+    /// Waits for the next message; nothing ends the run.
+    fn next(&self) -> BoxFuture<'_, Option<Message>>;
+}
+
+impl Agent {
+    /// Works on a prompt until the model has finished or something ends the run. Everything that
+    /// happens is told to `listener`, last of all the outcome; `conversation` is left valid for
+    /// the next run on every path.
+    pub async fn run(
+        &self,
+        conversation: &mut Conversation,
+        prompt: Message,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let mut run = Run::new(self, conversation, listener, cancel);
+        let outcome = match run.begin(prompt).await {
+            Ok(()) => match run.turns().await {
+                Err(outcome) => outcome,
+            },
+            Err(outcome) => outcome,
+        };
+        let totals = run.finish(&outcome).await;
+        let event = Event::Finished {
+            outcome: outcome.clone(),
+            totals: totals.clone(),
+        };
+        listener.hear(event).await;
+        (outcome, totals)
+    }
+
+    pub(crate) fn ledger(&self) -> std::sync::MutexGuard<'_, CostLedger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a turn leads.
+enum Next {
+    Turn,
+    Tools,
+}
+
+impl Run<'_> {
+    /// Request, answer, tools, and again; leaves only with an outcome.
+    async fn turns(&mut self) -> Result<Infallible, Outcome> {
+        loop {
+            self.check_limits()?;
+            self.make_room(CompactionReason::Threshold).await?;
+            let Some(reply) = self.ask_model().await? else {
+                // The conversation did not fit and was compacted.
+                continue;
+            };
+            match self.after(reply).await? {
+                Next::Turn => {}
+                Next::Tools => {
+                    self.run_tools().await?;
+                    self.end_turn().await;
+                }
+            }
+        }
+    }
+
+    /// Takes the prompt into the conversation, unless a hook refuses it.
+    async fn begin(&mut self, mut prompt: Message) -> Result<(), Outcome> {
+        match self.agent.hooks.before_prompt(&prompt).await {
+            PromptVerdict::Accept => {}
+            PromptVerdict::AcceptWith(text) => {
+                prompt.content.push(caliban_model::Block::text(text));
+            }
+            PromptVerdict::Deny { reason } => return Err(Outcome::HookDenied { reason }),
+        }
+        let prompt = Arc::new(prompt);
+        self.conversation.push(Arc::clone(&prompt));
+        self.listener.hear(Event::RunStarted { prompt }).await;
+        Ok(())
+    }
+
+    /// Decides what an answer means for the run.
+    async fn after(&mut self, reply: Reply) -> Result<Next, Outcome> {
+        match reply.stop {
+            StopReason::Refusal => {
+                return Err(Outcome::Refusal {
+                    detail: reply.detail,
+                });
+            }
+            StopReason::ContentFilter => {
+                return Err(Outcome::ContentFilter {
+                    detail: reply.detail,
+                });
+            }
+            StopReason::ContextExceeded => {
+                self.make_room(CompactionReason::TooLong).await?;
+                return Ok(Next::Turn);
+            }
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::MaxTokens
+            | StopReason::StopSequence
+            | StopReason::Pause
+            | StopReason::Other(_) => {}
+        }
+        let calls = reply.message.tool_uses().count();
+        self.accept(&reply).await;
+        match reply.stop {
+            // A call cut off by the limit must not run, whatever it looks like.
+            StopReason::MaxTokens => {
+                self.end_turn().await;
+                Err(Outcome::MaxTokens)
+            }
+            StopReason::Pause => {
+                self.end_turn().await;
+                Ok(Next::Turn)
+            }
+            _ if calls > 0 => Ok(Next::Tools),
+            _ => {
+                self.end_turn().await;
+                self.check_budget()?;
+                self.continue_or_stop(&reply.message).await
+            }
+        }
+    }
+
+    /// The model has finished: a hook may send it on, an input provider may have more for it.
+    async fn continue_or_stop(&mut self, message: &Message) -> Result<Next, Outcome> {
+        let text = message.text();
+        let limits = &self.agent.settings.limits;
+        if self.continuations < limits.max_continuations
+            && let StopVerdict::Continue { message } = self.agent.hooks.before_stop(&text).await
+        {
+            self.continuations += 1;
+            self.conversation.push(Arc::new(Message::user(message)));
+            return Ok(Next::Turn);
+        }
+        let Some(input) = &self.agent.input else {
+            return Err(Outcome::Success { text });
+        };
+        match self.cancel.run_until_cancelled(input.next()).await {
+            None => Err(Outcome::Cancelled),
+            Some(None) => Err(Outcome::Success { text }),
+            Some(Some(prompt)) => {
+                self.begin(prompt).await?;
+                Ok(Next::Turn)
+            }
+        }
+    }
+
+    async fn finish(&mut self, outcome: &Outcome) -> RunTotals {
+        let totals = self.totals();
+        let event = match outcome {
+            Outcome::Success { .. } => HookEvent::Stopped {
+                usage: totals.usage,
+            },
+            failure => HookEvent::StopFailure {
+                outcome: failure.clone(),
+            },
+        };
+        self.agent.hooks.notify(&event).await;
+        totals
+    }
+}

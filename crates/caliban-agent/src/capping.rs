@@ -1,0 +1,172 @@
+//! Cuts a tool's result to what the model should read at once, and keeps the rest for it to page
+//! through.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use caliban_model::ToolContent;
+
+use crate::settings::Capping;
+use crate::tool::ToolOutput;
+
+/// The most one spill file holds.
+const MAX_SPILL_FILE: usize = 64 * 1024 * 1024;
+/// The most spill files that are kept; the oldest go first.
+const MAX_SPILL_FILES: usize = 200;
+
+/// Shortens every text of a result that is longer than the limit: head and tail stay, the whole
+/// goes to a file that the note in the middle names.
+pub(crate) fn cap(mut output: ToolOutput, capping: &Capping) -> ToolOutput {
+    let Some(limit) = capping.limit else {
+        return output;
+    };
+    for part in &mut output.content {
+        if let ToolContent::Text { text } = part
+            && text.len() > limit.get()
+            && text.chars().count() > limit.get()
+        {
+            *text = shorten(text, limit.get(), capping.spill_directory.as_deref());
+        }
+    }
+    output
+}
+
+fn shorten(text: &str, limit: usize, spill: Option<&Path>) -> String {
+    let total = text.chars().count();
+    // Ends of commands say why they failed, beginnings of files what they are.
+    let head_chars = limit * 3 / 5;
+    let tail_chars = limit - head_chars;
+    let head_end = byte_of_char(text, head_chars);
+    let tail_start = byte_of_char(text, total - tail_chars);
+    let (head, tail) = (
+        at_line_end(&text[..head_end]),
+        at_line_start(&text[tail_start..]),
+    );
+    let omitted = total - head.chars().count() - tail.chars().count();
+    let place = match spill.map(|directory| write_spill(text, directory)) {
+        Some(Ok(path)) => format!(
+            "the whole result is in `{}`: page through it with Read (offset, limit) or search it with Grep",
+            path.display()
+        ),
+        Some(Err(error)) => format!("the whole result could not be kept: {error}"),
+        None => "ask for less at a time to see the rest".to_owned(),
+    };
+    format!("{head}\n\n[… {omitted} of {total} characters left out; {place} …]\n\n{tail}")
+}
+
+fn byte_of_char(text: &str, position: usize) -> usize {
+    text.char_indices()
+        .nth(position)
+        .map_or(text.len(), |(byte, _)| byte)
+}
+
+/// Cut back to the last whole line, unless that would lose too much of it.
+fn at_line_end(head: &str) -> &str {
+    match head.rfind('\n') {
+        Some(end) if end > head.len() / 2 => &head[..end],
+        Some(_) | None => head,
+    }
+}
+
+fn at_line_start(tail: &str) -> &str {
+    match tail.find('\n') {
+        Some(end) if end < tail.len() / 2 => &tail[end + 1..],
+        Some(_) | None => tail,
+    }
+}
+
+/// Writes to a file nobody else can read, name or plant.
+fn write_spill(text: &str, directory: &Path) -> std::io::Result<PathBuf> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)?;
+    prune(directory);
+    let path = directory.join(format!("{}.txt", uuid::Uuid::now_v7()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let end = text.floor_char_boundary(MAX_SPILL_FILE);
+    options.open(&path)?.write_all(&text.as_bytes()[..end])?;
+    Ok(path)
+}
+
+/// Keeps the newest files. Their names begin with the time, so the oldest sort first; failing to
+/// remove one is no reason to lose a result.
+fn prune(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let excess = (files.len() + 1).saturating_sub(MAX_SPILL_FILES);
+    for file in files.into_iter().take(excess) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::num::NonZeroUsize;
+
+    fn capping(limit: usize, spill: Option<&Path>) -> Capping {
+        Capping {
+            limit: NonZeroUsize::new(limit),
+            spill_directory: spill.map(Path::to_owned),
+        }
+    }
+
+    #[test]
+    fn short_results_and_no_limit_change_nothing() {
+        let output = ToolOutput::ok("é".repeat(10));
+        assert_eq!(cap(output.clone(), &capping(10, None)), output);
+        assert_eq!(cap(output.clone(), &capping(0, None)), output);
+    }
+
+    #[test]
+    fn a_long_result_keeps_both_ends_and_names_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = folder.path().join("spill");
+        let lines: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
+        let text = lines.join("\n") + "\n";
+        let capped = cap(ToolOutput::ok(text.clone()), &capping(500, Some(&spill))).text();
+        assert!(capped.starts_with("line 0\n") && capped.ends_with("line 999\n"));
+        assert!(capped.chars().count() < 900, "{capped}");
+        let path = capped.split('`').nth(1).unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(Path::new(path)), 0o600);
+            assert_eq!(mode(&spill), 0o700);
+        }
+    }
+
+    #[test]
+    fn the_number_of_spill_files_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..MAX_SPILL_FILES + 20 {
+            write_spill("x", folder.path()).unwrap();
+        }
+        let count = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(count, MAX_SPILL_FILES);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cut_to_about_the_limit(text: String, limit in 1usize..60) {
+            let capped = cap(ToolOutput::ok(text.clone()), &capping(limit, None)).text();
+            if text.chars().count() <= limit {
+                prop_assert_eq!(capped, text);
+            } else {
+                prop_assert!(capped.chars().count() <= limit + 150);
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Makes room in the model's window. Compaction is judged by its outcome: either the next
+//! request fits, or the run ends and says so.
+
+mod cut;
+mod micro;
+mod summary;
+
+use std::sync::Arc;
+
+use caliban_model::{Block, CancellationToken, Error, Message, Provider, Role, ToolContent, Usage};
+
+use crate::conversation::{Conversation, estimate};
+use crate::settings::{Settings, Strategy};
+
+pub(crate) use micro::{BoundThinking, supersede};
+
+/// Part of the window that may be in use after compaction.
+const TARGET: f64 = 0.5;
+/// Part of the window that recent messages may keep.
+const TAIL: f64 = 0.25;
+/// The most tokens of one result that survives in the kept part when nothing else helps.
+const SHORT_RESULT_CHARS: usize = 2_000;
+
+/// What compaction did.
+#[derive(Debug)]
+pub(crate) struct Compacted {
+    pub(crate) messages: Vec<Arc<Message>>,
+    /// What asking for a summary cost.
+    pub(crate) spent: Vec<Usage>,
+    /// Why there is no summary, if one was wanted.
+    pub(crate) summary_failed: Option<Error>,
+}
+
+/// Why there is no room to be made.
+#[derive(Debug)]
+pub(crate) enum Stuck {
+    /// The messages that must stay are too large by themselves.
+    TooLarge {
+        tokens: u64,
+        window: u64,
+    },
+    Cancelled,
+}
+
+/// Shortens history to about half of `window`. The beginning is replaced by a summary, or
+/// dropped; recent messages stay, a call never without its result; results that are still too
+/// large are cut.
+pub(crate) async fn compact(
+    conversation: &Conversation,
+    window: u64,
+    overhead: u64,
+    settings: &Settings,
+    provider: &dyn Provider,
+    cancel: &CancellationToken,
+) -> Result<Compacted, Stuck> {
+    let system_len = conversation.system_len();
+    let (system, turns) = conversation.messages().split_at(system_len);
+    let start = cut::tail_start(turns, share(window, TAIL));
+    let (old, recent) = turns.split_at(start);
+    let mut spent = Vec::new();
+    let mut summary_failed = None;
+    let note = if old.is_empty() {
+        None
+    } else {
+        match settings.compaction.strategy {
+            Strategy::DropOldest => Some(cut::dropped_note(old)),
+            Strategy::Summarize => {
+                let asked = summary::summarize(old, window, settings, provider, cancel).await;
+                spent.extend(asked.spent);
+                match asked.text {
+                    Ok(text) => Some(summary::note(&text)),
+                    Err(_) if cancel.is_cancelled() => return Err(Stuck::Cancelled),
+                    Err(error) => {
+                        summary_failed = Some(error);
+                        Some(cut::dropped_note(old))
+                    }
+                }
+            }
+        }
+    };
+    let mut messages: Vec<Arc<Message>> = system.to_vec();
+    messages.extend(note.map(|text| Arc::new(Message::user(text))));
+    messages.extend(recent.iter().map(without_thinking));
+    let target = share(window, TARGET);
+    let size = |messages: &[Arc<Message>]| {
+        overhead
+            + messages
+                .iter()
+                .map(|message| estimate(message))
+                .sum::<u64>()
+    };
+    if size(&messages) > target {
+        for message in &mut messages[system_len..] {
+            shorten_results(message);
+        }
+    }
+    let tokens = size(&messages);
+    if tokens > target {
+        return Err(Stuck::TooLarge { tokens, window });
+    }
+    Ok(Compacted {
+        messages,
+        spent,
+        summary_failed,
+    })
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a window is far below 2^52 and the part is between 0 and 1"
+)]
+pub(crate) fn share(window: u64, part: f64) -> u64 {
+    (window as f64 * part) as u64
+}
+
+/// Thinking is bound to the conversation it was thought in, which has just changed.
+fn without_thinking(message: &Arc<Message>) -> Arc<Message> {
+    let thinks = |block: &Block| {
+        matches!(
+            block,
+            Block::Thinking { .. } | Block::RedactedThinking { .. }
+        )
+    };
+    if message.role != Role::Assistant || !message.content.iter().any(thinks) {
+        return Arc::clone(message);
+    }
+    let mut message = Message::clone(message);
+    message.content.retain(|block| !thinks(block));
+    // What is left may carry data that refers to the thinking: it is now nobody's.
+    message.origin = None;
+    Arc::new(message)
+}
+
+fn shorten_results(message: &mut Arc<Message>) {
+    let is_long = |part: &ToolContent| match part {
+        ToolContent::Text { text } => text.chars().count() > SHORT_RESULT_CHARS,
+        ToolContent::Image(_) => true,
+    };
+    let needs_work = message.content.iter().any(|block| match block {
+        Block::ToolResult { content, .. } => content.iter().any(is_long),
+        _ => false,
+    });
+    if !needs_work {
+        return;
+    }
+    let mut shortened = Message::clone(message);
+    for block in &mut shortened.content {
+        if let Block::ToolResult { content, .. } = block {
+            for part in content.iter_mut().filter(|part| is_long(part)) {
+                let text = match part {
+                    ToolContent::Text { text } => {
+                        let head: String = text.chars().take(SHORT_RESULT_CHARS).collect();
+                        format!("{head}\n[… cut to make room; run the call again if you need it]")
+                    }
+                    ToolContent::Image(_) => "[image removed to make room]".to_owned(),
+                };
+                *part = ToolContent::Text { text };
+            }
+        }
+    }
+    *message = Arc::new(shortened);
+}

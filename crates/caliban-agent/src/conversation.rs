@@ -1,0 +1,106 @@
+//! The history of a session and how much of the model's window it fills.
+
+use std::sync::Arc;
+
+use caliban_model::{Block, Message, Role, ToolContent, Usage};
+use serde_json::Value;
+
+/// Messages, oldest first, and an account of their size. History only grows, except through
+/// compaction.
+#[derive(Debug, Clone, Default)]
+pub struct Conversation {
+    messages: Vec<Arc<Message>>,
+    /// Tokens of everything up to `measured_len` messages, as the provider last counted.
+    measured_tokens: u64,
+    measured_len: usize,
+}
+
+impl Conversation {
+    pub fn new(messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            messages,
+            measured_tokens: 0,
+            measured_len: 0,
+        }
+    }
+
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    pub fn push(&mut self, message: Arc<Message>) {
+        self.messages.push(message);
+    }
+
+    /// Where the system messages end.
+    pub(crate) fn system_len(&self) -> usize {
+        self.messages
+            .iter()
+            .take_while(|message| message.role == Role::System)
+            .count()
+    }
+
+    /// Notes what the provider counted for a call whose answer is now the last message.
+    pub(crate) fn measured(&mut self, usage: &Usage) {
+        self.measured_tokens = usage.total_input() + usage.output;
+        self.measured_len = self.messages.len();
+    }
+
+    /// Tokens the provider has seen before.
+    pub(crate) fn seen_tokens(&self) -> u64 {
+        self.measured_tokens
+    }
+
+    /// Replaces history; what was measured no longer holds.
+    pub(crate) fn replace(&mut self, messages: Vec<Arc<Message>>) {
+        *self = Self::new(messages);
+    }
+
+    /// Tokens of the next request: counted by the provider as far as it has seen, estimated for
+    /// what came since. `overhead` is what goes along with every request: tools.
+    pub fn tokens(&self, overhead: u64) -> u64 {
+        let unseen: u64 = self.messages[self.measured_len..]
+            .iter()
+            .map(|message| estimate(message))
+            .sum();
+        if self.measured_len == 0 {
+            unseen + overhead
+        } else {
+            self.measured_tokens + unseen
+        }
+    }
+}
+
+/// A guess at a message's tokens: a quarter of its bytes, and a flat price for images.
+pub(crate) fn estimate(message: &Message) -> u64 {
+    message.content.iter().map(block_tokens).sum::<u64>() + PER_MESSAGE
+}
+
+/// Roles and separators.
+const PER_MESSAGE: u64 = 4;
+const PER_IMAGE: u64 = 1_500;
+
+fn block_tokens(block: &Block) -> u64 {
+    match block {
+        Block::Text { text, .. } | Block::Thinking { text, .. } => text_tokens(text),
+        Block::RedactedThinking { data } => text_tokens(data),
+        Block::ToolUse { name, input, .. } => text_tokens(name) + value_tokens(input),
+        Block::ToolResult { content, .. } => content
+            .iter()
+            .map(|part| match part {
+                ToolContent::Text { text } => text_tokens(text),
+                ToolContent::Image(_) => PER_IMAGE,
+            })
+            .sum(),
+        Block::Image(_) => PER_IMAGE,
+        Block::Opaque { value } => value_tokens(value),
+    }
+}
+
+fn text_tokens(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(4)
+}
+
+fn value_tokens(value: &Value) -> u64 {
+    text_tokens(&value.to_string())
+}

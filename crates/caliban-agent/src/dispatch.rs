@@ -1,0 +1,320 @@
+//! Runs the tool calls of one turn: gated one by one in the order of the model, then run side by
+//! side, calls on the same target one after the other. Every call ends with a result.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use caliban_model::{Block, CancellationToken, Message};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::capping::cap;
+use crate::event::{Denial, Event};
+use crate::hooks::{HookEvent, Hooks, ToolCall, Verdict};
+use crate::listener::Listener;
+use crate::registry::Registry;
+use crate::settings::Capping;
+use crate::tool::{
+    Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
+};
+use crate::workspace::Workspace;
+
+/// How long a cancelled call may take to stop by itself and say what it had done.
+const GRACE: Duration = Duration::from_secs(3);
+/// Reports of running calls that wait to be told; a call that reports faster loses reports.
+const PROGRESS_QUEUE: usize = 256;
+
+/// What calls are run with.
+pub(crate) struct Dispatch<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) hooks: &'a dyn Hooks,
+    pub(crate) workspace: &'a Arc<Workspace>,
+    pub(crate) session_id: &'a Arc<str>,
+    pub(crate) parallel: NonZeroUsize,
+    pub(crate) capping: &'a Capping,
+    pub(crate) listener: &'a dyn Listener,
+    pub(crate) cancel: &'a CancellationToken,
+}
+
+/// A call and its end.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) call: ToolCall,
+    pub(crate) output: ToolOutput,
+    pub(crate) denial: Option<Denial>,
+    duration: Duration,
+}
+
+/// A call after the gate.
+enum Gated {
+    Allowed(Arc<dyn Tool>, ToolCall),
+    Refused(Finished),
+}
+
+impl Dispatch<'_> {
+    /// Runs all calls of a message and returns their ends in the order of the calls.
+    pub(crate) async fn run(&self, message: &Message) -> Vec<Finished> {
+        let mut gated = Vec::new();
+        for (id, name, input) in message.tool_uses() {
+            gated.push(self.gate(id, name, input).await);
+        }
+        let mut finished: Vec<Option<Finished>> = Vec::new();
+        let mut allowed = Vec::new();
+        for (position, gated) in gated.into_iter().enumerate() {
+            finished.push(match gated {
+                Gated::Allowed(tool, call) => {
+                    allowed.push((position, tool, call));
+                    None
+                }
+                Gated::Refused(end) => {
+                    self.tell_end(&end).await;
+                    Some(end)
+                }
+            });
+        }
+        self.run_allowed(allowed, &mut finished).await;
+        finished.into_iter().flatten().collect()
+    }
+
+    /// Announces a call and finds out whether it may run.
+    async fn gate(&self, id: &str, name: &str, input: &Value) -> Gated {
+        let started = Instant::now();
+        let tool = self.registry.get(name);
+        let mut call = ToolCall {
+            id: Arc::from(id),
+            name: Arc::from(name),
+            input: input.clone(),
+            effect: tool.map_or(Effect::ReadOnly, |tool| tool.effect()),
+            first_arg: tool.and_then(|tool| tool.first_arg(input)),
+        };
+        self.listener
+            .hear(Event::ToolReady {
+                id: Arc::clone(&call.id),
+                name: Arc::clone(&call.name),
+                input: input.clone(),
+                first_arg: call.first_arg.clone(),
+            })
+            .await;
+        let refuse = |call, output, denial| {
+            Gated::Refused(Finished {
+                call,
+                output,
+                denial,
+                duration: started.elapsed(),
+            })
+        };
+        if let Err(problem) = self.registry.validate(name, input) {
+            return refuse(call, ToolOutput::invalid(problem), None);
+        }
+        let Some(tool) = tool else {
+            return refuse(call, ToolOutput::invalid("There is no such tool."), None);
+        };
+        let asking = self.hooks.before_tool(&call);
+        let Some(verdict) = self.cancel.run_until_cancelled(asking).await else {
+            return refuse(call, cancelled(), None);
+        };
+        match verdict {
+            Verdict::Allow => {}
+            Verdict::AllowWith(input) => {
+                if let Err(problem) = self.registry.validate(name, &input) {
+                    let denial = Denial::by_hook(format!("a hook changed the input: {problem}"));
+                    return refuse(call, denied(&denial), Some(denial));
+                }
+                call.first_arg = tool.first_arg(&input);
+                call.input = input;
+            }
+            Verdict::Deny(denial) => {
+                let event = HookEvent::PermissionDenied {
+                    call: call.clone(),
+                    denial: denial.clone(),
+                };
+                self.hooks.notify(&event).await;
+                return refuse(call, denied(&denial), Some(denial));
+            }
+        }
+        Gated::Allowed(Arc::clone(tool), call)
+    }
+
+    /// Runs what was allowed; results are told in the order in which calls end.
+    async fn run_allowed(
+        &self,
+        allowed: Vec<(usize, Arc<dyn Tool>, ToolCall)>,
+        finished: &mut [Option<Finished>],
+    ) {
+        let permits = Semaphore::new(self.parallel.get());
+        let (reports, mut progress) = mpsc::channel(PROGRESS_QUEUE);
+        let mut last_of_key: HashMap<String, oneshot::Receiver<()>> = HashMap::new();
+        let mut running = FuturesUnordered::new();
+        for (position, tool, call) in allowed {
+            // The one before on the same target holds the sender until it is done.
+            let (done, wait_for_me) = oneshot::channel();
+            let predecessor = tool
+                .conflict_key(&call.input, self.workspace)
+                .and_then(|key| last_of_key.insert(key, wait_for_me));
+            let progress = Progress::new(reports.clone(), Arc::clone(&call.id));
+            running.push(
+                self.run_one(tool, call, progress, predecessor, &permits)
+                    .map(move |end| (position, end, done)),
+            );
+        }
+        drop(reports);
+        loop {
+            tokio::select! {
+                biased;
+                Some(report) = progress.recv() => self.tell_progress(report).await,
+                ended = running.next() => match ended {
+                    None => break,
+                    Some((position, end, done)) => {
+                        drop(done);
+                        while let Ok(report) = progress.try_recv() {
+                            self.tell_progress(report).await;
+                        }
+                        self.tell_end(&end).await;
+                        finished[position] = Some(end);
+                    }
+                },
+            }
+        }
+    }
+
+    async fn run_one(
+        &self,
+        tool: Arc<dyn Tool>,
+        call: ToolCall,
+        progress: Progress,
+        predecessor: Option<oneshot::Receiver<()>>,
+        permits: &Semaphore,
+    ) -> Finished {
+        let waiting = async {
+            if let Some(predecessor) = predecessor {
+                // An error means the sender is gone, which is what is waited for.
+                let _ = predecessor.await;
+            }
+            permits.acquire().await
+        };
+        let permit = self.cancel.run_until_cancelled(waiting).await;
+        // Waiting may end because the one before was cancelled.
+        if permit.is_none() || self.cancel.is_cancelled() {
+            return Finished::of(call, cancelled(), Instant::now());
+        }
+        let started = Instant::now();
+        self.listener
+            .hear(Event::ToolStarted {
+                id: Arc::clone(&call.id),
+            })
+            .await;
+        let context = ToolContext {
+            call_id: Arc::clone(&call.id),
+            session_id: Arc::clone(self.session_id),
+            workspace: Arc::clone(self.workspace),
+            cancel: self.cancel.clone(),
+            progress,
+        };
+        let running = AssertUnwindSafe(tool.run(call.input.clone(), context)).catch_unwind();
+        let output = match self.until_cancelled(running).await {
+            Some(Ok(output)) => cap(output, self.capping),
+            Some(Err(panic)) => ToolOutput::new(
+                ToolStatus::CouldNotRun,
+                format!("{} crashed: {}.", call.name, panic_text(&*panic)),
+            ),
+            None => cancelled(),
+        };
+        drop(permit);
+        Finished::of(call, output, started)
+    }
+
+    /// Waits for a call; once the run is cancelled, only for a short while longer. Then the call
+    /// is dropped, which kills what it started.
+    async fn until_cancelled<T>(&self, running: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(running);
+        if let Some(output) = self.cancel.run_until_cancelled(&mut running).await {
+            return Some(output);
+        }
+        timeout(GRACE, running).await.ok()
+    }
+
+    async fn tell_progress(&self, report: ProgressReport) {
+        let event = match report.kind {
+            ProgressKind::Output(text) => Event::ToolProgress {
+                id: report.call_id,
+                text,
+            },
+            ProgressKind::Nested(event) => Event::Nested {
+                parent: report.call_id,
+                event,
+            },
+        };
+        self.listener.hear(event).await;
+    }
+
+    async fn tell_end(&self, end: &Finished) {
+        self.listener
+            .hear(Event::ToolFinished {
+                id: Arc::clone(&end.call.id),
+                name: Arc::clone(&end.call.name),
+                output: end.output.clone(),
+                duration: end.duration,
+                denial: end.denial.clone(),
+            })
+            .await;
+        if end.denial.is_some() {
+            return;
+        }
+        let (call, output) = (end.call.clone(), end.output.clone());
+        let event = if end.output.is_error() {
+            HookEvent::PostToolUseFailure { call, output }
+        } else {
+            HookEvent::PostToolUse { call, output }
+        };
+        self.hooks.notify(&event).await;
+    }
+}
+
+impl Finished {
+    /// The result as the model reads it.
+    pub(crate) fn result(&self) -> Block {
+        Block::ToolResult {
+            tool_use_id: self.call.id.to_string(),
+            content: self.output.content.clone(),
+            is_error: self.output.is_error(),
+        }
+    }
+
+    fn of(call: ToolCall, output: ToolOutput, started: Instant) -> Self {
+        Self {
+            call,
+            output,
+            denial: None,
+            duration: started.elapsed(),
+        }
+    }
+}
+
+fn cancelled() -> ToolOutput {
+    ToolOutput::new(ToolStatus::Cancelled, "The call was cancelled.")
+}
+
+fn denied(denial: &Denial) -> ToolOutput {
+    let remedy = denial
+        .remedy
+        .as_ref()
+        .map_or_else(String::new, |remedy| format!(" {remedy}"));
+    ToolOutput::new(
+        ToolStatus::Denied,
+        format!("The call was not permitted: {}.{remedy}", denial.reason),
+    )
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason given")
+}

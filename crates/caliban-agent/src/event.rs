@@ -1,0 +1,153 @@
+//! What the engine yields: everything a face may want to show, in the order it happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use caliban_model::{Message, Retry, Usage, Warning};
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use crate::outcome::Outcome;
+use crate::tool::ToolOutput;
+
+/// One step of a run. A run starts with [`RunStarted`](Self::RunStarted) and ends with exactly
+/// one [`Finished`](Self::Finished); every [`ToolReady`](Self::ToolReady) is followed by one
+/// [`ToolFinished`](Self::ToolFinished) with the same id.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    RunStarted {
+        prompt: Arc<Message>,
+    },
+    TurnStarted {
+        turn: u32,
+    },
+    TextDelta {
+        text: String,
+    },
+    ThinkingDelta {
+        text: String,
+    },
+    /// The model finished writing a call.
+    ToolReady {
+        id: Arc<str>,
+        name: Arc<str>,
+        input: Value,
+        /// What identifies the call to a person: a path, a command.
+        first_arg: Option<String>,
+    },
+    /// A call was permitted and runs now.
+    ToolStarted {
+        id: Arc<str>,
+    },
+    ToolProgress {
+        id: Arc<str>,
+        text: String,
+    },
+    ToolFinished {
+        id: Arc<str>,
+        name: Arc<str>,
+        output: ToolOutput,
+        duration: Duration,
+        /// Present when the call was not permitted.
+        denial: Option<Denial>,
+    },
+    /// The model's whole message; ends the streaming of a turn.
+    AssistantMessage {
+        message: Arc<Message>,
+        usage: Usage,
+        cost: Option<Decimal>,
+    },
+    /// The results of a turn, as the model will read them.
+    ToolResults {
+        message: Arc<Message>,
+    },
+    /// A turn is over, its calls included.
+    TurnEnded {
+        message: Arc<Message>,
+    },
+    Retrying(Retry),
+    Warning(Warning),
+    /// Something the engine itself has to say.
+    Notice {
+        subtype: &'static str,
+        message: String,
+    },
+    HookFired {
+        event: &'static str,
+        output: Value,
+    },
+    CompactionStarted {
+        reason: CompactionReason,
+    },
+    CompactionFinished {
+        before_tokens: u64,
+        after_tokens: u64,
+    },
+    /// An event of an agent run by the call `parent`.
+    Nested {
+        parent: Arc<str>,
+        event: Box<Event>,
+    },
+    Finished {
+        outcome: Outcome,
+        totals: RunTotals,
+    },
+}
+
+/// Why history is being shortened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactionReason {
+    /// Context use crossed the threshold.
+    Threshold,
+    /// The provider said the prompt is too long.
+    TooLong,
+    /// Somebody asked for it.
+    Manual,
+}
+
+/// A call that was not permitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub source: DenialSource,
+    pub reason: String,
+    /// The rule that decided, as it is written.
+    pub rule: Option<String>,
+    /// What would permit it.
+    pub remedy: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DenialSource {
+    Rule,
+    Hook,
+    Person,
+    /// Nobody could be asked.
+    Unattended,
+}
+
+/// What a run came to. Usage and cost are sums over the whole session so far, sub-agents,
+/// compaction and failed attempts included.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunTotals {
+    pub turns: u32,
+    pub usage: Usage,
+    /// Of all calls whose price is known.
+    pub cost: Decimal,
+    pub tool_calls: u32,
+    pub denials: Vec<(Arc<str>, Arc<str>, Denial)>,
+    /// The last text the model produced, whatever the outcome.
+    pub last_text: Option<String>,
+    pub duration: Duration,
+}
+
+impl Denial {
+    /// A refusal by a hook, without a rule.
+    pub fn by_hook(reason: impl Into<String>) -> Self {
+        Self {
+            source: DenialSource::Hook,
+            reason: reason.into(),
+            rule: None,
+            remedy: None,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The agent loop: request, stream, tool calls, results, request again. It calls tools, hooks,
+//! compaction and limits through small contracts and tells everything it does as one stream of
+//! events; it knows no concrete tool and no face.
+
+mod agent;
+mod capping;
+mod compaction;
+mod conversation;
+mod dispatch;
+mod event;
+mod hooks;
+mod listener;
+mod outcome;
+mod registry;
+mod repetition;
+mod reply;
+mod run;
+mod settings;
+mod tool;
+mod workspace;
+
+pub use agent::{Agent, InputProvider};
+pub use conversation::Conversation;
+
+pub use event::{CompactionReason, Denial, DenialSource, Event, RunTotals};
+pub use hooks::{
+    HookChain, HookEvent, Hooks, NoHooks, PromptVerdict, StopVerdict, ToolCall, Verdict,
+};
+pub use listener::Listener;
+pub use outcome::Outcome;
+pub use registry::Registry;
+pub use settings::{Capping, CompactionSettings, Limits, Micro, Settings, Strategy};
+pub use tool::{
+    Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
+    TypedTool, input_schema,
+};
+pub use workspace::{Confinement, PathError, ResolvedPath, Workspace};

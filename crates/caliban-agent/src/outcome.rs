@@ -1,0 +1,116 @@
+//! How a run ends. Exit code and result subtype both follow from this one type.
+
+use caliban_model::{Error, ErrorKind};
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The model finished its turn; this is its last message's text.
+    Success { text: String },
+    /// The turn limit was reached.
+    MaxTurns { limit: u32 },
+    /// The budget is spent, or the next call would overspend it.
+    BudgetExceeded { message: String },
+    /// An answer was cut at the output limit.
+    MaxTokens,
+    /// A signal or a command stopped it.
+    Cancelled,
+    /// The provider failed for good.
+    Provider(Error),
+    /// A hook refused the prompt.
+    HookDenied { reason: String },
+    /// The model declined to answer.
+    Refusal { detail: Option<String> },
+    /// The provider's filter stopped the answer.
+    ContentFilter { detail: Option<String> },
+    /// The conversation does not fit and could not be made to.
+    ContextFull { message: String },
+    /// The model kept making the same call.
+    Looping { tool: String, times: u32 },
+    /// The final answer does not fit the schema that was asked for.
+    SchemaMismatch { message: String },
+    /// Something in the harness itself failed.
+    Internal { message: String },
+}
+
+impl Outcome {
+    /// What the process exits with.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Success { .. } => 0,
+            Self::SchemaMismatch { .. } => 2,
+            Self::MaxTurns { .. } => 75,
+            Self::Cancelled => 124,
+            Self::BudgetExceeded { .. } => 137,
+            Self::MaxTokens
+            | Self::Provider(_)
+            | Self::HookDenied { .. }
+            | Self::Refusal { .. }
+            | Self::ContentFilter { .. }
+            | Self::ContextFull { .. }
+            | Self::Looping { .. }
+            | Self::Internal { .. } => 1,
+        }
+    }
+
+    /// The `subtype` of the result frame.
+    pub fn subtype(&self) -> &'static str {
+        match self {
+            Self::Success { .. } => "success",
+            Self::MaxTurns { .. } => "max_turns",
+            Self::BudgetExceeded { .. } => "budget_exceeded",
+            Self::MaxTokens => "max_tokens",
+            Self::Cancelled => "cancelled",
+            Self::Provider(_)
+            | Self::HookDenied { .. }
+            | Self::Refusal { .. }
+            | Self::ContentFilter { .. }
+            | Self::ContextFull { .. }
+            | Self::Looping { .. }
+            | Self::SchemaMismatch { .. }
+            | Self::Internal { .. } => "error",
+        }
+    }
+
+    /// One line for people; nothing for a success.
+    pub fn message(&self) -> Option<String> {
+        let because = |detail: &Option<String>| {
+            detail
+                .as_ref()
+                .map_or_else(String::new, |detail| format!(": {detail}"))
+        };
+        Some(match self {
+            Self::Success { .. } => return None,
+            Self::MaxTurns { limit } => {
+                format!("stopped after {limit} turns; raise `--max-turns` to go on")
+            }
+            Self::MaxTokens => {
+                "the answer was cut at the token limit; raise `--max-tokens`".to_owned()
+            }
+            Self::Cancelled => "cancelled".to_owned(),
+            Self::Provider(error) => error.to_string(),
+            Self::HookDenied { reason } => format!("a hook refused the prompt: {reason}"),
+            Self::Refusal { detail } => format!("the model refused to answer{}", because(detail)),
+            Self::ContentFilter { detail } => format!(
+                "the provider's content filter stopped the answer{}",
+                because(detail)
+            ),
+            Self::Looping { tool, times } => format!(
+                "the model made the same call to {tool} {times} times in a row; rephrase the task"
+            ),
+            Self::BudgetExceeded { message }
+            | Self::ContextFull { message }
+            | Self::SchemaMismatch { message }
+            | Self::Internal { message } => message.clone(),
+        })
+    }
+}
+
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Self {
+        match error.kind {
+            ErrorKind::Cancelled => Self::Cancelled,
+            _ => Self::Provider(error),
+        }
+    }
+}

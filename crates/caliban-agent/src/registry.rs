@@ -1,0 +1,162 @@
+//! The tools of an agent, by name.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use caliban_model::ToolSpec;
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::tool::Tool;
+
+/// Tools in alphabetical order, which is also the order they are sent in: a stable prefix keeps
+/// the provider's cache.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    tools: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    tool: Arc<dyn Tool>,
+    schema_bytes: usize,
+    /// Compiled when first needed: most tools are not called in most runs.
+    validator: Arc<OnceLock<Result<Validator, String>>>,
+}
+
+impl Registry {
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        Self {
+            tools: tools
+                .into_iter()
+                .map(|tool| {
+                    let entry = Entry {
+                        validator: Arc::default(),
+                        schema_bytes: tool.spec().input_schema.to_string().len(),
+                        tool: Arc::clone(&tool),
+                    };
+                    (tool.spec().name.clone(), entry)
+                })
+                .collect(),
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.get(name).map(|entry| &entry.tool)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.keys().map(String::as_str)
+    }
+
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        self.tools
+            .values()
+            .map(|entry| entry.tool.spec().clone())
+            .collect()
+    }
+
+    /// The size of all specifications as they are sent, about.
+    pub(crate) fn spec_bytes(&self) -> u64 {
+        self.tools
+            .values()
+            .map(|entry| {
+                let spec = entry.tool.spec();
+                (spec.name.len() + spec.description.len() + entry.schema_bytes) as u64
+            })
+            .sum()
+    }
+
+    /// The same tools, those kept for which `keep` holds.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
+        Self {
+            tools: self
+                .tools
+                .iter()
+                .filter(|(name, _)| keep(name))
+                .map(|(name, entry)| (name.clone(), entry.clone()))
+                .collect(),
+        }
+    }
+
+    /// Checks an input against its tool's schema; the error says what is wrong and where.
+    pub(crate) fn validate(&self, name: &str, input: &Value) -> Result<(), String> {
+        let Some(entry) = self.tools.get(name) else {
+            let known: Vec<&str> = self.names().collect();
+            return Err(format!(
+                "There is no tool named `{name}`. The tools are: {}.",
+                known.join(", ")
+            ));
+        };
+        if let Value::String(raw) = input {
+            return Err(format!(
+                "The input of {name} is not a JSON object: {}. Send the call again with valid JSON.",
+                excerpt(raw)
+            ));
+        }
+        let validator = entry.validator.get_or_init(|| {
+            jsonschema::validator_for(&entry.tool.spec().input_schema)
+                .map_err(|error| error.to_string())
+        });
+        let validator = validator
+            .as_ref()
+            .map_err(|error| format!("The schema of {name} cannot be used: {error}."))?;
+        // The model's aliases (`file_path`) are not in the schema but are in the type: what the
+        // type accepts is not held against the call for an unknown name alone.
+        let input = without_nulls(input);
+        let problems: Vec<String> = validator
+            .iter_errors(&input)
+            .filter(|error| !is_unknown_field(error))
+            .take(MAX_PROBLEMS)
+            .map(|error| {
+                let place = error.instance_path().to_string();
+                if place.is_empty() {
+                    error.to_string()
+                } else {
+                    format!("`{}`: {error}", place.trim_start_matches('/'))
+                }
+            })
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(format!(
+                "The input of {name} does not fit: {}.",
+                problems.join("; ")
+            ))
+        }
+    }
+}
+
+/// More problems than this help nobody.
+const MAX_PROBLEMS: usize = 5;
+
+/// Models write null for what they leave out; the types take both.
+fn without_nulls(input: &Value) -> Cow<'_, Value> {
+    match input {
+        Value::Object(fields) if fields.values().any(Value::is_null) => {
+            let mut fields = fields.clone();
+            fields.retain(|_, value| !value.is_null());
+            Cow::Owned(Value::Object(fields))
+        }
+        other => Cow::Borrowed(other),
+    }
+}
+
+fn is_unknown_field(error: &jsonschema::ValidationError<'_>) -> bool {
+    matches!(
+        error.kind(),
+        jsonschema::error::ValidationErrorKind::AdditionalProperties { .. }
+    )
+}
+
+fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 120;
+    let mut cut: String = text.chars().take(LONGEST).collect();
+    if cut.len() < text.len() {
+        cut.push('…');
+    }
+    format!("`{cut}`")
+}

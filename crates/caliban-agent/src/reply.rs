@@ -1,0 +1,132 @@
+//! One answer of the model, read to its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use caliban_model::{
+    Block, CancellationToken, Error, ErrorKind, Message, Origin, Provider, Request, Role, Shown,
+    StopReason, StreamEvent, Usage,
+};
+use futures::StreamExt;
+
+use crate::event::Event;
+use crate::listener::Listener;
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) message: Arc<Message>,
+    pub(crate) usage: Usage,
+    pub(crate) stop: StopReason,
+    pub(crate) detail: Option<String>,
+}
+
+/// An answer that did not come to its end, and what it cost all the same.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) error: Error,
+    pub(crate) spent: Vec<Usage>,
+}
+
+/// The end of a call: the answer or the failure, with what attempts that were given up cost.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) result: Result<Reply, Broken>,
+    pub(crate) wasted: Vec<Usage>,
+}
+
+/// Asks the provider and tells of the answer while it comes.
+pub(crate) async fn ask(
+    provider: &dyn Provider,
+    request: Request,
+    cancel: &CancellationToken,
+    listener: &dyn Listener,
+) -> Call {
+    let origin = Origin::new(provider.id(), Arc::clone(&request.model));
+    let mut answer = Answer::default();
+    let mut wasted = Vec::new();
+    let mut events = provider.stream(request, cancel.clone());
+    let error = loop {
+        match events.next().await {
+            None => {
+                break Error::new(
+                    ErrorKind::Malformed,
+                    &*origin.provider,
+                    &*origin.model,
+                    "the answer ended without saying so",
+                );
+            }
+            Some(Err(error)) => break error,
+            Some(Ok(StreamEvent::Stopped { reason, detail })) => {
+                let reply = answer.complete(origin, reason, detail);
+                return Call {
+                    result: Ok(reply),
+                    wasted,
+                };
+            }
+            Some(Ok(StreamEvent::Retrying(retry))) => {
+                wasted.extend(answer.usage);
+                if retry.shown == Shown::Superseded {
+                    answer = Answer::default();
+                } else {
+                    answer.usage = None;
+                }
+                listener.hear(Event::Retrying(retry)).await;
+            }
+            Some(Ok(event)) => {
+                if let Some(told) = answer.take(event) {
+                    listener.hear(told).await;
+                }
+            }
+        }
+    };
+    Call {
+        result: Err(Broken {
+            error,
+            spent: answer.usage.into_iter().collect(),
+        }),
+        wasted,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Answer {
+    blocks: BTreeMap<usize, Block>,
+    usage: Option<Usage>,
+}
+
+impl Answer {
+    fn take(&mut self, event: StreamEvent) -> Option<Event> {
+        match event {
+            StreamEvent::TextDelta { text, .. } => Some(Event::TextDelta { text }),
+            StreamEvent::ThinkingDelta { text, .. } => Some(Event::ThinkingDelta { text }),
+            StreamEvent::BlockEnded { index, block } => {
+                self.blocks.insert(index, block);
+                None
+            }
+            StreamEvent::Usage { usage } => {
+                self.usage = Some(usage);
+                None
+            }
+            StreamEvent::Warning(warning) => Some(Event::Warning(warning)),
+            StreamEvent::Started { .. }
+            | StreamEvent::ToolStarted { .. }
+            | StreamEvent::ToolInputDelta { .. }
+            | StreamEvent::Stopped { .. }
+            | StreamEvent::Retrying(_) => None,
+        }
+    }
+
+    fn complete(self, origin: Origin, stop: StopReason, detail: Option<String>) -> Reply {
+        Reply {
+            message: Arc::new(Message {
+                role: Role::Assistant,
+                content: self.blocks.into_values().collect(),
+                origin: Some(origin),
+            }),
+            usage: self.usage.unwrap_or_default(),
+            stop,
+            detail,
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The state of one run and the phases of a turn.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use caliban_model::{
+    CancellationToken, Error, ErrorKind, Message, Metadata, Price, Request, Role, Usage, traits,
+};
+use rust_decimal::Decimal;
+
+use crate::agent::Agent;
+use crate::compaction::{self, BoundThinking, Stuck, share};
+use crate::conversation::Conversation;
+use crate::dispatch::{Dispatch, Finished};
+use crate::event::{CompactionReason, Denial, Event, RunTotals};
+use crate::hooks::HookEvent;
+use crate::listener::Listener;
+use crate::outcome::Outcome;
+use crate::repetition::Repetition;
+use crate::reply::{self, Reply};
+use crate::settings::Micro;
+
+/// Part of the compaction threshold at which outdated results are replaced.
+const MICRO_PART: f64 = 0.6;
+/// Part of the window by which history must grow before that happens again.
+const MICRO_STEP: f64 = 0.1;
+/// How often in a row the provider may find a freshly compacted conversation too long.
+const MAX_TOO_LONG: u32 = 2;
+
+pub(crate) struct Run<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) conversation: &'a mut Conversation,
+    pub(crate) listener: &'a dyn Listener,
+    pub(crate) cancel: &'a CancellationToken,
+    pub(crate) continuations: u32,
+    turns: u32,
+    tool_calls: u32,
+    denials: Vec<(Arc<str>, Arc<str>, Denial)>,
+    last_message: Option<Arc<Message>>,
+    last_text: Option<String>,
+    repetition: Repetition,
+    /// The window the provider named when it refused a prompt.
+    learned_window: Option<u64>,
+    too_long: u32,
+    /// Size of history when outdated results were last looked for.
+    micro_at: u64,
+    started: Instant,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        agent: &'a Agent,
+        conversation: &'a mut Conversation,
+        listener: &'a dyn Listener,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        Self {
+            agent,
+            conversation,
+            listener,
+            cancel,
+            continuations: 0,
+            turns: 0,
+            tool_calls: 0,
+            denials: Vec::new(),
+            last_message: None,
+            last_text: None,
+            repetition: Repetition::default(),
+            learned_window: None,
+            too_long: 0,
+            micro_at: 0,
+            started: Instant::now(),
+        }
+    }
+
+    /// What must hold before another turn begins.
+    pub(crate) fn check_limits(&self) -> Result<(), Outcome> {
+        if self.cancel.is_cancelled() {
+            return Err(Outcome::Cancelled);
+        }
+        let limit = self.agent.settings.limits.max_turns;
+        if self.turns >= limit {
+            return Err(Outcome::MaxTurns { limit });
+        }
+        self.check_budget()?;
+        self.check_next_cost()
+    }
+
+    pub(crate) fn check_budget(&self) -> Result<(), Outcome> {
+        let Some(budget) = self.agent.settings.limits.budget else {
+            return Ok(());
+        };
+        let spent = self.agent.ledger().total();
+        if spent > budget {
+            return Err(Outcome::BudgetExceeded {
+                message: format!("spent ${spent} of a budget of ${budget}"),
+            });
+        }
+        Ok(())
+    }
+
+    /// A turn whose input alone would overspend is not sent.
+    fn check_next_cost(&self) -> Result<(), Outcome> {
+        let settings = &self.agent.settings;
+        let Some(budget) = settings.limits.budget else {
+            return Ok(());
+        };
+        let ledger = self.agent.ledger();
+        let Some(rate) = ledger
+            .card()
+            .lookup(self.agent.provider.id(), &settings.model)
+        else {
+            return Ok(());
+        };
+        // What the provider has seen before is likely cached; it is never dearer than that.
+        let cached = self.conversation.seen_tokens();
+        let next = rate.cost(&Usage {
+            input: self.tokens().saturating_sub(cached),
+            cache_read: cached,
+            ..Usage::default()
+        });
+        let spent = ledger.total();
+        if spent + next > budget {
+            return Err(Outcome::BudgetExceeded {
+                message: format!(
+                    "spent ${spent} of a budget of ${budget}; the next turn's input alone would cost about ${}",
+                    next.round_dp(6)
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Asks for the next answer. Nothing means that the prompt was too long, and now is shorter.
+    pub(crate) async fn ask_model(&mut self) -> Result<Option<Reply>, Outcome> {
+        let turn = self.turns + 1;
+        self.listener.hear(Event::TurnStarted { turn }).await;
+        let request = self.request()?;
+        let call = reply::ask(&*self.agent.provider, request, self.cancel, self.listener).await;
+        for usage in call.wasted {
+            self.enter(usage).await;
+        }
+        match call.result {
+            Ok(reply) => {
+                self.turns = turn;
+                self.too_long = 0;
+                Ok(Some(reply))
+            }
+            Err(broken) => {
+                for usage in broken.spent {
+                    self.enter(usage).await;
+                }
+                self.recover(broken.error).await.map(|()| None)
+            }
+        }
+    }
+
+    /// A prompt that is too long is shortened; any other failure ends the run.
+    async fn recover(&mut self, error: Error) -> Result<(), Outcome> {
+        let ErrorKind::TooLong { limit } = error.kind else {
+            return Err(error.into());
+        };
+        self.learned_window = limit.or(self.learned_window);
+        self.too_long += 1;
+        let settings = &self.agent.settings.compaction;
+        if settings.threshold.is_none() || self.too_long > MAX_TOO_LONG {
+            return Err(Outcome::ContextFull {
+                message: error.to_string(),
+            });
+        }
+        self.make_room(CompactionReason::TooLong).await
+    }
+
+    fn request(&self) -> Result<Request, Outcome> {
+        let settings = &self.agent.settings;
+        let messages = self.conversation.messages().to_vec();
+        let mut request = Request::new(Arc::clone(&settings.model), messages).map_err(|error| {
+            Outcome::Internal {
+                message: format!("the conversation cannot be sent: {error}"),
+            }
+        })?;
+        request.tools = self.agent.tools.specs();
+        request.max_tokens = settings.max_tokens;
+        request.temperature = settings.temperature;
+        request.reasoning = settings.reasoning;
+        request.cache = settings.cache;
+        request.metadata = Metadata {
+            purpose: settings.purpose,
+            session: Some(self.agent.session_id.to_string()),
+        };
+        Ok(request)
+    }
+
+    /// Makes an answer part of the conversation.
+    pub(crate) async fn accept(&mut self, reply: &Reply) {
+        let cost = self.enter(reply.usage).await;
+        if !reply.message.content.is_empty() {
+            self.conversation.push(Arc::clone(&reply.message));
+            self.conversation.measured(&reply.usage);
+        }
+        let text = reply.message.text();
+        if !text.trim().is_empty() {
+            self.last_text = Some(text);
+        }
+        self.last_message = Some(Arc::clone(&reply.message));
+        self.listener
+            .hear(Event::AssistantMessage {
+                message: Arc::clone(&reply.message),
+                usage: reply.usage,
+                cost,
+            })
+            .await;
+    }
+
+    /// Enters a call into the books and says so once if its price is not known.
+    async fn enter(&self, usage: Usage) -> Option<Decimal> {
+        let (provider, model) = (self.agent.provider.id(), &*self.agent.settings.model);
+        let price = self.agent.ledger().record(provider, model, usage);
+        match price {
+            Price::Known(cost) => Some(cost),
+            Price::UnknownAgain => None,
+            Price::UnknownFirst => {
+                let budget = match self.agent.settings.limits.budget {
+                    Some(_) => "; the budget cannot be kept",
+                    None => "",
+                };
+                self.listener
+                    .hear(Event::Notice {
+                        subtype: "unknown_price",
+                        message: format!(
+                            "the price of {provider}/{model} is not known: its calls count as $0{budget}"
+                        ),
+                    })
+                    .await;
+                None
+            }
+        }
+    }
+
+    /// Runs the calls of the last message and gives the model their results.
+    pub(crate) async fn run_tools(&mut self) -> Result<(), Outcome> {
+        let Some(message) = self.last_message.clone() else {
+            return Ok(());
+        };
+        let agent = self.agent;
+        let finished = Dispatch {
+            registry: &agent.tools,
+            hooks: &*agent.hooks,
+            workspace: &agent.workspace,
+            session_id: &agent.session_id,
+            parallel: agent.settings.parallel_tools,
+            capping: &agent.settings.capping,
+            listener: self.listener,
+            cancel: self.cancel,
+        }
+        .run(&message)
+        .await;
+        self.note_calls(&finished);
+        let results = finished.iter().map(Finished::result).collect();
+        let results = Arc::new(Message::new(Role::User, results));
+        self.conversation.push(Arc::clone(&results));
+        self.listener
+            .hear(Event::ToolResults { message: results })
+            .await;
+        if self.cancel.is_cancelled() {
+            self.end_turn().await;
+            return Err(Outcome::Cancelled);
+        }
+        let times = self.repetition.note(
+            finished
+                .iter()
+                .map(|end| (&*end.call.name, &end.call.input, &end.output)),
+        );
+        match finished.first() {
+            Some(first) if times >= agent.settings.limits.max_repetitions => {
+                self.end_turn().await;
+                Err(Outcome::Looping {
+                    tool: first.call.name.to_string(),
+                    times,
+                })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn note_calls(&mut self, finished: &[Finished]) {
+        for end in finished {
+            self.tool_calls += 1;
+            if let Some(denial) = &end.denial {
+                let (id, name) = (Arc::clone(&end.call.id), Arc::clone(&end.call.name));
+                self.denials.push((id, name, denial.clone()));
+            }
+        }
+    }
+
+    /// Tells of the whole turn once everything in it is done.
+    pub(crate) async fn end_turn(&mut self) {
+        if let Some(message) = self.last_message.take() {
+            self.listener.hear(Event::TurnEnded { message }).await;
+        }
+    }
+
+    /// Shortens history where its size, or the provider, asks for it.
+    pub(crate) async fn make_room(&mut self, reason: CompactionReason) -> Result<(), Outcome> {
+        let settings = &self.agent.settings.compaction;
+        let (Some(threshold), window) = (settings.threshold, self.window()) else {
+            return Ok(());
+        };
+        let before = self.tokens();
+        if reason == CompactionReason::Threshold {
+            let micro_due = before > share(window, threshold * MICRO_PART)
+                && before > self.micro_at + share(window, MICRO_STEP);
+            if settings.micro == Micro::On && micro_due {
+                self.replace_outdated();
+            }
+            if self.tokens() < share(window, threshold) {
+                return Ok(());
+            }
+        }
+        self.listener
+            .hear(Event::CompactionStarted { reason })
+            .await;
+        let hooks = &self.agent.hooks;
+        hooks.notify(&HookEvent::PreCompact { reason }).await;
+        let compacted = compaction::compact(
+            self.conversation,
+            window,
+            self.overhead(),
+            &self.agent.settings,
+            &*self.agent.provider,
+            self.cancel,
+        )
+        .await
+        .map_err(|stuck| match stuck {
+            Stuck::Cancelled => Outcome::Cancelled,
+            Stuck::TooLarge { tokens, window } => Outcome::ContextFull {
+                message: format!(
+                    "the conversation needs about {tokens} tokens even when shortened, of a window of {window}; start a new one or use a model with a larger window"
+                ),
+            },
+        })?;
+        for usage in compacted.spent {
+            self.enter(usage).await;
+        }
+        if let Some(error) = compacted.summary_failed {
+            self.listener
+                .hear(Event::Notice {
+                    subtype: "summary_failed",
+                    message: format!("older messages were dropped without a summary: {error}"),
+                })
+                .await;
+        }
+        self.conversation.replace(compacted.messages);
+        let after_tokens = self.tokens();
+        self.micro_at = after_tokens;
+        self.listener
+            .hear(Event::CompactionFinished {
+                before_tokens: before,
+                after_tokens,
+            })
+            .await;
+        hooks
+            .notify(&HookEvent::PostCompact {
+                before_tokens: before,
+                after_tokens,
+            })
+            .await;
+        Ok(())
+    }
+
+    fn replace_outdated(&mut self) {
+        let model = traits(self.agent.provider.id(), &self.agent.settings.model);
+        let thinking = if model.bound_thinking {
+            BoundThinking::Strip
+        } else {
+            BoundThinking::Keep
+        };
+        let messages = self.conversation.messages();
+        if let Some(replaced) = compaction::supersede(messages, &self.agent.tools, thinking) {
+            self.conversation.replace(replaced);
+        }
+        self.micro_at = self.tokens();
+    }
+
+    fn window(&self) -> u64 {
+        let settings = &self.agent.settings;
+        self.learned_window
+            .or_else(|| {
+                self.agent
+                    .provider
+                    .capabilities(&settings.model)
+                    .context_window
+            })
+            .unwrap_or(settings.compaction.assumed_window)
+    }
+
+    fn tokens(&self) -> u64 {
+        self.conversation.tokens(self.overhead())
+    }
+
+    /// What goes along with every request beside the messages.
+    fn overhead(&self) -> u64 {
+        self.agent.tools.spec_bytes().div_ceil(4)
+    }
+
+    pub(crate) fn totals(&self) -> RunTotals {
+        let ledger = self.agent.ledger();
+        RunTotals {
+            turns: self.turns,
+            usage: ledger.usage(),
+            cost: ledger.total(),
+            tool_calls: self.tool_calls,
+            denials: self.denials.clone(),
+            last_text: self.last_text.clone(),
+            duration: self.started.elapsed(),
+        }
+    }
+}

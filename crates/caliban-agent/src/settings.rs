@@ -1,0 +1,127 @@
+//! How an agent works: limits and choices, as data.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use caliban_model::{CachePolicy, CacheTtl, Purpose, Reasoning, Request};
+use rust_decimal::Decimal;
+
+/// Everything about an agent that is not a collaborator.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub model: Arc<str>,
+    /// Output tokens of one answer.
+    pub max_tokens: u32,
+    pub temperature: Option<f64>,
+    pub reasoning: Reasoning,
+    pub cache: CachePolicy,
+    pub purpose: Purpose,
+    pub limits: Limits,
+    /// How many calls of one turn run at the same time.
+    pub parallel_tools: NonZeroUsize,
+    pub capping: Capping,
+    pub compaction: CompactionSettings,
+}
+
+/// What ends a run that does not end by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// Calls to the model.
+    pub max_turns: u32,
+    /// USD over the whole run.
+    pub budget: Option<Decimal>,
+    /// The same call with the same result this often in a row is a loop.
+    pub max_repetitions: u32,
+    /// How often hooks may send a finished model on.
+    pub max_continuations: u32,
+}
+
+/// How much of a tool's result the model sees at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capping {
+    /// Characters; nothing is cut without a limit.
+    pub limit: Option<NonZeroUsize>,
+    /// Where the rest goes; without a place it is dropped.
+    pub spill_directory: Option<PathBuf>,
+}
+
+/// When and how history is shortened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompactionSettings {
+    /// Part of the window whose use triggers it; never by itself without one.
+    pub threshold: Option<f64>,
+    /// Whether outdated results are replaced by placeholders.
+    pub micro: Micro,
+    pub strategy: Strategy,
+    /// Where the provider names no window.
+    pub assumed_window: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Micro {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// The model summarises what is cut.
+    Summarize,
+    /// What is cut is gone.
+    DropOldest,
+}
+
+impl Settings {
+    pub fn new(model: impl Into<Arc<str>>) -> Self {
+        Self {
+            model: model.into(),
+            max_tokens: Request::DEFAULT_MAX_TOKENS,
+            temperature: None,
+            reasoning: Reasoning::Auto,
+            cache: CachePolicy::Ephemeral(CacheTtl::FiveMinutes),
+            purpose: Purpose::MainLoop,
+            limits: Limits::default(),
+            parallel_tools: default_parallel_tools(),
+            capping: Capping::default(),
+            compaction: CompactionSettings::default(),
+        }
+    }
+}
+
+/// One core is left to the loop and the face.
+fn default_parallel_tools() -> NonZeroUsize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    NonZeroUsize::new(cores.saturating_sub(1)).unwrap_or(NonZeroUsize::MIN)
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: 50,
+            budget: None,
+            max_repetitions: 8,
+            max_continuations: 3,
+        }
+    }
+}
+
+impl Default for Capping {
+    fn default() -> Self {
+        Self {
+            limit: NonZeroUsize::new(50_000),
+            spill_directory: None,
+        }
+    }
+}
+
+impl Default for CompactionSettings {
+    fn default() -> Self {
+        Self {
+            threshold: Some(0.75),
+            micro: Micro::On,
+            strategy: Strategy::Summarize,
+            assumed_window: 128_000,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What a tool is: a specification the model reads and a function that never fails, because a
+//! failure is something for the model to read too.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use caliban_model::{CancellationToken, ToolContent, ToolSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::workspace::Workspace;
+
+/// A tool as the loop sees it. Most tools implement [`TypedTool`] instead.
+pub trait Tool: Send + Sync + Debug {
+    /// Name, description and input schema. Constant for the life of the tool: the provider
+    /// caches them.
+    fn spec(&self) -> &ToolSpec;
+
+    fn effect(&self) -> Effect;
+
+    /// The argument that identifies a call to a person or a rule: a path, a command, a URL.
+    fn first_arg(&self, input: &Value) -> Option<String>;
+
+    /// Calls with the same key run one after the other in the order the model made them.
+    fn conflict_key(&self, input: &Value, workspace: &Workspace) -> Option<String>;
+
+    /// A later result with the same key makes this one obsolete.
+    fn supersession_key(&self, input: &Value) -> Option<String>;
+
+    /// Runs to an end. Cancellation drops the future, which must stop everything it started.
+    fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
+}
+
+/// What running a tool can do to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Only looks; may run in plan mode.
+    ReadOnly,
+    /// Changes only the session itself: its task list, its mode.
+    Session,
+    /// Changes files.
+    Writes,
+    /// Runs programs.
+    Executes,
+}
+
+/// What a call is given beside its input.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// The id of this call.
+    pub call_id: Arc<str>,
+    pub session_id: Arc<str>,
+    pub workspace: Arc<Workspace>,
+    /// Cancelled when the run is; waits should watch it to end early with a useful result.
+    pub cancel: CancellationToken,
+    pub progress: Progress,
+}
+
+/// Where a running call reports to. Reports are best effort: a slow listener never slows a tool.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    sender: Option<tokio::sync::mpsc::Sender<ProgressReport>>,
+    call_id: Arc<str>,
+}
+
+/// Something a call wants shown while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProgressReport {
+    pub call_id: Arc<str>,
+    pub kind: ProgressKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProgressKind {
+    /// A piece of output.
+    Output(String),
+    /// An event of an agent that this call runs.
+    Nested(Box<crate::event::Event>),
+}
+
+/// The end of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    pub status: ToolStatus,
+    pub content: Vec<ToolContent>,
+}
+
+/// How a call ended. Only [`Ok`](Self::Ok) is not an error to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolStatus {
+    Ok,
+    /// It ran and did not succeed.
+    Failed,
+    /// The input does not fit the schema or makes no sense.
+    InvalidInput,
+    /// A rule, a hook or a person said no.
+    Denied,
+    /// It could not be started.
+    CouldNotRun,
+    TimedOut,
+    Cancelled,
+}
+
+impl ToolOutput {
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self::new(ToolStatus::Ok, text)
+    }
+
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::new(ToolStatus::Failed, text)
+    }
+
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self::new(ToolStatus::InvalidInput, text)
+    }
+
+    pub fn new(status: ToolStatus, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            content: vec![ToolContent::Text { text: text.into() }],
+        }
+    }
+
+    pub fn is_error(&self) -> bool {
+        self.status != ToolStatus::Ok
+    }
+
+    /// All text of the output.
+    pub fn text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(|part| match part {
+                ToolContent::Text { text } => Some(text.as_str()),
+                ToolContent::Image(_) => None,
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+impl Progress {
+    /// Reports that nobody hears.
+    pub fn silent() -> Self {
+        Self {
+            sender: None,
+            call_id: Arc::from(""),
+        }
+    }
+
+    pub fn new(sender: tokio::sync::mpsc::Sender<ProgressReport>, call_id: Arc<str>) -> Self {
+        Self {
+            sender: Some(sender),
+            call_id,
+        }
+    }
+
+    /// Shows a piece of output, unless the listener is behind.
+    pub fn output(&self, text: impl Into<String>) {
+        if let Some(sender) = &self.sender {
+            // A full channel means nobody keeps up; the result will carry everything anyway.
+            let _ = sender.try_send(ProgressReport {
+                call_id: Arc::clone(&self.call_id),
+                kind: ProgressKind::Output(text.into()),
+            });
+        }
+    }
+
+    /// Passes on an event of an inner agent; waits for room, since these must not be lost.
+    pub async fn nested(&self, event: crate::event::Event) {
+        if let Some(sender) = &self.sender {
+            let report = ProgressReport {
+                call_id: Arc::clone(&self.call_id),
+                kind: ProgressKind::Nested(Box::new(event)),
+            };
+            // The listener is gone only when the run is.
+            let _ = sender.send(report).await;
+        }
+    }
+}
+
+/// A tool whose input is a type: the schema and its descriptions are derived from the struct and
+/// its doc comments, and the input arrives parsed.
+pub trait TypedTool: Send + Sync + Debug + Sized + 'static {
+    type Input: DeserializeOwned + JsonSchema + Debug + Send + 'static;
+
+    const NAME: &'static str;
+    /// What the model reads about when and how to use it. Short: it is sent with every request.
+    const DESCRIPTION: &'static str;
+    const EFFECT: Effect;
+
+    fn first_arg(&self, input: &Self::Input) -> Option<String>;
+
+    fn conflict_key(&self, _input: &Self::Input, _workspace: &Workspace) -> Option<String> {
+        None
+    }
+
+    fn supersession_key(&self, _input: &Self::Input) -> Option<String> {
+        None
+    }
+
+    fn run(
+        &self,
+        input: Self::Input,
+        context: ToolContext,
+    ) -> impl Future<Output = ToolOutput> + Send;
+
+    /// Makes it a [`Tool`].
+    fn boxed(self) -> Arc<dyn Tool> {
+        Arc::new(Typed {
+            spec: ToolSpec {
+                name: Self::NAME.to_owned(),
+                description: Self::DESCRIPTION.trim().to_owned(),
+                input_schema: input_schema::<Self::Input>(),
+            },
+            tool: self,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Typed<T: TypedTool> {
+    spec: ToolSpec,
+    tool: T,
+}
+
+impl<T: TypedTool> Typed<T> {
+    fn parse(input: &Value) -> Option<T::Input> {
+        serde_json::from_value(input.clone()).ok()
+    }
+}
+
+impl<T: TypedTool> Tool for Typed<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn effect(&self) -> Effect {
+        T::EFFECT
+    }
+
+    fn first_arg(&self, input: &Value) -> Option<String> {
+        self.tool.first_arg(&Self::parse(input)?)
+    }
+
+    fn conflict_key(&self, input: &Value, workspace: &Workspace) -> Option<String> {
+        self.tool.conflict_key(&Self::parse(input)?, workspace)
+    }
+
+    fn supersession_key(&self, input: &Value) -> Option<String> {
+        self.tool.supersession_key(&Self::parse(input)?)
+    }
+
+    fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
+        match serde_json::from_value(input) {
+            Ok(input) => self.tool.run(input, context).boxed(),
+            Err(error) => {
+                let text = format!("The input of {} does not fit: {error}.", T::NAME);
+                async move { ToolOutput::invalid(text) }.boxed()
+            }
+        }
+    }
+}
+
+/// The schema of a tool's input as models read it best: one inlined object, without the
+/// decorations that schema generators add and every request would pay for.
+pub fn input_schema<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    tidy(&mut schema);
+    if let Value::Object(fields) = &mut schema {
+        fields.remove("description");
+        fields
+            .entry("properties")
+            .or_insert(Value::Object(Map::new()));
+        fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    schema
+}
+
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            // `title` repeats the Rust name and `format` its integer width; a default of null
+            // and a nullable type only say that a field is optional, which `required` does.
+            // The keys of `properties` are names, not keywords.
+            fields.remove("title");
+            if fields.get("format").is_some_and(Value::is_string) {
+                fields.remove("format");
+            }
+            if fields.get("default").is_some_and(Value::is_null) {
+                fields.remove("default");
+            }
+            if let Some(Value::Array(types)) = fields.get("type")
+                && let [first, second] = types.as_slice()
+                && second == "null"
+            {
+                let first = first.clone();
+                fields.insert("type".to_owned(), first);
+            }
+            for (key, value) in fields.iter_mut() {
+                match (key.as_str(), value) {
+                    ("properties", Value::Object(properties)) => {
+                        properties.values_mut().for_each(tidy);
+                    }
+                    (_, value) => tidy(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Input {
+        /// Where to look.
+        #[serde(alias = "file_path")]
+        #[expect(dead_code, reason = "only the schema is looked at")]
+        path: String,
+        /// How many.
+        #[serde(default)]
+        #[expect(dead_code, reason = "only the schema is looked at")]
+        limit: Option<u32>,
+        /// What the title is.
+        #[serde(default)]
+        #[expect(dead_code, reason = "only the schema is looked at")]
+        title: Option<String>,
+    }
+
+    #[test]
+    fn schemas_hold_what_models_need_and_no_more() {
+        assert_eq!(
+            input_schema::<Input>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": {"description": "Where to look.", "type": "string"},
+                    "limit": {"description": "How many.", "type": "integer", "minimum": 0},
+                    "title": {"description": "What the title is.", "type": "string"},
+                },
+                "additionalProperties": false,
+                "required": ["path"],
+            })
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! Where tools work: the root that relative paths start from, and the roots that paths may not
+//! leave in restricted mode.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+/// The directories of a session, fixed when it starts. Nothing a tool is asked to do extends
+/// them.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    additional: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    confinement: Confinement,
+}
+
+/// Whether paths outside the roots are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confinement {
+    /// Any path the process may use.
+    Open,
+    /// Only paths beneath the roots, links resolved.
+    Restricted,
+}
+
+/// A path as it was asked for and as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedPath {
+    /// Absolute, without `.` and `..`, links not followed.
+    pub given: PathBuf,
+    /// Absolute, with every link in the existing part followed.
+    pub real: PathBuf,
+    /// In restricted mode, the root that contains it.
+    pub root: Option<PathBuf>,
+}
+
+/// Why a path cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    #[error("the path is empty")]
+    Empty,
+    #[error("the path holds a NUL byte")]
+    Nul,
+    #[error("`{}` is outside the workspace `{}`", .path.display(), .root.display())]
+    Outside { path: PathBuf, root: PathBuf },
+    #[error("`{}` cannot be resolved: {reason}", .path.display())]
+    Unresolvable { path: PathBuf, reason: String },
+    #[error("`~` cannot be expanded: no home directory is known")]
+    NoHome,
+}
+
+impl Workspace {
+    /// Resolves the roots; each must be an existing directory.
+    pub fn new(
+        root: &Path,
+        additional: &[PathBuf],
+        home: Option<PathBuf>,
+        confinement: Confinement,
+    ) -> Result<Self, PathError> {
+        let directory = |path: &Path| {
+            let unresolvable = |reason: String| PathError::Unresolvable {
+                path: path.to_owned(),
+                reason,
+            };
+            let real = path
+                .canonicalize()
+                .map_err(|error| unresolvable(error.to_string()))?;
+            if !real.is_dir() {
+                return Err(unresolvable("it is not a directory".to_owned()));
+            }
+            Ok(real)
+        };
+        Ok(Self {
+            root: directory(root)?,
+            additional: additional
+                .iter()
+                .map(|path| directory(path))
+                .collect::<Result<_, _>>()?,
+            home,
+            confinement,
+        })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn additional(&self) -> &[PathBuf] {
+        &self.additional
+    }
+
+    pub fn confinement(&self) -> Confinement {
+        self.confinement
+    }
+
+    /// Resolves a path from a tool's input: `~` expanded, relative to the root, links followed
+    /// as far as the path exists, containment checked by components on the result.
+    pub fn resolve(&self, path: &str) -> Result<ResolvedPath, PathError> {
+        if path.trim().is_empty() {
+            return Err(PathError::Empty);
+        }
+        if path.contains('\0') {
+            return Err(PathError::Nul);
+        }
+        let absolute = self.root.join(self.expand_home(path)?);
+        // `..` must mean what the kernel makes of it: the parent of what a link points to. So
+        // links are followed component by component, and the lexical form is only for display.
+        let real = follow(&absolute)?;
+        let root = self.roots().find(|root| real.starts_with(root));
+        if self.confinement == Confinement::Restricted && root.is_none() {
+            return Err(PathError::Outside {
+                path: real,
+                root: self.root.clone(),
+            });
+        }
+        Ok(ResolvedPath {
+            given: lexical(&absolute),
+            root: match self.confinement {
+                Confinement::Open => None,
+                Confinement::Restricted => root.cloned(),
+            },
+            real,
+        })
+    }
+
+    /// The path as people read it: relative to the root where it lies beneath it.
+    pub fn display(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.root) {
+            Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+            Ok(rest) => rest.display().to_string(),
+            Err(_) => path.display().to_string(),
+        }
+    }
+
+    fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.root).chain(&self.additional)
+    }
+
+    fn expand_home(&self, path: &str) -> Result<PathBuf, PathError> {
+        let rest = match path.strip_prefix('~') {
+            Some("") => "",
+            Some(rest) if rest.starts_with('/') => rest.trim_start_matches('/'),
+            Some(_) | None => return Ok(PathBuf::from(path)),
+        };
+        Ok(self.home.as_ref().ok_or(PathError::NoHome)?.join(rest))
+    }
+}
+
+/// The most links one path may go through, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// The real path of something that need not exist yet: links of the existing part are followed
+/// as the kernel would, the rest is appended. A link that points nowhere resolves to its target.
+fn follow(path: &Path) -> Result<PathBuf, PathError> {
+    let unresolvable = |reason: &str| PathError::Unresolvable {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let mut real = PathBuf::from("/");
+    let mut pending: Vec<OsString> = components(path);
+    let mut links = 0;
+    while let Some(component) = pending.pop() {
+        if component == ".." {
+            real.pop();
+            continue;
+        }
+        let candidate = real.join(&component);
+        match std::fs::symlink_metadata(&candidate) {
+            Ok(meta) if meta.file_type().is_symlink() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(unresolvable("too many links"));
+                }
+                let target = std::fs::read_link(&candidate)
+                    .map_err(|error| unresolvable(&error.to_string()))?;
+                if target.is_absolute() {
+                    real = PathBuf::from("/");
+                }
+                pending.extend(components(&target));
+            }
+            Ok(meta) if !meta.is_dir() && !pending.is_empty() => {
+                return Err(unresolvable(&format!(
+                    "`{}` is not a directory",
+                    candidate.display()
+                )));
+            }
+            Ok(_) => real = candidate,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // Nothing exists from here on: a `..` in the tail would be decided by whatever
+                // is created later.
+                if pending.iter().any(|component| component == "..") {
+                    return Err(unresolvable(&format!(
+                        "`..` after `{}`, which does not exist",
+                        candidate.display()
+                    )));
+                }
+                real = candidate;
+            }
+            Err(error) => return Err(unresolvable(&error.to_string())),
+        }
+    }
+    Ok(real)
+}
+
+/// The components of a path, last first, without roots and dots.
+fn components(path: &Path) -> Vec<OsString> {
+    path.components()
+        .rev()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some(OsString::from("..")),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+        })
+        .collect()
+}
+
+fn lexical(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                result.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                result.push(component);
+            }
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    struct Fixture {
+        _temp: tempfile::TempDir,
+        base: PathBuf,
+    }
+
+    fn fixture() -> Fixture {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("root/sub")).unwrap();
+        std::fs::create_dir_all(base.join("root-evil")).unwrap();
+        std::fs::create_dir_all(base.join("extra")).unwrap();
+        std::fs::create_dir_all(base.join("home")).unwrap();
+        std::fs::create_dir_all(base.join("outside/deep")).unwrap();
+        Fixture { _temp: temp, base }
+    }
+
+    fn workspace(fixture: &Fixture, confinement: Confinement) -> Workspace {
+        Workspace::new(
+            &fixture.base.join("root"),
+            &[fixture.base.join("extra")],
+            Some(fixture.base.join("home")),
+            confinement,
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn relative_home_and_absolute_paths_resolve() {
+        let fixture = fixture();
+        let workspace = workspace(&fixture, Confinement::Open);
+        let real = |path: &str| workspace.resolve(path).unwrap().real;
+        assert_eq!(real("a.txt"), fixture.base.join("root/a.txt"));
+        assert_eq!(real("./sub/../b"), fixture.base.join("root/b"));
+        assert_eq!(real("~/n.md"), fixture.base.join("home/n.md"));
+        assert_eq!(real("~"), fixture.base.join("home"));
+        assert_eq!(real("/"), PathBuf::from("/"));
+        assert_eq!(real("~name"), fixture.base.join("root/~name"));
+        assert_eq!(workspace.resolve(" "), Err(PathError::Empty));
+        assert_eq!(workspace.resolve("a\0b"), Err(PathError::Nul));
+    }
+
+    #[test]
+    fn restricted_mode_compares_components_of_the_real_path() {
+        let fixture = fixture();
+        let workspace = workspace(&fixture, Confinement::Restricted);
+        symlink(fixture.base.join("outside"), fixture.base.join("root/link")).unwrap();
+        symlink("../outside/new.txt", fixture.base.join("root/dangling")).unwrap();
+        symlink("sub", fixture.base.join("root/inside")).unwrap();
+        for inside in ["a", "sub/x/y/z", "inside/x", "sub/../a"] {
+            assert!(workspace.resolve(inside).is_ok(), "{inside}");
+        }
+        let extra = fixture.base.join("extra/f");
+        assert!(workspace.resolve(extra.to_str().unwrap()).is_ok());
+        for outside in [
+            "../root-evil/x",
+            "../outside",
+            "/etc/passwd",
+            "~/x",
+            "link/secret",
+            "link/../x",
+            "dangling",
+            "..",
+        ] {
+            let result = workspace.resolve(outside);
+            assert!(
+                matches!(result, Err(PathError::Outside { .. })),
+                "{outside}: {result:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_resolved_is_refused() {
+        let fixture = fixture();
+        let workspace = workspace(&fixture, Confinement::Restricted);
+        symlink("loop", fixture.base.join("root/loop")).unwrap();
+        std::fs::write(fixture.base.join("root/file"), "").unwrap();
+        for path in ["loop", "loop/x", "missing/../x", "file/x"] {
+            let result = workspace.resolve(path);
+            assert!(
+                matches!(result, Err(PathError::Unresolvable { .. })),
+                "{path}: {result:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_and_its_target_are_both_known() {
+        let fixture = fixture();
+        let workspace = workspace(&fixture, Confinement::Open);
+        symlink(fixture.base.join("outside"), fixture.base.join("root/link")).unwrap();
+        let resolved = workspace.resolve("link/x").unwrap();
+        assert_eq!(resolved.given, fixture.base.join("root/link/x"));
+        assert_eq!(resolved.real, fixture.base.join("outside/x"));
+        assert_eq!(workspace.display(&resolved.given), "link/x");
+        assert_eq!(
+            workspace.display(&resolved.real),
+            resolved.real.display().to_string()
+        );
+    }
+}

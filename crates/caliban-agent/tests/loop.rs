@@ -1,0 +1,737 @@
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+//! The promises of the loop, with a scripted provider and tools that record what they see.
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use caliban_agent::{
+    Agent, Confinement, Conversation, Denial, Effect, Event, HookEvent, Hooks, NoHooks, Outcome,
+    Registry, Settings, Tool, ToolCall, ToolContext, ToolOutput, ToolStatus, TypedTool, Verdict,
+    Workspace,
+};
+use caliban_model::{
+    Block, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream, Message,
+    ModelInfo, Provider, RateCard, Request, Role, StopReason, StreamEvent, Usage,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rust_decimal::dec;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+type Script = VecDeque<Vec<Result<StreamEvent, Error>>>;
+
+#[derive(Debug)]
+struct Scripted {
+    script: Mutex<Script>,
+    requests: Mutex<Vec<Request>>,
+    window: Option<u64>,
+}
+
+impl Provider for Scripted {
+    fn id(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        Capabilities {
+            context_window: self.window,
+            ..caliban_model::capabilities("anthropic", model)
+        }
+    }
+
+    fn stream(&self, request: Request, _: CancellationToken) -> EventStream {
+        let input = request.text_bytes() as u64 / 4;
+        self.requests.lock().unwrap().push(request);
+        let mut answer = self
+            .script
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or_else(|| text("done"));
+        if self.window.is_some() {
+            for event in &mut answer {
+                if let Ok(StreamEvent::Usage { usage }) = event {
+                    usage.input = input;
+                }
+            }
+        }
+        Box::pin(futures::stream::iter(answer))
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelInfo>, Error>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+}
+
+fn answer(blocks: Vec<Block>, reason: StopReason, usage: Usage) -> Vec<Result<StreamEvent, Error>> {
+    let mut events = vec![Ok(StreamEvent::Started { model: "m".into() })];
+    for (index, block) in blocks.into_iter().enumerate() {
+        if let Block::Text { text, .. } = &block {
+            events.push(Ok(StreamEvent::TextDelta {
+                index,
+                text: text.clone(),
+            }));
+        }
+        events.push(Ok(StreamEvent::BlockEnded { index, block }));
+    }
+    events.push(Ok(StreamEvent::Usage { usage }));
+    events.push(Ok(StreamEvent::Stopped {
+        reason,
+        detail: None,
+    }));
+    events
+}
+
+fn small() -> Usage {
+    Usage {
+        input: 10,
+        output: 5,
+        ..Usage::default()
+    }
+}
+
+fn text(text: &str) -> Vec<Result<StreamEvent, Error>> {
+    answer(vec![Block::text(text)], StopReason::EndTurn, small())
+}
+
+fn calls(calls: &[(&str, &str, Value)]) -> Vec<Result<StreamEvent, Error>> {
+    let blocks = calls
+        .iter()
+        .map(|(id, name, input)| Block::ToolUse {
+            id: (*id).into(),
+            name: (*name).into(),
+            input: input.clone(),
+            private: None,
+        })
+        .collect();
+    answer(blocks, StopReason::ToolUse, small())
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StepInput {
+    /// What to do.
+    name: String,
+    /// The target; calls on the same one do not overlap.
+    #[serde(default)]
+    key: Option<String>,
+    /// Virtual milliseconds to take.
+    #[serde(default)]
+    millis: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    log: Mutex<Vec<String>>,
+    running: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// Takes a while and notes when it began and ended.
+#[derive(Debug)]
+struct Step(Arc<Shared>);
+
+impl TypedTool for Step {
+    type Input = StepInput;
+    const NAME: &'static str = "Step";
+    const DESCRIPTION: &'static str = "Takes a step.";
+    const EFFECT: Effect = Effect::Writes;
+
+    fn first_arg(&self, input: &StepInput) -> Option<String> {
+        Some(input.name.clone())
+    }
+
+    fn conflict_key(&self, input: &StepInput, _: &Workspace) -> Option<String> {
+        input.key.clone()
+    }
+
+    fn supersession_key(&self, input: &StepInput) -> Option<String> {
+        input.key.clone()
+    }
+
+    async fn run(&self, input: StepInput, context: ToolContext) -> ToolOutput {
+        let shared = &self.0;
+        shared.log.lock().unwrap().push(format!("+{}", input.name));
+        let now = shared.running.fetch_add(1, Ordering::SeqCst) + 1;
+        shared.most.fetch_max(now, Ordering::SeqCst);
+        context.progress.output(format!("at {}", input.name));
+        let ended = context
+            .cancel
+            .run_until_cancelled(tokio::time::sleep(Duration::from_millis(input.millis)))
+            .await;
+        shared.running.fetch_sub(1, Ordering::SeqCst);
+        shared.log.lock().unwrap().push(format!("-{}", input.name));
+        match input.name.as_str() {
+            "panic" => panic!("as told"),
+            _ if ended.is_none() => ToolOutput::new(ToolStatus::Cancelled, "stopped half-way"),
+            name => ToolOutput::ok(format!("did {name}")),
+        }
+    }
+}
+
+struct Bench {
+    agent: Agent,
+    provider: Arc<Scripted>,
+    shared: Arc<Shared>,
+    _folder: tempfile::TempDir,
+}
+
+fn bench(script: Vec<Vec<Result<StreamEvent, Error>>>) -> Bench {
+    bench_with(script, Arc::new(NoHooks), None)
+}
+
+fn bench_with(
+    script: Vec<Vec<Result<StreamEvent, Error>>>,
+    hooks: Arc<dyn Hooks>,
+    window: Option<u64>,
+) -> Bench {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = Arc::new(Shared::default());
+    let provider = Arc::new(Scripted {
+        script: Mutex::new(script.into()),
+        requests: Mutex::default(),
+        window,
+    });
+    let mut settings = Settings::new("claude-sonnet-4-6");
+    settings.parallel_tools = NonZeroUsize::new(4).unwrap();
+    Bench {
+        agent: Agent {
+            provider: provider.clone(),
+            tools: Registry::new([Step(shared.clone()).boxed()]),
+            hooks,
+            workspace: workspace(folder.path()),
+            settings,
+            ledger: Arc::new(Mutex::new(CostLedger::new(Arc::new(
+                RateCard::builtin().clone(),
+            )))),
+            session_id: Arc::from("session"),
+            input: None,
+        },
+        provider,
+        shared,
+        _folder: folder,
+    }
+}
+
+fn workspace(root: &Path) -> Arc<Workspace> {
+    Arc::new(Workspace::new(root, &[], None, Confinement::Open).unwrap())
+}
+
+struct Ran {
+    outcome: Outcome,
+    events: Vec<Event>,
+    conversation: Conversation,
+}
+
+impl Bench {
+    async fn run(&self) -> Ran {
+        self.run_until(CancellationToken::new()).await
+    }
+
+    async fn run_until(&self, cancel: CancellationToken) -> Ran {
+        let mut conversation = Conversation::default();
+        let (sender, mut receiver) = mpsc::channel(1024);
+        let collecting = async {
+            let mut events = Vec::new();
+            while let Some(event) = receiver.recv().await {
+                events.push(event);
+            }
+            events
+        };
+        let running = async {
+            let result = self
+                .agent
+                .run(&mut conversation, Message::user("go"), &sender, &cancel)
+                .await;
+            drop(sender);
+            result
+        };
+        let ((outcome, _), events) = tokio::join!(running, collecting);
+        Ran {
+            outcome,
+            events,
+            conversation,
+        }
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.shared.log.lock().unwrap().clone()
+    }
+}
+
+fn finished(events: &[Event]) -> Vec<(String, ToolStatus)> {
+    events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolFinished { id, output, .. } => Some((id.to_string(), output.status)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn results(message: &Message) -> Vec<(String, String)> {
+    message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Block::ToolResult {
+                tool_use_id,
+                content,
+                ..
+            } => {
+                let caliban_model::ToolContent::Text { text } = &content[0] else {
+                    return None;
+                };
+                Some((tool_use_id.clone(), text.clone()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_run_is_request_answer_tools_and_again() {
+    let bench = bench(vec![
+        calls(&[("a", "Step", json!({"name": "one"}))]),
+        text("all done"),
+    ]);
+    let ran = bench.run().await;
+    assert_eq!(
+        ran.outcome,
+        Outcome::Success {
+            text: "all done".into()
+        }
+    );
+    let roles: Vec<Role> = ran.conversation.messages().iter().map(|m| m.role).collect();
+    assert_eq!(
+        roles,
+        [Role::User, Role::Assistant, Role::User, Role::Assistant]
+    );
+    let shape: Vec<&str> = ran
+        .events
+        .iter()
+        .map(|event| match event {
+            Event::RunStarted { .. } => "run",
+            Event::TurnStarted { .. } => "turn",
+            Event::TextDelta { .. } => "text",
+            Event::AssistantMessage { .. } => "message",
+            Event::ToolReady { .. } => "ready",
+            Event::ToolStarted { .. } => "started",
+            Event::ToolProgress { .. } => "progress",
+            Event::ToolFinished { .. } => "finished",
+            Event::ToolResults { .. } => "results",
+            Event::TurnEnded { .. } => "turn-end",
+            Event::Finished { .. } => "end",
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            "run", "turn", "message", "ready", "started", "progress", "finished", "results",
+            "turn-end", "turn", "text", "message", "turn-end", "end"
+        ]
+    );
+    let second = &bench.provider.requests.lock().unwrap()[1];
+    assert_eq!(
+        results(&second.messages()[2]),
+        [("a".into(), "did one".into())]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_run_side_by_side_and_results_keep_the_models_order() {
+    let bench = bench(vec![calls(&[
+        ("slow", "Step", json!({"name": "slow", "millis": 1000})),
+        ("quick", "Step", json!({"name": "quick", "millis": 10})),
+    ])]);
+    let start = tokio::time::Instant::now();
+    let ran = bench.run().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(1));
+    let ends: Vec<String> = finished(&ran.events)
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
+    assert_eq!(ends, ["quick", "slow"]);
+    let order: Vec<String> = results(&ran.conversation.messages()[2])
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
+    assert_eq!(order, ["slow", "quick"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_on_one_target_run_in_order_and_two_hundred_respect_the_limit() {
+    let steps: Vec<(String, Value)> = (0..200)
+        .map(|n| {
+            let key = (n % 2 == 0).then_some("file");
+            let input = json!({"name": format!("{n}"), "key": key, "millis": 200 - n});
+            (format!("t{n}"), input)
+        })
+        .collect();
+    let named: Vec<(&str, &str, Value)> = steps
+        .iter()
+        .map(|(id, input)| (id.as_str(), "Step", input.clone()))
+        .collect();
+    let bench = bench(vec![calls(&named)]);
+    bench.run().await;
+    assert_eq!(bench.shared.most.load(Ordering::SeqCst), 4);
+    let keyed: Vec<String> = bench
+        .log()
+        .into_iter()
+        .filter(|entry| entry[1..].parse::<u32>().unwrap() % 2 == 0)
+        .collect();
+    let expected: Vec<String> = (0..200)
+        .step_by(2)
+        .flat_map(|n| [format!("+{n}"), format!("-{n}")])
+        .collect();
+    assert_eq!(keyed, expected);
+}
+
+#[tokio::test]
+async fn unknown_tools_bad_input_and_panics_are_results_not_ends() {
+    let bench = bench(vec![calls(&[
+        ("a", "Nothing", json!({})),
+        ("b", "Step", json!({"millis": "x"})),
+        ("c", "Step", json!("{\"name\": ")),
+        ("d", "Step", json!({"name": "panic"})),
+        ("e", "Step", json!({"name": "fine"})),
+    ])]);
+    let ran = bench.run().await;
+    assert!(matches!(ran.outcome, Outcome::Success { .. }));
+    let told: Vec<String> = results(&ran.conversation.messages()[2])
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect();
+    assert_eq!(
+        told[0],
+        "There is no tool named `Nothing`. The tools are: Step."
+    );
+    assert!(
+        told[1].contains("`millis`") && told[1].contains("\"name\" is a required property"),
+        "{}",
+        told[1]
+    );
+    assert!(told[2].contains("not a JSON object"), "{}", told[2]);
+    assert_eq!(told[3], "Step crashed: as told.");
+    assert_eq!(told[4], "did fine");
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    asked: Mutex<Vec<String>>,
+    told: Mutex<Vec<&'static str>>,
+}
+
+impl Hooks for Gate {
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        async move {
+            let name = call.first_arg.clone().unwrap_or_default();
+            self.asked.lock().unwrap().push(name.clone());
+            match name.as_str() {
+                "no" => Verdict::Deny(Denial::by_hook("the gate is shut")),
+                "other" => Verdict::AllowWith(json!({"name": "changed"})),
+                "broken" => Verdict::AllowWith(json!({"name": 7})),
+                _ => Verdict::Allow,
+            }
+        }
+        .boxed()
+    }
+
+    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
+        self.told.lock().unwrap().push(event.name());
+        async {}.boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_gate_is_asked_in_order_and_its_word_holds() {
+    let gate = Arc::new(Gate::default());
+    let bench = bench_with(
+        vec![calls(&[
+            ("a", "Step", json!({"name": "yes"})),
+            ("b", "Step", json!({"name": "no"})),
+            ("c", "Step", json!({"name": "other"})),
+            ("d", "Step", json!({"name": "broken"})),
+        ])],
+        gate.clone(),
+        None,
+    );
+    let ran = bench.run().await;
+    assert_eq!(
+        *gate.asked.lock().unwrap(),
+        ["yes", "no", "other", "broken"]
+    );
+    let mut log = bench.log();
+    log.sort();
+    assert_eq!(log, ["+changed", "+yes", "-changed", "-yes"]);
+    let told = results(&ran.conversation.messages()[2]);
+    assert_eq!(told[1].1, "The call was not permitted: the gate is shut.");
+    assert!(
+        told[3].1.contains("a hook changed the input"),
+        "{}",
+        told[3].1
+    );
+    let ends = finished(&ran.events);
+    assert_eq!(ends[0], ("b".into(), ToolStatus::Denied));
+    let Some(Event::Finished { totals, .. }) = ran.events.last() else {
+        panic!()
+    };
+    assert_eq!(totals.denials.len(), 2);
+    let notices = gate.told.lock().unwrap();
+    assert!(notices.contains(&"PermissionDenied") && notices.contains(&"PostToolUse"));
+    assert_eq!(notices.last(), Some(&"Stop"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_leaves_every_call_with_a_result() {
+    let bench = bench(vec![calls(&[
+        ("a", "Step", json!({"name": "long", "millis": 60_000})),
+        (
+            "b",
+            "Step",
+            json!({"name": "queued", "key": "k", "millis": 60_000}),
+        ),
+        (
+            "c",
+            "Step",
+            json!({"name": "behind", "key": "k", "millis": 60_000}),
+        ),
+    ])]);
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        stop.cancel();
+    });
+    let ran = bench.run_until(cancel).await;
+    assert_eq!(ran.outcome, Outcome::Cancelled);
+    let told = results(&ran.conversation.messages()[2]);
+    assert_eq!(told[0].1, "stopped half-way");
+    assert_eq!(told[2].1, "The call was cancelled.");
+    assert_eq!(finished(&ran.events).len(), 3);
+    assert!(matches!(ran.events.last(), Some(Event::Finished { .. })));
+}
+
+#[tokio::test]
+async fn turns_and_money_are_limited() {
+    let step = || calls(&[("a", "Step", json!({"name": "x"}))]);
+    let mut bench_turns = bench(vec![step(), step(), step()]);
+    bench_turns.agent.settings.limits.max_turns = 2;
+    let ran = bench_turns.run().await;
+    assert_eq!(ran.outcome, Outcome::MaxTurns { limit: 2 });
+    assert_eq!(bench_turns.provider.requests.lock().unwrap().len(), 2);
+
+    let costly = Usage {
+        input: 1_000_000,
+        output: 0,
+        ..Usage::default()
+    };
+    let mut bench_money = bench(vec![answer(
+        vec![Block::text("rich")],
+        StopReason::EndTurn,
+        costly,
+    )]);
+    bench_money.agent.settings.limits.budget = Some(dec!(1));
+    let ran = bench_money.run().await;
+    assert_eq!(
+        ran.outcome,
+        Outcome::BudgetExceeded {
+            message: "spent $3 of a budget of $1".into()
+        }
+    );
+
+    let mut bench_poor = bench(vec![]);
+    bench_poor.agent.settings.limits.budget = Some(dec!(0.0000001));
+    let ran = bench_poor.run().await;
+    assert!(matches!(ran.outcome, Outcome::BudgetExceeded { .. }));
+    assert_eq!(bench_poor.provider.requests.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn the_same_call_with_the_same_result_is_a_loop() {
+    let step = || calls(&[("a", "Step", json!({"name": "again"}))]);
+    let bench = bench((0..20).map(|_| step()).collect());
+    let ran = bench.run().await;
+    assert_eq!(
+        ran.outcome,
+        Outcome::Looping {
+            tool: "Step".into(),
+            times: 8
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_cut_answer_runs_no_tools_and_a_failure_is_an_outcome() {
+    let cut = answer(
+        vec![
+            Block::text("I will"),
+            Block::ToolUse {
+                id: "a".into(),
+                name: "Step".into(),
+                input: json!({"name": "never"}),
+                private: None,
+            },
+        ],
+        StopReason::MaxTokens,
+        small(),
+    );
+    let bench_cut = bench(vec![cut]);
+    let ran = bench_cut.run().await;
+    assert_eq!(ran.outcome, Outcome::MaxTokens);
+    assert!(bench_cut.log().is_empty());
+
+    let error = Error::new(ErrorKind::Auth, "anthropic", "m", "no key");
+    let ran = bench(vec![vec![Err(error.clone())]]).run().await;
+    assert_eq!(ran.outcome, Outcome::Provider(error));
+}
+
+fn long_step(n: usize) -> Vec<Result<StreamEvent, Error>> {
+    let name = format!("{n}-{}", "x".repeat(8_000));
+    calls(&[(&format!("c{n}"), "Step", json!({"name": name}))])
+}
+
+#[tokio::test]
+async fn a_full_window_is_summarised_and_no_call_loses_its_result() {
+    let mut script: Vec<_> = (0..6).map(long_step).collect();
+    script.push(text("the summary"));
+    script.push(text("finished"));
+    let bench = bench_with(script, Arc::new(NoHooks), Some(28_000));
+    let ran = bench.run().await;
+    assert_eq!(
+        ran.outcome,
+        Outcome::Success {
+            text: "finished".into()
+        }
+    );
+    let compacted = ran
+        .events
+        .iter()
+        .find_map(|event| match event {
+            Event::CompactionFinished {
+                before_tokens,
+                after_tokens,
+            } => Some((*before_tokens, *after_tokens)),
+            _ => None,
+        })
+        .expect("a compaction");
+    assert!(compacted.1 * 2 <= 28_000 && compacted.1 < compacted.0);
+    let requests = bench.provider.requests.lock().unwrap();
+    let last = requests.last().unwrap();
+    assert!(last.messages()[0].text().contains("the summary"));
+    let mut open: Vec<&str> = Vec::new();
+    for message in last.messages() {
+        for block in &message.content {
+            match block {
+                Block::ToolUse { id, .. } => open.push(id),
+                Block::ToolResult { tool_use_id, .. } => {
+                    assert_eq!(open.pop(), Some(tool_use_id.as_str()));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(open.is_empty());
+}
+
+#[tokio::test]
+async fn a_prompt_the_provider_finds_too_long_is_compacted_or_the_run_ends() {
+    let too_long = || {
+        vec![Err(Error::new(
+            ErrorKind::TooLong { limit: Some(9_000) },
+            "anthropic",
+            "m",
+            "prompt is too long",
+        ))]
+    };
+    let bench_ok = bench(vec![
+        long_step(0),
+        long_step(1),
+        too_long(),
+        text("sum"),
+        text("ok"),
+    ]);
+    let ran = bench_ok.run().await;
+    assert_eq!(ran.outcome, Outcome::Success { text: "ok".into() });
+
+    let bench_off = {
+        let mut bench = bench(vec![too_long()]);
+        bench.agent.settings.compaction.threshold = None;
+        bench
+    };
+    let ran = bench_off.run().await;
+    assert!(matches!(ran.outcome, Outcome::ContextFull { .. }));
+    assert_eq!(bench_off.provider.requests.lock().unwrap().len(), 1);
+
+    let endless = bench((0..10).map(|_| too_long()).collect());
+    let ran = endless.run().await;
+    assert!(matches!(ran.outcome, Outcome::ContextFull { .. }));
+    assert!(endless.provider.requests.lock().unwrap().len() < 8);
+}
+
+#[tokio::test]
+async fn outdated_results_are_replaced_before_anything_is_summarised() {
+    let step = |n: usize| {
+        calls(&[(
+            &format!("c{n}"),
+            "Step",
+            json!({"name": "y".repeat(6_000), "key": "same"}),
+        )])
+    };
+    let mut script: Vec<_> = (0..5).map(step).collect();
+    script.push(text("end"));
+    let bench = bench_with(script, Arc::new(NoHooks), Some(24_000));
+    let ran = bench.run().await;
+    assert_eq!(ran.outcome, Outcome::Success { text: "end".into() });
+    let told: Vec<String> = ran
+        .conversation
+        .messages()
+        .iter()
+        .flat_map(|message| results(message))
+        .map(|(_, text)| text)
+        .collect();
+    assert!(
+        told.iter().any(|text| text == "[superseded: Step(same)]"),
+        "{told:?}"
+    );
+    assert!(told.last().unwrap().starts_with("did yyy"));
+}
+
+#[tokio::test]
+async fn a_price_nobody_knows_is_said_once() {
+    let mut bench = bench(vec![
+        calls(&[("a", "Step", json!({"name": "x"}))]),
+        text("end"),
+    ]);
+    bench.agent.settings.model = Arc::from("claude-nobody-1");
+    let ran = bench.run().await;
+    let notices = ran
+        .events
+        .iter()
+        .filter(|event| {
+            matches!(
+                event,
+                Event::Notice {
+                    subtype: "unknown_price",
+                    ..
+                }
+            )
+        })
+        .count();
+    assert_eq!(notices, 1);
+}
+
+fn _object_safe(_: &dyn Tool) {}

@@ -1,0 +1,169 @@
+//! What a provider yields while it answers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Block, RetryCategory, Usage};
+
+/// One step of an answer.
+///
+/// Order: any number of [`Retrying`](Self::Retrying) and [`Warning`](Self::Warning), then
+/// [`Started`](Self::Started), then deltas and finished blocks, [`Usage`](Self::Usage) at any
+/// time, and [`Stopped`](Self::Stopped) exactly once at the end. Blocks carry their position in
+/// the message. [`BlockEnded`](Self::BlockEnded) is authoritative: the message is the sequence of
+/// ended blocks, deltas are only for showing progress. A stream that fails yields one error and
+/// ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum StreamEvent {
+    Started {
+        /// The model that answers, as the provider names it.
+        model: String,
+    },
+    TextDelta {
+        index: usize,
+        text: String,
+    },
+    ThinkingDelta {
+        index: usize,
+        text: String,
+    },
+    ToolStarted {
+        index: usize,
+        id: String,
+        name: String,
+    },
+    ToolInputDelta {
+        index: usize,
+        json: String,
+    },
+    BlockEnded {
+        index: usize,
+        block: Block,
+    },
+    /// Totals of this call so far; the last one counts.
+    Usage {
+        usage: Usage,
+    },
+    Stopped {
+        reason: StopReason,
+        /// The provider's own explanation, for refusals and unusual ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+    },
+    /// The call failed and is made again after a pause.
+    Retrying(Retry),
+    Warning(Warning),
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    EndTurn,
+    ToolUse,
+    MaxTokens,
+    StopSequence,
+    Refusal,
+    ContentFilter,
+    /// Prompt and answer together filled the model's window.
+    ContextExceeded,
+    /// The provider paused a long turn; sending the answer back continues it.
+    Pause,
+    Other(String),
+}
+
+/// A failed attempt that is about to be repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Number of the attempt that follows; the first retry is attempt 1.
+    pub attempt: u32,
+    pub max_retries: u32,
+    #[serde(rename = "retry_delay_ms", with = "millis")]
+    pub delay: Duration,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    pub category: RetryCategory,
+    pub message: String,
+    pub shown: Shown,
+}
+
+/// Whether the failed attempt had already produced content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shown {
+    Nothing,
+    /// Everything since the start of this call is void; the answer begins anew.
+    Superseded,
+}
+
+/// Something the user should know that does not end the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    #[serde(flatten)]
+    pub kind: WarningKind,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WarningKind {
+    /// Another model answered than the one asked for.
+    ModelMismatch { requested: String, actual: String },
+    /// The model would reject this parameter, so it was not sent.
+    ParameterDropped { parameter: String },
+    /// The provider reported no usage; the numbers are estimated.
+    UsageEstimated,
+    /// The answer looks like a tool call written as text.
+    UnexecutedToolCall,
+}
+
+impl WarningKind {
+    /// The name this warning carries in protocol frames.
+    pub fn subtype(&self) -> &'static str {
+        match self {
+            Self::ModelMismatch { .. } => "model_mismatch",
+            Self::ParameterDropped { .. } => "parameter_dropped",
+            Self::UsageEstimated => "usage_estimated",
+            Self::UnexecutedToolCall => "unexecuted_tool_call",
+        }
+    }
+}
+
+impl Warning {
+    pub fn dropped(parameter: &str, model: &str, why: &str) -> Self {
+        Self {
+            kind: WarningKind::ParameterDropped {
+                parameter: parameter.to_owned(),
+            },
+            message: format!("`{parameter}` was not sent to {model}: {why}"),
+        }
+    }
+
+    pub fn model_mismatch(requested: &str, actual: &str) -> Self {
+        Self {
+            kind: WarningKind::ModelMismatch {
+                requested: requested.to_owned(),
+                actual: actual.to_owned(),
+            },
+            message: format!(
+                "model mismatch: requested \"{requested}\" but provider responded with \"{actual}\""
+            ),
+        }
+    }
+}
+
+mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
+}

@@ -1,0 +1,34 @@
+//! What a conversation with a language model is: messages, requests, stream events, usage,
+//! prices, and the contract that every provider fulfils. Knows neither HTTP nor files.
+
+mod capability;
+mod cost;
+mod error;
+mod event;
+mod message;
+mod model_id;
+mod provider;
+mod rates;
+mod request;
+mod usage;
+
+pub use capability::{
+    CacheSupport, Capabilities, ChatTools, EffortSet, ForcedTools, ModelTraits, Sampling,
+    ThinkingDefault, ThinkingForm, ToolSupport, capabilities, traits,
+};
+pub use cost::{CostLedger, LedgerEntry, Price};
+pub use error::{Error, ErrorKind, RetryAdvice, RetryCategory};
+pub use event::{Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
+pub use message::{
+    Block, Image, ImageMime, ImageSource, Message, Origin, Role, ToolContent, UnsupportedImage,
+};
+pub use model_id::base_model;
+pub use provider::{EventStream, ModelInfo, Provider};
+pub use rates::{Rate, RateCard, RateCardError, Tier};
+pub use request::{
+    CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
+    Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
+};
+pub use usage::Usage;
+
+pub use tokio_util::sync::CancellationToken;

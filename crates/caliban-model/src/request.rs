@@ -1,0 +1,351 @@
+//! What is asked of a model.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Block, Message, Role};
+
+/// A call to a model. Its conversation is known to be well formed: system messages lead and hold
+/// text only, and at least one other message follows.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub model: Arc<str>,
+    messages: Vec<Arc<Message>>,
+    system_len: usize,
+    pub tools: Arc<[ToolSpec]>,
+    pub tool_choice: ToolChoice,
+    pub parallel_calls: ParallelCalls,
+    pub max_tokens: u32,
+    pub temperature: Option<f64>,
+    pub stop_sequences: Vec<String>,
+    pub reasoning: Reasoning,
+    pub output: OutputFormat,
+    pub cache: CachePolicy,
+    pub metadata: Metadata,
+}
+
+/// Why a list of messages is not a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequest {
+    #[error("message {index}: system messages must come first, before any other message")]
+    MisplacedSystem { index: usize },
+    #[error("message {index}: a system message may hold text only")]
+    SystemNotText { index: usize },
+    #[error("the conversation has no user message")]
+    Empty,
+}
+
+/// A tool as the model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the input; always describes an object.
+    pub input_schema: Value,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    #[default]
+    Auto,
+    /// Some tool must be called.
+    Required,
+    /// This tool must be called.
+    Named(String),
+    /// No tool may be called.
+    None,
+}
+
+/// Whether the model may make several tool calls in one turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ParallelCalls {
+    #[default]
+    Allowed,
+    OneAtATime,
+}
+
+/// How hard the model should think.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reasoning {
+    /// Whatever the model does when nothing is said.
+    #[default]
+    Auto,
+    Off,
+    Effort(Effort),
+    /// Thinking tokens, for models that take a number.
+    Budget(u32),
+}
+
+/// Effort levels, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown effort `{0}`; use low, medium, high, xhigh or max")]
+pub struct UnknownEffort(pub String);
+
+/// The form of the final answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum OutputFormat {
+    #[default]
+    Text,
+    JsonSchema {
+        name: String,
+        schema: Arc<Value>,
+    },
+}
+
+/// Whether and for how long the provider should keep the prompt's prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachePolicy {
+    Off,
+    Ephemeral(CacheTtl),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheTtl {
+    FiveMinutes,
+    OneHour,
+}
+
+/// What a request is for, and whose it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Metadata {
+    pub purpose: Purpose,
+    /// Opaque and stable per session; keys the prompt caches of providers that ask for one.
+    pub session: Option<String>,
+}
+
+/// Why the harness makes a call; routes are chosen by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    #[default]
+    MainLoop,
+    Summarization,
+    FastClassifier,
+    SubAgent,
+    Embedding,
+    Other,
+}
+
+impl Request {
+    /// The per-turn output limit where the user names none.
+    pub const DEFAULT_MAX_TOKENS: u32 = 8192;
+
+    /// Checks the conversation; everything else starts at its default and may be set freely.
+    pub fn new(
+        model: impl Into<Arc<str>>,
+        messages: Vec<Arc<Message>>,
+    ) -> Result<Self, InvalidRequest> {
+        let system_len = messages
+            .iter()
+            .take_while(|message| message.role == Role::System)
+            .count();
+        for (index, message) in messages.iter().enumerate() {
+            if message.role != Role::System {
+                continue;
+            }
+            if index >= system_len {
+                return Err(InvalidRequest::MisplacedSystem { index });
+            }
+            if !message
+                .content
+                .iter()
+                .all(|block| matches!(block, Block::Text { .. }))
+            {
+                return Err(InvalidRequest::SystemNotText { index });
+            }
+        }
+        if messages.len() == system_len {
+            return Err(InvalidRequest::Empty);
+        }
+        Ok(Self {
+            model: model.into(),
+            messages,
+            system_len,
+            tools: Arc::from([]),
+            tool_choice: ToolChoice::Auto,
+            parallel_calls: ParallelCalls::Allowed,
+            max_tokens: Self::DEFAULT_MAX_TOKENS,
+            temperature: None,
+            stop_sequences: Vec::new(),
+            reasoning: Reasoning::Auto,
+            output: OutputFormat::Text,
+            cache: CachePolicy::Ephemeral(CacheTtl::FiveMinutes),
+            metadata: Metadata::default(),
+        })
+    }
+
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// The leading system messages.
+    pub fn system(&self) -> &[Arc<Message>] {
+        &self.messages[..self.system_len]
+    }
+
+    /// Everything after the system messages; never empty.
+    pub fn turns(&self) -> &[Arc<Message>] {
+        &self.messages[self.system_len..]
+    }
+
+    /// Text, tool inputs and results in bytes: the basis of token estimates.
+    pub fn text_bytes(&self) -> usize {
+        let messages: usize = self
+            .messages
+            .iter()
+            .map(|message| message_bytes(message))
+            .sum();
+        let tools: usize = self
+            .tools
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + value_bytes(&tool.input_schema))
+            .sum();
+        messages + tools
+    }
+}
+
+fn message_bytes(message: &Message) -> usize {
+    message
+        .content
+        .iter()
+        .map(|block| match block {
+            Block::Text { text, .. } | Block::Thinking { text, .. } => text.len(),
+            Block::RedactedThinking { data } => data.len(),
+            Block::ToolUse { name, input, .. } => name.len() + value_bytes(input),
+            Block::ToolResult { content, .. } => content
+                .iter()
+                .map(|part| match part {
+                    crate::ToolContent::Text { text } => text.len(),
+                    crate::ToolContent::Image(_) => IMAGE_BYTES,
+                })
+                .sum(),
+            Block::Image(_) => IMAGE_BYTES,
+            Block::Opaque { value } => value_bytes(value),
+        })
+        .sum()
+}
+
+/// An image costs about 1,500 tokens whatever its encoded size.
+const IMAGE_BYTES: usize = 6_000;
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| value_bytes(item) + 1).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| key.len() + 4 + value_bytes(value))
+            .sum(),
+    }
+}
+
+impl Effort {
+    pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+
+    /// The nearest level to a number of thinking tokens, for models that take levels only.
+    pub fn from_budget(tokens: u32) -> Self {
+        match tokens {
+            0..=2_048 => Self::Low,
+            2_049..=12_288 => Self::Medium,
+            12_289..=40_960 => Self::High,
+            _ => Self::Max,
+        }
+    }
+}
+
+impl FromStr for Effort {
+    type Err = UnknownEffort;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|effort| effort.as_str() == text)
+            .ok_or_else(|| UnknownEffort(text.to_owned()))
+    }
+}
+
+impl Purpose {
+    pub fn slug(self) -> &'static str {
+        match self {
+            Self::MainLoop => "main_loop",
+            Self::Summarization => "summarization",
+            Self::FastClassifier => "fast_classifier",
+            Self::SubAgent => "sub_agent",
+            Self::Embedding => "embedding",
+            Self::Other => "other",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation(messages: Vec<Message>) -> Result<Request, InvalidRequest> {
+        Request::new("m", messages.into_iter().map(Arc::new).collect())
+    }
+
+    #[test]
+    fn leading_system_messages_are_split_off() {
+        let request = conversation(vec![
+            Message::system("a"),
+            Message::system("b"),
+            Message::user("hi"),
+        ])
+        .unwrap();
+        assert_eq!(request.system().len(), 2);
+        assert_eq!(request.turns().len(), 1);
+    }
+
+    #[test]
+    fn a_late_system_message_is_refused_with_its_position() {
+        let late = conversation(vec![Message::user("hi"), Message::system("late")]);
+        assert_eq!(
+            late.unwrap_err(),
+            InvalidRequest::MisplacedSystem { index: 1 }
+        );
+    }
+
+    #[test]
+    fn a_system_message_holds_text_only() {
+        let mut system = Message::system("x");
+        system
+            .content
+            .push(Block::RedactedThinking { data: "d".into() });
+        assert_eq!(
+            conversation(vec![system, Message::user("hi")]).unwrap_err(),
+            InvalidRequest::SystemNotText { index: 0 }
+        );
+    }
+
+    #[test]
+    fn system_alone_is_not_a_conversation() {
+        assert_eq!(
+            conversation(vec![Message::system("x")]).unwrap_err(),
+            InvalidRequest::Empty
+        );
+    }
+}

@@ -1,0 +1,496 @@
+//! The life of one call, the same for every family: encode, send, read frames, decode.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_stream::try_stream;
+use bytes::Bytes;
+use caliban_model::{
+    CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Origin, Provider,
+    Request, StreamEvent, Usage, Warning, WarningKind, base_model,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use reqwest::Response;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::assembly::Assembly;
+use crate::credentials::Freshness;
+use crate::failure::{Refusal, fail, network_error};
+use crate::framing::{Frame, Framer, Lines, MAX_FRAME, Sse};
+use crate::http::{self, Timeouts};
+use crate::transport::{Call, Framing, Transport};
+
+/// How often a family may change a refused call and send it again.
+const MAX_REVISIONS: usize = 3;
+/// The most of a refusal's body that is read.
+const MAX_REFUSAL: usize = 256 * 1024;
+/// How long an answer that is complete may take to end its body, so that the connection can be
+/// used again.
+const DRAIN: Duration = Duration::from_millis(250);
+
+/// One wire format: how requests are written and answers read.
+pub(crate) trait Family: Send + Sync + Debug {
+    /// The provider's short name.
+    fn id(&self) -> &'static str;
+
+    fn framing(&self) -> Framing;
+
+    /// Writes the request, leaving out what the model would reject. `link` is for families that
+    /// must ask the server about the model first.
+    fn encode<'a>(
+        &'a self,
+        request: &'a Request,
+        link: &'a Link,
+    ) -> BoxFuture<'a, Result<Encoded, Error>>;
+
+    fn decoder(&self, request: &Request) -> Box<dyn Decoder>;
+
+    /// Reads an error answer.
+    fn refusal(&self, refusal: Refusal<'_>) -> Error;
+
+    /// What the user can do about an error of this kind, where this provider knows better than
+    /// the general advice.
+    fn remedy(&self, _kind: &ErrorKind, _model: &str) -> Option<String> {
+        None
+    }
+
+    /// Changes a call that was refused for something that can be left out.
+    fn revise(&self, _call: &mut Call, _error: &Error) -> Revision {
+        Revision::GiveUp
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        caliban_model::capabilities(self.id(), model)
+    }
+
+    fn models<'a>(&'a self, link: &'a Link) -> BoxFuture<'a, Result<Vec<ModelInfo>, Error>>;
+}
+
+/// Reads the frames of one answer.
+pub(crate) trait Decoder: Send {
+    fn frame(&mut self, frame: &Frame, assembly: &mut Assembly) -> Result<(), Error>;
+
+    /// The body ended before the answer did.
+    fn finish(&mut self, assembly: &mut Assembly) -> Result<(), Error> {
+        Err(assembly.error(
+            ErrorKind::Malformed,
+            "the stream ended without its end marker",
+        ))
+    }
+
+    /// The server answered with one document although a stream was asked for.
+    fn whole(&mut self, body: &Value, assembly: &mut Assembly) -> Result<(), Error>;
+}
+
+/// A request in its family's format.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) call: Call,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Revision {
+    Resend,
+    GiveUp,
+}
+
+/// A provider made of a family and a transport.
+#[derive(Debug, Clone)]
+pub struct Adapter {
+    family: Arc<dyn Family>,
+    link: Arc<Link>,
+}
+
+/// The connection to one server.
+#[derive(Debug)]
+pub(crate) struct Link {
+    transport: Box<dyn Transport>,
+    timeouts: Timeouts,
+    client: OnceLock<reqwest::Client>,
+}
+
+impl Adapter {
+    pub(crate) fn new(
+        family: impl Family + 'static,
+        transport: impl Transport + 'static,
+        timeouts: Timeouts,
+    ) -> Self {
+        Self {
+            family: Arc::new(family),
+            link: Arc::new(Link {
+                transport: Box::new(transport),
+                timeouts,
+                client: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Sends a call, renewing the key once and letting the family revise what was refused.
+    async fn open(&self, mut call: Call) -> Result<Response, Error> {
+        let mut freshness = Freshness::Cached;
+        let mut revisions = 0;
+        loop {
+            let response = self.link.send(call.clone(), freshness).await?;
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let error = self.refused(&call.origin, response).await;
+            let renew = error.kind == ErrorKind::Auth
+                && freshness == Freshness::Cached
+                && self.link.transport.renewable();
+            if renew {
+                freshness = Freshness::Renewed;
+            } else if revisions < MAX_REVISIONS
+                && self.family.revise(&mut call, &error) == Revision::Resend
+            {
+                revisions += 1;
+            } else {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Adds the family's advice to an error that carries none.
+    fn advised(&self, mut error: Error) -> Error {
+        if error.remedy.is_none() {
+            error.remedy = self.family.remedy(&error.kind, &error.model);
+        }
+        error
+    }
+
+    async fn refused(&self, origin: &Origin, response: Response) -> Error {
+        let status = response.status();
+        let headers = response.headers().clone();
+        if status.is_redirection() {
+            let target = headers
+                .get("location")
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("an unnamed place");
+            return fail(
+                origin,
+                ErrorKind::Invalid,
+                format!("the server redirects to {target}, which is not followed"),
+            )
+            .with_status(status.as_u16())
+            .with_remedy("set the base URL to the final address");
+        }
+        // What the status says stands even if the body breaks off.
+        let body = self.link.body(origin, response, MAX_REFUSAL).await;
+        let body = body.unwrap_or_default();
+        self.family.refusal(Refusal {
+            origin,
+            status: status.as_u16(),
+            headers: &headers,
+            body: &body,
+        })
+    }
+}
+
+impl Provider for Adapter {
+    fn id(&self) -> &str {
+        self.family.id()
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.family.capabilities(model)
+    }
+
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let adapter = self.clone();
+        let origin = Origin::new(self.family.id(), request.model.clone());
+        Box::pin(try_stream! {
+            let encoding = adapter.family.encode(&request, &adapter.link);
+            let encoded = until(&cancel, &origin, encoding).await?.map_err(|error| adapter.advised(error))?;
+            for warning in encoded.warnings {
+                yield StreamEvent::Warning(warning);
+            }
+            let opening = adapter.open(encoded.call);
+            let mut response = until(&cancel, &origin, opening).await?.map_err(|error| adapter.advised(error))?;
+            let mut answer = Answer::new(&adapter, &request, origin.clone());
+            if answer.is_whole(&response) {
+                let body = until(&cancel, &origin, adapter.link.body(&origin, response, MAX_FRAME)).await??;
+                for event in answer.whole(&body).map_err(|error| adapter.advised(error))? {
+                    yield event;
+                }
+                return;
+            }
+            loop {
+                let chunk = until(&cancel, &origin, adapter.link.chunk(&origin, &mut response)).await??;
+                let ended = chunk.is_none();
+                for event in answer.read(chunk.as_ref()).map_err(|error| adapter.advised(error))? {
+                    yield event;
+                }
+                if ended || answer.assembly.has_stopped() {
+                    break;
+                }
+            }
+            drain(response).await;
+        })
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelInfo>, Error>> {
+        async move {
+            let models = self.family.models(&self.link).await;
+            models.map_err(|error| self.advised(error))
+        }
+        .boxed()
+    }
+}
+
+/// Waits for `work` unless the run is cancelled first, which drops it and its connection.
+async fn until<T>(
+    cancel: &CancellationToken,
+    origin: &Origin,
+    work: impl Future<Output = T>,
+) -> Result<T, Error> {
+    cancel
+        .run_until_cancelled(work)
+        .await
+        .ok_or_else(|| Error::cancelled(&origin.provider, &origin.model))
+}
+
+async fn drain(mut response: Response) {
+    let _ = timeout(DRAIN, async {
+        while let Ok(Some(_)) = response.chunk().await {}
+    })
+    .await;
+}
+
+impl Link {
+    /// Sends a call and waits for the head of its answer.
+    pub(crate) async fn send(&self, call: Call, freshness: Freshness) -> Result<Response, Error> {
+        let origin = call.origin.clone();
+        let request = self.transport.prepare(call, freshness).await?;
+        let client = self.client(&origin)?;
+        let sending = client
+            .request(request.method, request.url)
+            .headers(request.headers)
+            .body(request.body)
+            .send();
+        match timeout(self.timeouts.first_byte, sending).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(network_error(&origin, &error)),
+            Err(_) => Err(fail(
+                &origin,
+                ErrorKind::Timeout,
+                format!(
+                    "no answer within {} s",
+                    self.timeouts.first_byte.as_secs_f64()
+                ),
+            )),
+        }
+    }
+
+    /// Asks for one JSON document, for model lists and probes.
+    pub(crate) fn json<'a>(
+        &'a self,
+        family: &'a dyn Family,
+        call: Call,
+    ) -> BoxFuture<'a, Result<Value, Error>> {
+        async move {
+            let origin = call.origin.clone();
+            let response = self.send(call, Freshness::Cached).await?;
+            let status = response.status();
+            let headers = response.headers().clone();
+            let body = self.body(&origin, response, MAX_FRAME).await?;
+            if !status.is_success() {
+                return Err(family.refusal(Refusal {
+                    origin: &origin,
+                    status: status.as_u16(),
+                    headers: &headers,
+                    body: &body,
+                }));
+            }
+            serde_json::from_slice(&body).map_err(|error| {
+                fail(
+                    &origin,
+                    ErrorKind::Malformed,
+                    format!("the answer is not JSON: {error}"),
+                )
+            })
+        }
+        .boxed()
+    }
+
+    async fn chunk(
+        &self,
+        origin: &Origin,
+        response: &mut Response,
+    ) -> Result<Option<Bytes>, Error> {
+        match timeout(self.timeouts.idle, response.chunk()).await {
+            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Err(error)) => Err(network_error(origin, &error)),
+            Err(_) => Err(fail(
+                origin,
+                ErrorKind::Timeout,
+                format!(
+                    "the answer stalled: no byte within {} s",
+                    self.timeouts.idle.as_secs_f64()
+                ),
+            )),
+        }
+    }
+
+    /// A whole body; what exceeds `limit` is an error for answers and cut for refusals, which
+    /// are read for their first lines only.
+    async fn body(
+        &self,
+        origin: &Origin,
+        mut response: Response,
+        limit: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk(origin, &mut response).await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > limit {
+                if response.status().is_success() {
+                    return Err(fail(
+                        origin,
+                        ErrorKind::Malformed,
+                        format!("the answer is larger than {} MiB", limit / (1024 * 1024)),
+                    ));
+                }
+                body.truncate(limit);
+                break;
+            }
+        }
+        Ok(body)
+    }
+
+    fn client(&self, origin: &Origin) -> Result<&reqwest::Client, Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let client = http::client(self.transport.base(), &self.timeouts, origin)?;
+        Ok(self.client.get_or_init(|| client))
+    }
+}
+
+/// An answer being read: frames into events, with what every family owes its listeners added.
+struct Answer<'a> {
+    adapter: &'a Adapter,
+    request: &'a Request,
+    framer: Framer,
+    decoder: Box<dyn Decoder>,
+    assembly: Assembly,
+    usage_seen: bool,
+}
+
+impl<'a> Answer<'a> {
+    fn new(adapter: &'a Adapter, request: &'a Request, origin: Origin) -> Self {
+        Self {
+            adapter,
+            request,
+            framer: match adapter.family.framing() {
+                Framing::ServerSentEvents => Framer::Sse(Sse::default()),
+                Framing::JsonLines => Framer::Lines(Lines::default()),
+            },
+            decoder: adapter.family.decoder(request),
+            assembly: Assembly::new(origin),
+            usage_seen: false,
+        }
+    }
+
+    fn is_whole(&self, response: &Response) -> bool {
+        self.adapter.family.framing() == Framing::ServerSentEvents
+            && response
+                .headers()
+                .get("content-type")
+                .and_then(|value| value.to_str().ok())
+                .is_some_and(|kind| kind.trim_start().starts_with("application/json"))
+    }
+
+    fn whole(&mut self, body: &[u8]) -> Result<Vec<StreamEvent>, Error> {
+        let body = serde_json::from_slice(body).map_err(|error| {
+            self.assembly.error(
+                ErrorKind::Malformed,
+                format!("the answer is not JSON: {error}"),
+            )
+        })?;
+        self.decoder.whole(&body, &mut self.assembly)?;
+        Ok(self.events())
+    }
+
+    /// Reads a chunk, or the end of the body. Frames after the end of the answer are ignored.
+    fn read(&mut self, chunk: Option<&Bytes>) -> Result<Vec<StreamEvent>, Error> {
+        let frames = match chunk {
+            Some(bytes) => self
+                .framer
+                .push(bytes)
+                .map_err(|error| self.assembly.error(ErrorKind::Malformed, error.to_string()))?,
+            None => self.framer.finish().into_iter().collect(),
+        };
+        for frame in frames {
+            if self.assembly.has_stopped() {
+                break;
+            }
+            self.decoder.frame(&frame, &mut self.assembly)?;
+        }
+        if chunk.is_none() && !self.assembly.has_stopped() {
+            self.decoder.finish(&mut self.assembly)?;
+        }
+        Ok(self.events())
+    }
+
+    /// Adds the warning about another model than the one asked for, and an estimate where the
+    /// server reports no usage.
+    fn events(&mut self) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
+        for event in self.assembly.take_events() {
+            match &event {
+                StreamEvent::Usage { .. } => self.usage_seen = true,
+                StreamEvent::Stopped { .. } if !self.usage_seen => {
+                    let usage = Usage::estimate(self.request.text_bytes(), self.assembly.bytes());
+                    events.push(StreamEvent::Usage { usage });
+                    events.push(StreamEvent::Warning(Warning {
+                        kind: WarningKind::UsageEstimated,
+                        message: format!(
+                            "{} reported no token usage; counts and cost are estimates",
+                            self.adapter.family.id()
+                        ),
+                    }));
+                }
+                _ => {}
+            }
+            let mismatch = match &event {
+                StreamEvent::Started { model } if !same_model(&self.request.model, model) => {
+                    Some(Warning::model_mismatch(&self.request.model, model))
+                }
+                _ => None,
+            };
+            events.push(event);
+            events.extend(mismatch.map(StreamEvent::Warning));
+        }
+        events
+    }
+}
+
+/// Whether the model that answers is the one that was asked for: dates, platform prefixes and
+/// Ollama's default tag do not matter, and an alias may stand for anything.
+fn same_model(requested: &str, actual: &str) -> bool {
+    actual.is_empty()
+        || requested == actual
+        || base_model(requested) == base_model(actual)
+        || requested.ends_with("-latest")
+        || actual.strip_suffix(":latest") == Some(requested)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_model;
+
+    #[test]
+    fn a_dated_name_is_the_same_model_and_another_size_is_not() {
+        assert!(same_model("gpt-5.5", "gpt-5.5-2026-04-23"));
+        assert!(same_model("llama3.1", "llama3.1:latest"));
+        assert!(same_model("gemini-flash-latest", "gemini-3.8-flash"));
+        assert!(same_model("m", ""));
+        assert!(!same_model("llama3.1", "llama3.2"));
+        assert!(!same_model("gpt-5.5", "gpt-5.5-mini"));
+    }
+}

@@ -1,0 +1,285 @@
+//! Makes a conversation acceptable to every provider: each tool call is followed at once by
+//! exactly one result, whatever an interruption left behind, and no two calls share an id,
+//! whoever made them.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use caliban_model::{Block, Message, Role, ToolContent};
+
+/// What a call is answered with when its result was lost.
+const INTERRUPTED: &str = "The tool call was interrupted before it produced a result.";
+
+/// The turns with every tool call paired: results stand first in the turn after their calls, in
+/// the order of the calls; missing ones are made up as errors, orphans and repetitions dropped.
+/// An id that an earlier call has already used, as happens when servers count their calls from
+/// one, is replaced, always by the same.
+pub(crate) fn paired(turns: &[Arc<Message>]) -> Vec<Cow<'_, Message>> {
+    let mut paired: Vec<Cow<'_, Message>> = Vec::with_capacity(turns.len());
+    let mut used = HashSet::new();
+    let mut position = 0;
+    while let Some(message) = turns.get(position) {
+        position += 1;
+        match message.role {
+            Role::System => paired.push(Cow::Borrowed(message)),
+            Role::User => paired.extend(without_results(message)),
+            Role::Assistant => {
+                let answers = turns[position..]
+                    .iter()
+                    .take_while(|turn| turn.role == Role::User)
+                    .count();
+                let mut group = vec![Cow::Borrowed(&**message)];
+                group.extend(answered(message, &turns[position..position + answers]));
+                rename_repeated(&mut group, &mut used);
+                paired.append(&mut group);
+                position += answers;
+            }
+        }
+    }
+    paired
+}
+
+/// The user turns that follow an assistant turn, with its results gathered in the first.
+fn answered<'a>(calls: &Message, turns: &'a [Arc<Message>]) -> Vec<Cow<'a, Message>> {
+    let ids: Vec<&str> = calls.tool_uses().map(|(id, _, _)| id).collect();
+    if ids.is_empty() {
+        return turns
+            .iter()
+            .filter_map(|turn| without_results(turn))
+            .collect();
+    }
+    if let [first, rest @ ..] = turns
+        && is_paired(&ids, first)
+        && rest.iter().all(|turn| !has_results(turn))
+    {
+        return turns.iter().map(|turn| Cow::Borrowed(&**turn)).collect();
+    }
+    let mut results: HashMap<&str, &Block> = HashMap::new();
+    for block in turns.iter().flat_map(|turn| &turn.content) {
+        if let Block::ToolResult { tool_use_id, .. } = block {
+            results.entry(tool_use_id).or_insert(block);
+        }
+    }
+    let content = ids
+        .iter()
+        .map(|id| {
+            results
+                .get(id)
+                .map_or_else(|| interrupted(id), |block| (*block).clone())
+        })
+        .collect();
+    let mut gathered = vec![Message::new(Role::User, content)];
+    for turn in turns.iter().filter_map(|turn| without_results(turn)) {
+        gathered.push(turn.into_owned());
+    }
+    gathered.into_iter().map(Cow::Owned).collect()
+}
+
+/// Gives the calls of a group (an assistant turn and its answers) ids that nobody used before.
+fn rename_repeated(group: &mut [Cow<'_, Message>], used: &mut HashSet<String>) {
+    let Some(calls) = group.first() else {
+        return;
+    };
+    let mut renamed = HashMap::new();
+    for (id, _, _) in calls.tool_uses() {
+        let mut unique = id.to_owned();
+        let mut count = 1;
+        while !used.insert(unique.clone()) {
+            count += 1;
+            unique = format!("{id}_{count}");
+        }
+        if unique != id {
+            renamed.insert(id.to_owned(), unique);
+        }
+    }
+    if renamed.is_empty() {
+        return;
+    }
+    for message in group {
+        for block in &mut message.to_mut().content {
+            let (Block::ToolUse { id, .. }
+            | Block::ToolResult {
+                tool_use_id: id, ..
+            }) = block
+            else {
+                continue;
+            };
+            if let Some(unique) = renamed.get(id) {
+                id.clone_from(unique);
+            }
+        }
+    }
+}
+
+/// Whether a turn starts with exactly these results in this order and has no others.
+fn is_paired(ids: &[&str], turn: &Message) -> bool {
+    let found: Vec<Option<&str>> = turn
+        .content
+        .iter()
+        .map(|block| match block {
+            Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    found.len() >= ids.len()
+        && found.iter().zip(ids).all(|(found, id)| *found == Some(id))
+        && found[ids.len()..].iter().all(Option::is_none)
+}
+
+fn has_results(turn: &Message) -> bool {
+    turn.content
+        .iter()
+        .any(|block| matches!(block, Block::ToolResult { .. }))
+}
+
+fn without_results(turn: &Message) -> Option<Cow<'_, Message>> {
+    if !has_results(turn) {
+        return Some(Cow::Borrowed(turn));
+    }
+    let content: Vec<Block> = turn
+        .content
+        .iter()
+        .filter(|block| !matches!(block, Block::ToolResult { .. }))
+        .cloned()
+        .collect();
+    (!content.is_empty()).then(|| Cow::Owned(Message::new(Role::User, content)))
+}
+
+fn interrupted(id: &str) -> Block {
+    Block::ToolResult {
+        tool_use_id: id.to_owned(),
+        content: vec![ToolContent::Text {
+            text: INTERRUPTED.to_owned(),
+        }],
+        is_error: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn calls(ids: &[&str]) -> Arc<Message> {
+        let content = ids
+            .iter()
+            .map(|id| Block::ToolUse {
+                id: (*id).to_owned(),
+                name: "T".into(),
+                input: json!({}),
+                private: None,
+            })
+            .collect();
+        Arc::new(Message::new(Role::Assistant, content))
+    }
+
+    fn result(id: &str) -> Block {
+        Block::ToolResult {
+            tool_use_id: id.to_owned(),
+            content: vec![ToolContent::Text { text: id.into() }],
+            is_error: false,
+        }
+    }
+
+    fn user(content: Vec<Block>) -> Arc<Message> {
+        Arc::new(Message::new(Role::User, content))
+    }
+
+    fn ids(message: &Message) -> Vec<String> {
+        message
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                Block::ToolResult {
+                    tool_use_id,
+                    is_error,
+                    ..
+                } => Some(format!("{tool_use_id}{}", if *is_error { "!" } else { "" })),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_valid_history_is_passed_on_untouched() {
+        let turns = vec![
+            user(vec![Block::text("go")]),
+            calls(&["a", "b"]),
+            user(vec![result("a"), result("b"), Block::text("and")]),
+        ];
+        let paired = paired(&turns);
+        assert!(paired.iter().all(|turn| matches!(turn, Cow::Borrowed(_))));
+        assert_eq!(paired.len(), 3);
+    }
+
+    #[test]
+    fn lost_results_are_made_up_and_orphans_dropped() {
+        let turns = vec![
+            user(vec![Block::text("go"), result("nobody")]),
+            calls(&["a", "b"]),
+            user(vec![Block::text("stop"), result("b"), result("b")]),
+            calls(&["c"]),
+        ];
+        let paired = paired(&turns);
+        let roles: Vec<Role> = paired.iter().map(|turn| turn.role).collect();
+        assert_eq!(
+            roles,
+            [
+                Role::User,
+                Role::Assistant,
+                Role::User,
+                Role::User,
+                Role::Assistant,
+                Role::User
+            ]
+        );
+        assert_eq!(ids(&paired[0]), Vec::<String>::new());
+        assert_eq!(ids(&paired[2]), ["a!", "b"]);
+        assert_eq!(paired[3].text(), "stop");
+        assert_eq!(ids(&paired[5]), ["c!"]);
+    }
+
+    #[test]
+    fn ids_used_twice_are_told_apart() {
+        let turns = vec![
+            calls(&["a"]),
+            user(vec![result("a")]),
+            calls(&["a", "b"]),
+            user(vec![result("a"), result("b")]),
+        ];
+        let paired = paired(&turns);
+        let made: Vec<&str> = paired[2].tool_uses().map(|(id, _, _)| id).collect();
+        assert_eq!(made, ["a_2", "b"]);
+        assert_eq!(ids(&paired[3]), ["a_2", "b"]);
+        assert!(matches!(paired[0], Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_call_ends_up_with_one_result(script in proptest::collection::vec((0u8..4, 0u8..4), 0..12)) {
+            let turns: Vec<Arc<Message>> = script.iter().map(|(kind, id)| {
+                let id = format!("t{id}");
+                match kind {
+                    0 => user(vec![Block::text("x")]),
+                    1 => user(vec![result(&id)]),
+                    2 => calls(&[&id]),
+                    _ => calls(&[&id, "z"]),
+                }
+            }).collect();
+            let paired = paired(&turns);
+            let all: Vec<&str> = paired.iter().flat_map(|turn| turn.tool_uses()).map(|(id, _, _)| id).collect();
+            let distinct: HashSet<&str> = all.iter().copied().collect();
+            prop_assert_eq!(all.len(), distinct.len());
+            for (at, turn) in paired.iter().enumerate() {
+                let wanted: Vec<&str> = turn.tool_uses().map(|(id, _, _)| id).collect();
+                let found = match paired.get(at + 1) {
+                    Some(next) if turn.role == Role::Assistant => ids(next).iter().map(|id| id.trim_end_matches('!').to_owned()).collect(),
+                    _ => Vec::new(),
+                };
+                prop_assert_eq!(wanted, found);
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Speaks the wire formats of the model providers. Each family encodes requests and decodes
+//! answers; a transport decides where they go; retries and cassettes are providers around
+//! providers.
+
+mod adapter;
+mod anthropic;
+mod assembly;
+pub mod cassette;
+mod config;
+mod credentials;
+mod failure;
+mod framing;
+mod google;
+mod history;
+mod http;
+mod ollama;
+mod openai;
+mod retry;
+#[cfg(test)]
+mod testing;
+mod transport;
+
+pub use adapter::Adapter;
+pub use config::{ConfigError, Connection, OpenAiApi, ProviderKind, UnknownProvider};
+pub use credentials::{Credentials, Freshness, NoKey, SecretString, StaticKey};
+pub use http::Timeouts;
+pub use retry::{RetryPolicy, Retrying};
+pub use transport::{AuthHeader, Call, Direct, Framing, HttpRequest, Transport};

@@ -1,0 +1,160 @@
+//! Where a family's calls go: address, authentication and the framing of the answer. Cloud
+//! platforms are further transports; encoding and decoding never change for them.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use caliban_model::{Error, ErrorKind, Origin};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use secrecy::ExposeSecret;
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::credentials::{Credentials, Freshness};
+use crate::failure::fail;
+
+/// A call as its family encoded it, not yet bound to a platform.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Who is asked; errors name it.
+    pub origin: Origin,
+    pub method: Method,
+    /// Path and query below the base URL, e.g. `v1/messages`.
+    pub path: String,
+    /// Absent for GET.
+    pub body: Option<Map<String, Value>>,
+    pub headers: Vec<(HeaderName, String)>,
+}
+
+/// A request ready to be sent.
+#[derive(Debug)]
+pub struct HttpRequest {
+    pub method: Method,
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+/// How a streamed answer is cut into frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    ServerSentEvents,
+    JsonLines,
+}
+
+/// Binds calls to a platform.
+pub trait Transport: Send + Sync + Debug {
+    fn prepare(
+        &self,
+        call: Call,
+        freshness: Freshness,
+    ) -> BoxFuture<'_, Result<HttpRequest, Error>>;
+
+    /// Whether a rejected key is worth asking for anew.
+    fn renewable(&self) -> bool;
+
+    /// The address calls go to, for TLS set-up and error messages.
+    fn base(&self) -> &Url;
+}
+
+/// How a key is presented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthHeader {
+    /// `x-api-key: KEY`
+    XApiKey,
+    /// `authorization: Bearer KEY`
+    Bearer,
+    /// `x-goog-api-key: KEY`
+    XGoogApiKey,
+}
+
+/// The provider's own HTTP API, or a server that imitates it.
+#[derive(Debug)]
+pub struct Direct {
+    base: Url,
+    auth: AuthHeader,
+    credentials: Arc<dyn Credentials>,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Direct {
+    /// Calls go below `base`; `headers` are added to each.
+    pub fn new(
+        base: Url,
+        auth: AuthHeader,
+        credentials: Arc<dyn Credentials>,
+        headers: Vec<(HeaderName, String)>,
+    ) -> Self {
+        Self {
+            base,
+            auth,
+            credentials,
+            headers,
+        }
+    }
+
+    async fn prepare(&self, call: Call, freshness: Freshness) -> Result<HttpRequest, Error> {
+        let invalid = |what: String| fail(&call.origin, ErrorKind::Invalid, what);
+        let base = self.base.as_str().trim_end_matches('/');
+        let url = Url::parse(&format!("{base}/{}", call.path))
+            .map_err(|error| invalid(format!("`{base}/{}` is not a URL: {error}", call.path)))?;
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            HeaderName::from_static("content-type"),
+            HeaderValue::from_static("application/json"),
+        );
+        for (name, value) in self.headers.iter().chain(&call.headers) {
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| invalid(format!("the value of header `{name}` is not printable")))?;
+            headers.insert(name, value);
+        }
+        if let Some(key) = self.credentials.key(freshness).await? {
+            let (name, value) = match self.auth {
+                AuthHeader::XApiKey => ("x-api-key", key.expose_secret().to_owned()),
+                AuthHeader::Bearer => ("authorization", format!("Bearer {}", key.expose_secret())),
+                AuthHeader::XGoogApiKey => ("x-goog-api-key", key.expose_secret().to_owned()),
+            };
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                fail(
+                    &call.origin,
+                    ErrorKind::Auth,
+                    "the API key holds characters that no header may carry",
+                )
+            })?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        let body = match &call.body {
+            Some(body) => serde_json::to_vec(body)
+                .map_err(|error| invalid(format!("the request cannot be written: {error}")))?,
+            None => Vec::new(),
+        };
+        Ok(HttpRequest {
+            method: call.method,
+            url,
+            headers,
+            body,
+        })
+    }
+}
+
+impl Transport for Direct {
+    fn prepare(
+        &self,
+        call: Call,
+        freshness: Freshness,
+    ) -> BoxFuture<'_, Result<HttpRequest, Error>> {
+        self.prepare(call, freshness).boxed()
+    }
+
+    fn renewable(&self) -> bool {
+        self.credentials.renewable()
+    }
+
+    fn base(&self) -> &Url {
+        &self.base
+    }
+}

@@ -1,0 +1,312 @@
+//! The `Bash` tool: runs a command and returns what it wrote, or starts it as a background job.
+
+use std::convert::Infallible;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use caliban_agent::{Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::MissedTickBehavior;
+
+use super::capture::Capture;
+use super::jobs::{Jobs, StartError};
+use super::process::Shell;
+use super::run::{Ending, Finished, Sink, Spec, run};
+use super::text;
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
+/// What takes longer belongs into the background.
+const MAX_TIMEOUT: Duration = Duration::from_mins(10);
+/// The kernel takes arguments and variables up to 128 KiB, their names and ends included.
+const MAX_COMMAND: usize = 127 * 1024;
+/// How often output is shown while a command runs, and how much of it each time.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+const PROGRESS_BYTES: usize = 4 * 1024;
+
+/// Runs commands in a fresh shell each.
+#[derive(Debug)]
+pub struct Bash {
+    shell: Arc<Shell>,
+    jobs: Arc<Jobs>,
+}
+
+impl Bash {
+    pub fn new(shell: Arc<Shell>, jobs: Arc<Jobs>) -> Self {
+        Self { shell, jobs }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BashInput {
+    /// The command line.
+    command: String,
+    /// When to kill it: default 120, at most 600; in background default 12 hours.
+    #[serde(default)]
+    timeout_seconds: Option<u64>,
+    /// Directory to run in; default the workspace root.
+    #[serde(default)]
+    cwd: Option<String>,
+    /// What it does, in 5 to 10 words.
+    #[serde(default)]
+    #[expect(dead_code, reason = "people read it in the call itself")]
+    description: Option<String>,
+    /// Return at once with an id for `BashOutput` and `KillShell`.
+    #[serde(default, alias = "run_in_background")]
+    background: bool,
+}
+
+impl TypedTool for Bash {
+    type Input = BashInput;
+
+    const NAME: &'static str = "Bash";
+    const DESCRIPTION: &'static str = "Runs a command in a fresh `bash -c`: directory and \
+        variables do not persist between calls, stdin is empty, there is no terminal. What it \
+        started is killed when it ends; use `background` for servers and long work. Returns \
+        stdout and stderr together, then the exit code.";
+    const EFFECT: Effect = Effect::Executes;
+
+    fn first_arg(&self, input: &BashInput) -> Option<String> {
+        Some(input.command.clone())
+    }
+
+    async fn run(&self, input: BashInput, context: ToolContext) -> ToolOutput {
+        if let Err(problem) = check_command(&input.command) {
+            return ToolOutput::invalid(problem);
+        }
+        if input.timeout_seconds == Some(0) {
+            return ToolOutput::invalid("timeout_seconds must be at least 1.");
+        }
+        let directory = match directory(input.cwd.as_deref(), &context.workspace) {
+            Ok(directory) => directory,
+            Err(problem) => return ToolOutput::invalid(problem),
+        };
+        let asked = input.timeout_seconds.map(Duration::from_secs);
+        if input.background {
+            return self.start(&input.command, &directory, asked);
+        }
+        let spec = Spec {
+            command: input.command,
+            directory,
+            timeout: asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT),
+        };
+        let output = self.finish(&spec, &context).await;
+        match asked {
+            Some(asked) if asked > MAX_TIMEOUT => with_clamp_note(&output),
+            Some(_) | None => output,
+        }
+    }
+}
+
+impl Bash {
+    fn start(&self, command: &str, directory: &Path, limit: Option<Duration>) -> ToolOutput {
+        let error = match self.jobs.start(command, directory, limit) {
+            Ok(id) => {
+                return ToolOutput::ok(format!(
+                    "Started in background as {id}. Read its output with BashOutput, end it \
+                     with KillShell."
+                ));
+            }
+            Err(error) => error,
+        };
+        let status = match error {
+            StartError::TooMany(_) | StartError::Closed => ToolStatus::Failed,
+            StartError::Io(_) => ToolStatus::CouldNotRun,
+        };
+        ToolOutput::new(
+            status,
+            format!("The command was not started in background: {error}."),
+        )
+    }
+
+    async fn finish(&self, spec: &Spec, context: &ToolContext) -> ToolOutput {
+        let mut live = Live::default();
+        let recent = Arc::clone(&live.recent);
+        let finished = tokio::select! {
+            finished = run(&self.shell, spec, &context.cancel, &mut live) => finished,
+            never = show(&recent, &context.progress) => match never {},
+        };
+        match finished {
+            Ok(finished) => result(&live.capture.text(), finished),
+            Err(error) => ToolOutput::new(
+                ToolStatus::CouldNotRun,
+                format!("The command could not be run: {error}."),
+            ),
+        }
+    }
+}
+
+fn check_command(command: &str) -> Result<(), String> {
+    if command.trim().is_empty() {
+        return Err("The command is empty.".to_owned());
+    }
+    if command.contains('\0') {
+        return Err("The command holds a NUL character, which no shell accepts.".to_owned());
+    }
+    if command.len() > MAX_COMMAND {
+        return Err(format!(
+            "The command is {} bytes long and the limit is {MAX_COMMAND}. Write a script to a \
+             file and run that.",
+            command.len()
+        ));
+    }
+    Ok(())
+}
+
+fn directory(cwd: Option<&str>, workspace: &Workspace) -> Result<PathBuf, String> {
+    let Some(cwd) = cwd else {
+        return Ok(workspace.root().to_owned());
+    };
+    let path = workspace
+        .resolve(cwd)
+        .map_err(|error| format!("The cwd cannot be used: {error}."))?
+        .real;
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(format!(
+            "The cwd `{}` is not an existing directory.",
+            path.display()
+        ))
+    }
+}
+
+fn result(output: &str, finished: Finished) -> ToolOutput {
+    let seconds = finished.elapsed.as_secs_f64();
+    let (status, line) = match finished.ending {
+        Ending::Exited(0) => (ToolStatus::Ok, format!("exit 0 in {seconds:.1} s")),
+        Ending::Exited(code) => (ToolStatus::Failed, format!("exit {code} in {seconds:.1} s")),
+        Ending::Signalled(signal) => (
+            ToolStatus::Failed,
+            format!("killed by {signal} after {seconds:.1} s"),
+        ),
+        Ending::TimedOut => (
+            ToolStatus::TimedOut,
+            format!(
+                "timed out after {seconds:.0} s and was killed; use a longer timeout_seconds or \
+                 background"
+            ),
+        ),
+        Ending::Cancelled => (
+            ToolStatus::Cancelled,
+            format!("cancelled after {seconds:.1} s and was killed"),
+        ),
+    };
+    let output = match output.trim_end_matches('\n') {
+        "" => "(no output)",
+        output => output,
+    };
+    ToolOutput::new(status, format!("{output}\n[{line}]"))
+}
+
+fn with_clamp_note(output: &ToolOutput) -> ToolOutput {
+    ToolOutput::new(
+        output.status,
+        format!(
+            "{}\n[timeout_seconds was lowered to {}, the maximum; use background for longer work]",
+            output.text(),
+            MAX_TIMEOUT.as_secs()
+        ),
+    )
+}
+
+/// Keeps output for the result and the latest of it for showing.
+#[derive(Debug, Default)]
+struct Live {
+    capture: Capture,
+    /// What was not shown yet: at most the last [`PROGRESS_BYTES`].
+    recent: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Sink for Live {
+    async fn take(&mut self, bytes: &[u8]) {
+        self.capture.push(bytes);
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = &bytes[bytes.len().saturating_sub(PROGRESS_BYTES)..];
+        let excess = (recent.len() + latest.len()).saturating_sub(PROGRESS_BYTES);
+        recent.drain(..excess);
+        recent.extend_from_slice(latest);
+    }
+}
+
+/// Shows what is recent, again and again.
+async fn show(recent: &Mutex<Vec<u8>>, progress: &Progress) -> Infallible {
+    let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let piece = {
+            let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let torn = recent.len() - text::incomplete_end(&recent);
+            let rest = recent.split_off(torn);
+            mem::replace(&mut *recent, rest)
+        };
+        if !piece.is_empty() && text::script(&piece) == text::Script::Text {
+            progress.output(text::readable(&piece));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::run::SignalNumber;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(Ending::Exited(0), ToolStatus::Ok, "out\n[exit 0 in 1.5 s]")]
+    #[case(Ending::Exited(101), ToolStatus::Failed, "out\n[exit 101 in 1.5 s]")]
+    #[case(
+        Ending::Signalled(SignalNumber(9)),
+        ToolStatus::Failed,
+        "out\n[killed by SIGKILL after 1.5 s]"
+    )]
+    #[case(
+        Ending::Signalled(SignalNumber(99)),
+        ToolStatus::Failed,
+        "out\n[killed by signal 99 after 1.5 s]"
+    )]
+    #[case(
+        Ending::Cancelled,
+        ToolStatus::Cancelled,
+        "out\n[cancelled after 1.5 s and was killed]"
+    )]
+    #[case(
+        Ending::TimedOut,
+        ToolStatus::TimedOut,
+        "out\n[timed out after 2 s and was killed; use a longer timeout_seconds or background]"
+    )]
+    fn every_ending_has_its_line(
+        #[case] ending: Ending,
+        #[case] status: ToolStatus,
+        #[case] text: &str,
+    ) {
+        let finished = Finished {
+            ending,
+            elapsed: Duration::from_millis(1500),
+        };
+        assert_eq!(result("out\n\n", finished), ToolOutput::new(status, text));
+    }
+
+    #[test]
+    fn commands_that_cannot_be_passed_are_refused() {
+        assert!(check_command("ls").is_ok());
+        assert!(check_command(" \n").is_err());
+        assert!(check_command("ls\0-l").is_err());
+        assert!(check_command(&"x".repeat(MAX_COMMAND)).is_ok());
+        assert!(check_command(&"x".repeat(MAX_COMMAND + 1)).is_err());
+    }
+
+    #[tokio::test]
+    async fn only_the_latest_output_waits_to_be_shown() {
+        let mut live = Live::default();
+        live.take(&vec![b'a'; 3 * PROGRESS_BYTES]).await;
+        live.take(b"end").await;
+        let recent = live.recent.lock().unwrap();
+        assert_eq!(recent.len(), PROGRESS_BYTES);
+        assert!(recent.ends_with(b"aend"));
+    }
+}

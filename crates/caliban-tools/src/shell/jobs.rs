@@ -1,0 +1,558 @@
+//! Background jobs: commands that outlive their call but not their session, with their output
+//! in private files.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use caliban_model::CancellationToken;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use tokio::task::AbortHandle;
+
+use super::process::Shell;
+use super::run::{Finished, Sink, drive};
+use super::text;
+
+/// How many ended jobs are remembered; the oldest are forgotten with their output.
+const MAX_ENDED: usize = 256;
+/// The most output one reading returns.
+const MAX_READING: usize = 256 * 1024;
+
+/// The bounds of background jobs.
+#[derive(Debug, Clone)]
+pub struct JobLimits {
+    /// How many may run at the same time.
+    pub running: usize,
+    /// How much output of each is kept on disk; the rest is read and dropped.
+    pub output_bytes: u64,
+    /// How long each may run.
+    pub lifetime: Duration,
+}
+
+impl Default for JobLimits {
+    fn default() -> Self {
+        Self {
+            running: 32,
+            output_bytes: 5 * 1024 * 1024 * 1024,
+            lifetime: Duration::from_hours(12),
+        }
+    }
+}
+
+/// The background jobs of a session. Dropping it ends them all and removes their output;
+/// [`shutdown`](Self::shutdown) does the same and waits for it.
+#[derive(Debug)]
+pub struct Jobs {
+    shell: Arc<Shell>,
+    parent: PathBuf,
+    limits: JobLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Made with the first job, so that a session without jobs leaves no trace.
+    directory: Option<TempDir>,
+    jobs: Vec<Arc<Job>>,
+    started: u64,
+    closed: bool,
+}
+
+/// Why a job was not started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StartError {
+    #[error("{0} background jobs are running, which is the limit; end one with `KillShell` first")]
+    TooMany(usize),
+    #[error("the session is ending; no more jobs can be started")]
+    Closed,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+impl Jobs {
+    /// Jobs run in `shell`, with their output in a private directory made beneath `parent`.
+    pub fn new(shell: Arc<Shell>, parent: PathBuf, limits: JobLimits) -> Self {
+        Self {
+            shell,
+            parent,
+            limits,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Starts a command; returns the id of the job. `limit` shortens its life.
+    pub(super) fn start(
+        &self,
+        command: &str,
+        directory: &Path,
+        limit: Option<Duration>,
+    ) -> Result<Arc<str>, StartError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(StartError::Closed);
+        }
+        let running = state.jobs.iter().filter(|job| job.is_running()).count();
+        if running >= self.limits.running {
+            return Err(StartError::TooMany(running));
+        }
+        let id: Arc<str> = format!("bash_{}", state.started + 1).into();
+        let path = state.directory(&self.parent)?.join(&*id);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let (process, output) = self.shell.start(command, directory)?;
+        state.started += 1;
+
+        let progress = Arc::new(Mutex::new(JobProgress::new()));
+        let mut log = Log {
+            file: tokio::fs::File::from_std(file),
+            limit: self.limits.output_bytes,
+            progress: Arc::clone(&progress),
+        };
+        let cancel = CancellationToken::new();
+        let ended = CancellationToken::new();
+        let lifetime = limit.map_or(self.limits.lifetime, |limit| {
+            limit.min(self.limits.lifetime)
+        });
+        let task = tokio::spawn({
+            let cancel = cancel.clone();
+            let ended = ended.clone().drop_guard();
+            async move {
+                let finished = drive(process, output, lifetime, &cancel, &mut log).await;
+                lock(&log.progress).finish(finished);
+                drop(ended);
+            }
+        });
+        state.jobs.push(Arc::new(Job {
+            id: Arc::clone(&id),
+            started: Instant::now(),
+            path,
+            progress,
+            cancel,
+            ended,
+            task: task.abort_handle(),
+            offset: tokio::sync::Mutex::new(0),
+        }));
+        state.forget_oldest();
+        Ok(id)
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<Arc<Job>> {
+        self.state()
+            .jobs
+            .iter()
+            .find(|job| &*job.id == id)
+            .map(Arc::clone)
+    }
+
+    /// The ids of all jobs that are remembered, oldest first.
+    pub(super) fn ids(&self) -> Vec<Arc<str>> {
+        let state = self.state();
+        state.jobs.iter().map(|job| Arc::clone(&job.id)).collect()
+    }
+
+    /// Ends all jobs, waits for their end and removes their output. No job can be started after.
+    pub async fn shutdown(&self) {
+        let (jobs, directory) = {
+            let mut state = self.state();
+            state.closed = true;
+            (std::mem::take(&mut state.jobs), state.directory.take())
+        };
+        for job in &jobs {
+            job.cancel.cancel();
+        }
+        for job in &jobs {
+            job.ended.cancelled().await;
+        }
+        // Output may be large, and removing it slow. That it cannot be removed is for whoever
+        // cleans the parent directory.
+        let _ = tokio::task::spawn_blocking(|| drop(directory)).await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        for job in &self.state().jobs {
+            job.task.abort();
+        }
+    }
+}
+
+impl State {
+    fn directory(&mut self, parent: &Path) -> io::Result<&Path> {
+        let directory = match self.directory.take() {
+            Some(directory) => directory,
+            None => private_directory(parent)?,
+        };
+        Ok(self.directory.insert(directory).path())
+    }
+
+    fn forget_oldest(&mut self) {
+        let ended = self.jobs.iter().filter(|job| !job.is_running()).count();
+        let mut excess = ended.saturating_sub(MAX_ENDED);
+        self.jobs.retain(|job| {
+            let forgotten = excess > 0 && !job.is_running();
+            if forgotten {
+                excess -= 1;
+                // The directory goes with the session anyway.
+                let _ = std::fs::remove_file(&job.path);
+            }
+            !forgotten
+        });
+    }
+}
+
+fn private_directory(parent: &Path) -> io::Result<TempDir> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(parent)?;
+    tempfile::Builder::new()
+        .prefix("jobs-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(parent)
+}
+
+/// One background command.
+#[derive(Debug)]
+pub(super) struct Job {
+    id: Arc<str>,
+    started: Instant,
+    path: PathBuf,
+    progress: Arc<Mutex<JobProgress>>,
+    cancel: CancellationToken,
+    /// Cancelled when the job is over, whichever way.
+    ended: CancellationToken,
+    task: AbortHandle,
+    /// How much was read. Held while reading, so that two readings never return the same.
+    offset: tokio::sync::Mutex<u64>,
+}
+
+/// What is known of a job.
+#[derive(Debug, Clone)]
+pub(super) struct JobProgress {
+    pub(super) status: JobStatus,
+    /// Output on disk.
+    pub(super) written: u64,
+    /// Output beyond the limit, or that could not be written.
+    pub(super) dropped: u64,
+    pub(super) last_output: Option<Instant>,
+    pub(super) write_error: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum JobStatus {
+    Running,
+    Ended(Finished),
+    /// The system did not tell how it ended.
+    Lost(String),
+}
+
+/// New output of a job, and how the job is.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) bytes: Vec<u8>,
+    /// Output on disk that was not returned yet.
+    pub(super) left: u64,
+    pub(super) progress: JobProgress,
+}
+
+/// Where a reading of output that is still growing may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Boundary {
+    Character,
+    Line,
+}
+
+impl Job {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn age(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(super) fn progress(&self) -> JobProgress {
+        lock(&self.progress).clone()
+    }
+
+    fn is_running(&self) -> bool {
+        lock(&self.progress).status == JobStatus::Running
+    }
+
+    /// Ends the job and waits for its end, which takes a few seconds at most.
+    pub(super) async fn kill(&self) -> JobProgress {
+        self.cancel.cancel();
+        self.ended.cancelled().await;
+        self.progress()
+    }
+
+    /// What was written since the last reading, up to a bound.
+    pub(super) async fn read(&self, boundary: Boundary) -> io::Result<Reading> {
+        let mut offset = self.offset.lock().await;
+        let progress = self.progress();
+        let unread = progress.written.saturating_sub(*offset);
+        let length = usize::try_from(unread).map_or(MAX_READING, |unread| unread.min(MAX_READING));
+        let mut bytes = read_at(self.path.clone(), *offset, length).await?;
+        let rest = unread - bytes.len() as u64;
+        if rest > 0 {
+            bytes.truncate(readable_length(&bytes, Boundary::Line));
+        } else if progress.status == JobStatus::Running {
+            bytes.truncate(readable_length(&bytes, boundary));
+        }
+        *offset += bytes.len() as u64;
+        Ok(Reading {
+            left: match rest {
+                // What was held back is not complete and therefore not there to be read.
+                0 => 0,
+                _ => unread - bytes.len() as u64,
+            },
+            bytes,
+            progress,
+        })
+    }
+}
+
+async fn read_at(path: PathBuf, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let read = move || {
+        let mut bytes = vec![0; length];
+        File::open(path)?.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    };
+    tokio::task::spawn_blocking(read).await?
+}
+
+/// How much of `bytes` ends at the boundary; a full reading without a line's end is passed as
+/// it is, up to its last whole character.
+fn readable_length(bytes: &[u8], boundary: Boundary) -> usize {
+    let line_end = bytes.iter().rposition(|byte| *byte == b'\n');
+    match (boundary, line_end) {
+        (Boundary::Line, Some(end)) => end + 1,
+        (Boundary::Line, None) if bytes.len() < MAX_READING => 0,
+        (Boundary::Line, None) | (Boundary::Character, _) => {
+            bytes.len() - text::incomplete_end(bytes)
+        }
+    }
+}
+
+impl JobProgress {
+    fn new() -> Self {
+        Self {
+            status: JobStatus::Running,
+            written: 0,
+            dropped: 0,
+            last_output: None,
+            write_error: None,
+        }
+    }
+
+    fn finish(&mut self, finished: io::Result<Finished>) {
+        self.status = match finished {
+            Ok(finished) => JobStatus::Ended(finished),
+            Err(error) => JobStatus::Lost(error.to_string()),
+        };
+    }
+}
+
+/// Writes a job's output to its file. What does not fit is dropped, never waited for.
+struct Log {
+    file: tokio::fs::File,
+    limit: u64,
+    progress: Arc<Mutex<JobProgress>>,
+}
+
+impl Sink for Log {
+    async fn take(&mut self, bytes: &[u8]) {
+        let room = {
+            let progress = lock(&self.progress);
+            match progress.write_error {
+                Some(_) => 0,
+                None => self.limit.saturating_sub(progress.written),
+            }
+        };
+        let kept = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
+        let written = self.write(&bytes[..kept]).await;
+        let mut progress = lock(&self.progress);
+        progress.last_output = Some(Instant::now());
+        match written {
+            Ok(()) => {
+                progress.written += kept as u64;
+                progress.dropped += (bytes.len() - kept) as u64;
+            }
+            Err(error) => {
+                progress.write_error = Some(error.to_string());
+                progress.dropped += bytes.len() as u64;
+            }
+        }
+    }
+}
+
+impl Log {
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.file.write_all(bytes).await?;
+        self.file.flush().await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::process::Guard;
+    use crate::shell::run::Ending;
+
+    fn jobs(parent: &Path, limits: JobLimits) -> Jobs {
+        let path = ("PATH".into(), std::env::var_os("PATH").unwrap());
+        let shell = Shell::new(Guard::None, vec![path]);
+        Jobs::new(Arc::new(shell), parent.to_owned(), limits)
+    }
+
+    async fn finished(jobs: &Jobs, command: &str, parent: &Path) -> Arc<Job> {
+        let id = jobs.start(command, parent, None).unwrap();
+        let job = jobs.find(&id).unwrap();
+        job.ended.cancelled().await;
+        job
+    }
+
+    fn ending(job: &Job) -> Ending {
+        match job.progress().status {
+            JobStatus::Ended(finished) => finished.ending,
+            status => panic!("{status:?}"),
+        }
+    }
+
+    #[test]
+    fn readings_end_where_they_should() {
+        let whole = |text: &str, boundary| readable_length(text.as_bytes(), boundary);
+        assert_eq!(whole("a\nbc", Boundary::Character), 4);
+        assert_eq!(whole("a\nbc", Boundary::Line), 2);
+        assert_eq!(whole("abc", Boundary::Line), 0);
+        assert_eq!(readable_length(b"ab\xe2\x82", Boundary::Character), 2);
+        let long = vec![b'x'; MAX_READING];
+        assert_eq!(readable_length(&long, Boundary::Line), MAX_READING);
+    }
+
+    #[tokio::test]
+    async fn output_is_private_and_goes_with_the_session() {
+        let parent = tempfile::tempdir().unwrap();
+        let jobs = jobs(&parent.path().join("new"), JobLimits::default());
+        let job = finished(&jobs, "echo hi", parent.path()).await;
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&job.path), 0o600);
+        let directory = job.path.parent().unwrap().to_owned();
+        assert_eq!(mode(&directory), 0o700);
+        jobs.shutdown().await;
+        assert!(!directory.exists());
+        let refused = jobs.start("true", parent.path(), None);
+        assert!(matches!(refused, Err(StartError::Closed)));
+    }
+
+    #[tokio::test]
+    async fn output_beyond_the_limit_is_counted_only() {
+        let parent = tempfile::tempdir().unwrap();
+        let limits = JobLimits {
+            output_bytes: 1000,
+            ..JobLimits::default()
+        };
+        let jobs = jobs(parent.path(), limits);
+        let job = finished(&jobs, "head -c 300000 /dev/zero", parent.path()).await;
+        let progress = job.progress();
+        assert_eq!((progress.written, progress.dropped), (1000, 299_000));
+        assert_eq!(job.path.metadata().unwrap().len(), 1000);
+        assert_eq!(ending(&job), Ending::Exited(0));
+    }
+
+    #[tokio::test]
+    async fn long_output_is_read_in_parts_without_loss() {
+        let parent = tempfile::tempdir().unwrap();
+        let jobs = jobs(parent.path(), JobLimits::default());
+        let job = finished(&jobs, "seq 1 100000", parent.path()).await;
+        let mut all = Vec::new();
+        loop {
+            let reading = job.read(Boundary::Character).await.unwrap();
+            assert!(reading.bytes.len() <= MAX_READING);
+            assert!(reading.bytes.ends_with(b"\n"));
+            all.extend(reading.bytes);
+            assert_eq!(all.len() as u64 + reading.left, reading.progress.written);
+            if reading.left == 0 {
+                break;
+            }
+        }
+        let expected: String = (1..=100_000)
+            .flat_map(|number| [number.to_string(), "\n".to_owned()])
+            .collect();
+        assert!(all == expected.as_bytes());
+        let nothing = job.read(Boundary::Character).await.unwrap();
+        assert!(nothing.bytes.is_empty());
+    }
+
+    #[tokio::test]
+    async fn running_jobs_are_limited_and_ended_ones_are_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let limits = JobLimits {
+            running: 1,
+            ..JobLimits::default()
+        };
+        let jobs = jobs(parent.path(), limits);
+        finished(&jobs, "true", parent.path()).await;
+        let id = jobs.start("sleep 100", parent.path(), None).unwrap();
+        let refused = jobs.start("true", parent.path(), None);
+        assert!(matches!(refused, Err(StartError::TooMany(1))));
+        let job = jobs.find(&id).unwrap();
+        job.kill().await;
+        assert_eq!(ending(&job), Ending::Cancelled);
+        finished(&jobs, "true", parent.path()).await;
+        assert_eq!(jobs.ids().join(" "), "bash_1 bash_2 bash_3");
+    }
+
+    #[tokio::test]
+    async fn a_lifetime_ends_a_job() {
+        let parent = tempfile::tempdir().unwrap();
+        let jobs = jobs(parent.path(), JobLimits::default());
+        let limit = Some(Duration::from_millis(100));
+        let id = jobs.start("sleep 100", parent.path(), limit).unwrap();
+        let job = jobs.find(&id).unwrap();
+        job.ended.cancelled().await;
+        assert_eq!(ending(&job), Ending::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn dropping_the_jobs_ends_them() {
+        let parent = tempfile::tempdir().unwrap();
+        let jobs = jobs(parent.path(), JobLimits::default());
+        let id = jobs.start("sleep 100", parent.path(), None).unwrap();
+        let job = jobs.find(&id).unwrap();
+        drop(jobs);
+        job.ended.cancelled().await;
+        assert!(!job.path.exists());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_ended_jobs_are_forgotten() {
+        let mut state = State::default();
+        let parent = tempfile::tempdir().unwrap();
+        let jobs = jobs(parent.path(), JobLimits::default());
+        let job = finished(&jobs, "true", parent.path()).await;
+        state.jobs = vec![job; MAX_ENDED + 2];
+        state.forget_oldest();
+        assert_eq!(state.jobs.len(), MAX_ENDED);
+        assert!(!state.jobs[0].path.exists());
+    }
+}

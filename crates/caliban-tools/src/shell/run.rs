@@ -1,0 +1,374 @@
+//! Driving a command to its end: its output is passed on all the time, and a timeout or a
+//! cancellation ends it and everything it started.
+
+use std::fmt;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use caliban_model::CancellationToken;
+use rustix::process::Signal;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, timeout};
+
+use super::process::{Process, Shell};
+
+/// The most that is read at once.
+const PIECE: usize = 64 * 1024;
+/// How long what is left in the pipe is read after the end. Somebody who escaped may hold the
+/// pipe and write for ever.
+const DRAIN: Duration = Duration::from_millis(50);
+/// How long a guardian gets to end everything, more than the seconds it gives the processes.
+const STOP: Duration = Duration::from_secs(6);
+/// How long to wait for what was killed. After that the kernel holds it and nobody can help.
+const KILL: Duration = Duration::from_secs(1);
+
+/// A command to run.
+#[derive(Debug, Clone)]
+pub(super) struct Spec {
+    pub(super) command: String,
+    pub(super) directory: PathBuf,
+    pub(super) timeout: Duration,
+}
+
+/// How a command ended, and how long it took until it did or was stopped.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Finished {
+    pub(super) ending: Ending,
+    pub(super) elapsed: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Exited(i32),
+    Signalled(SignalNumber),
+    TimedOut,
+    Cancelled,
+}
+
+/// A signal that prints as its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SignalNumber(pub(super) i32);
+
+/// Where output goes.
+pub(super) trait Sink: Send {
+    /// Takes the next piece. The command waits, once its pipe is full, until this returns.
+    fn take(&mut self, bytes: &[u8]) -> impl Future<Output = ()> + Send;
+}
+
+/// Runs a command to its end. Dropping the future ends the command.
+pub(super) async fn run(
+    shell: &Shell,
+    spec: &Spec,
+    cancel: &CancellationToken,
+    sink: &mut impl Sink,
+) -> io::Result<Finished> {
+    let (process, output) = shell.start(&spec.command, &spec.directory)?;
+    drive(process, output, spec.timeout, cancel, sink).await
+}
+
+/// Runs a started command to its end.
+pub(super) async fn drive(
+    mut process: Process,
+    output: pipe::Receiver,
+    limit: Duration,
+    cancel: &CancellationToken,
+    sink: &mut impl Sink,
+) -> io::Result<Finished> {
+    let started = Instant::now();
+    let mut output = Output::new(output);
+    let stop = async {
+        tokio::select! {
+            () = cancel.cancelled() => Ending::Cancelled,
+            () = tokio::time::sleep(limit) => Ending::TimedOut,
+        }
+    };
+    let first = until_end(&mut process, &mut output, sink, stop).await;
+    let elapsed = started.elapsed();
+    let ending = match first {
+        Step::Ended(status) => ending(status?),
+        Step::Stopped(reason) => {
+            process.end();
+            let patience = tokio::time::sleep(STOP);
+            if let Step::Stopped(()) = until_end(&mut process, &mut output, sink, patience).await {
+                process.kill();
+                // Whether or not the kernel lets go of it, the command is over for the caller.
+                let _ = timeout(KILL, process.ended()).await;
+            }
+            reason
+        }
+    };
+    output.drain(sink).await;
+    Ok(Finished { ending, elapsed })
+}
+
+enum Step<T> {
+    Ended(io::Result<ExitStatus>),
+    Stopped(T),
+}
+
+/// Passes output on until the process ends or `stop` does.
+async fn until_end<T>(
+    process: &mut Process,
+    output: &mut Output,
+    sink: &mut impl Sink,
+    stop: impl Future<Output = T>,
+) -> Step<T> {
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            // In this order: output that never ends must not delay an end.
+            biased;
+            status = process.ended() => return Step::Ended(status),
+            reason = &mut stop => return Step::Stopped(reason),
+            length = output.read() => sink.take(output.piece(length)).await,
+        }
+    }
+}
+
+/// The reading end of a command's pipe.
+struct Output {
+    pipe: pipe::Receiver,
+    buffer: Vec<u8>,
+    state: PipeState,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PipeState {
+    Open,
+    Closed,
+}
+
+impl Output {
+    fn new(pipe: pipe::Receiver) -> Self {
+        Self {
+            pipe,
+            buffer: vec![0; PIECE],
+            state: PipeState::Open,
+        }
+    }
+
+    /// Waits for output; for ever when there can be none, as only the process's end counts.
+    async fn read(&mut self) -> usize {
+        if self.state == PipeState::Open {
+            match self.pipe.read(&mut self.buffer).await {
+                Ok(length) if length > 0 => return length,
+                Ok(_) | Err(_) => self.state = PipeState::Closed,
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn piece(&self, length: usize) -> &[u8] {
+        &self.buffer[..length]
+    }
+
+    /// Passes on what is in the pipe, without waiting for more. It asks the kernel: the runtime
+    /// may not have noticed yet that there is something.
+    async fn drain(&mut self, sink: &mut impl Sink) {
+        let deadline = Instant::now() + DRAIN;
+        while self.state == PipeState::Open && Instant::now() < deadline {
+            match rustix::io::read(&self.pipe, &mut self.buffer) {
+                Ok(length) if length > 0 => sink.take(self.piece(length)).await,
+                Ok(_) | Err(_) => self.state = PipeState::Closed,
+            }
+        }
+    }
+}
+
+fn ending(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signalled(SignalNumber(signal)),
+        // Waiting reports only these two.
+        (None, None) => Ending::Exited(-1),
+    }
+}
+
+impl fmt::Display for SignalNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [(Signal, &str); 16] = [
+            (Signal::HUP, "SIGHUP"),
+            (Signal::INT, "SIGINT"),
+            (Signal::QUIT, "SIGQUIT"),
+            (Signal::ILL, "SIGILL"),
+            (Signal::TRAP, "SIGTRAP"),
+            (Signal::ABORT, "SIGABRT"),
+            (Signal::BUS, "SIGBUS"),
+            (Signal::FPE, "SIGFPE"),
+            (Signal::KILL, "SIGKILL"),
+            (Signal::USR1, "SIGUSR1"),
+            (Signal::SEGV, "SIGSEGV"),
+            (Signal::USR2, "SIGUSR2"),
+            (Signal::PIPE, "SIGPIPE"),
+            (Signal::ALARM, "SIGALRM"),
+            (Signal::TERM, "SIGTERM"),
+            (Signal::XCPU, "SIGXCPU"),
+        ];
+        match NAMES.iter().find(|(signal, _)| signal.as_raw() == self.0) {
+            Some((_, name)) => formatter.write_str(name),
+            None => write!(formatter, "signal {}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::process::Guard;
+    use rstest::rstest;
+    use std::path::Path;
+
+    #[derive(Default)]
+    struct Text(Vec<u8>);
+
+    impl Sink for Text {
+        async fn take(&mut self, bytes: &[u8]) {
+            self.0.extend_from_slice(bytes);
+        }
+    }
+
+    fn shell() -> Shell {
+        let environment = [
+            ("PATH", std::env::var_os("PATH").unwrap()),
+            ("BASH_ENV", "/dev/stdin".into()),
+            ("GIVEN", "given".into()),
+        ];
+        let environment = environment.map(|(name, value)| (name.into(), value));
+        Shell::new(Guard::None, environment.into())
+    }
+
+    fn spec(command: &str) -> Spec {
+        Spec {
+            command: command.to_owned(),
+            directory: PathBuf::from("/"),
+            timeout: Duration::from_mins(1),
+        }
+    }
+
+    async fn outcome(command: &str) -> (Ending, String) {
+        let mut text = Text::default();
+        let cancel = CancellationToken::new();
+        let finished = run(&shell(), &spec(command), &cancel, &mut text).await;
+        let text = String::from_utf8(text.0).unwrap();
+        (finished.unwrap().ending, text)
+    }
+
+    #[rstest]
+    #[case(
+        "echo out; echo err >&2; echo out",
+        Ending::Exited(0),
+        "out\nerr\nout\n"
+    )]
+    #[case("exit 101", Ending::Exited(101), "")]
+    #[case("kill -9 $$", Ending::Signalled(SignalNumber(9)), "")]
+    #[case("cat", Ending::Exited(0), "")]
+    #[case("pwd", Ending::Exited(0), "/\n")]
+    #[case("echo $GIVEN$BASH_ENV$HOME", Ending::Exited(0), "given\n")]
+    #[tokio::test]
+    async fn a_command_ends_with_its_output(
+        #[case] command: &str,
+        #[case] ending: Ending,
+        #[case] text: &str,
+    ) {
+        assert_eq!(outcome(command).await, (ending, text.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn output_written_last_is_never_lost() {
+        for _ in 0..50 {
+            let (_, text) = outcome("head -c 60000 /dev/zero | tr '\\0' x; echo end").await;
+            assert!(
+                text.len() == 60_004 && text.ends_with("xend\n"),
+                "{}",
+                text.len()
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn who_escaped_with_the_pipe_delays_nothing() {
+        let (ending, text) = outcome("setsid sleep 5 & echo hi").await;
+        assert_eq!((ending, text.as_str()), (Ending::Exited(0), "hi\n"));
+    }
+
+    #[tokio::test]
+    async fn who_escaped_and_writes_for_ever_delays_little() {
+        let started = Instant::now();
+        let (ending, _) = outcome("setsid timeout 5 yes '' & true").await;
+        assert_eq!(ending, Ending::Exited(0));
+        assert!(started.elapsed() < Duration::from_secs(4));
+    }
+
+    #[tokio::test]
+    async fn a_timeout_keeps_the_output() {
+        let spec = Spec {
+            timeout: Duration::from_millis(300),
+            ..spec("echo early; sleep 100")
+        };
+        let mut text = Text::default();
+        let finished = run(&shell(), &spec, &CancellationToken::new(), &mut text).await;
+        assert_eq!(finished.unwrap().ending, Ending::TimedOut);
+        assert_eq!(text.0, b"early\n");
+    }
+
+    #[tokio::test]
+    async fn output_without_end_does_not_hide_a_cancellation() {
+        struct Cancelling(CancellationToken);
+        impl Sink for Cancelling {
+            async fn take(&mut self, _bytes: &[u8]) {
+                self.0.cancel();
+            }
+        }
+        let cancel = CancellationToken::new();
+        let mut sink = Cancelling(cancel.clone());
+        let finished = run(&shell(), &spec("yes"), &cancel, &mut sink).await;
+        assert_eq!(finished.unwrap().ending, Ending::Cancelled);
+    }
+
+    #[tokio::test]
+    async fn dropping_the_future_ends_the_command() {
+        /// Drops the run as soon as the command has said who it is.
+        struct Reporting(tokio::sync::mpsc::UnboundedSender<Vec<u8>>);
+        impl Sink for Reporting {
+            async fn take(&mut self, bytes: &[u8]) {
+                self.0.send(bytes.to_owned()).unwrap();
+            }
+        }
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+        let mut sink = Reporting(sender);
+        let (shell, spec) = (shell(), spec("echo $$; exec sleep 100"));
+        let cancel = CancellationToken::new();
+        let line = tokio::select! {
+            finished = run(&shell, &spec, &cancel, &mut sink) => panic!("{finished:?}"),
+            line = receiver.recv() => line.unwrap(),
+        };
+        let pid = String::from_utf8(line).unwrap();
+        let stat = Path::new("/proc").join(pid.trim()).join("stat");
+        let deadline = Instant::now() + Duration::from_secs(5);
+        // The runtime collects it in its own time; until then it is a zombie.
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(Instant::now() < deadline, "{pid} still runs");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_missing_directory_is_an_error() {
+        let spec = Spec {
+            directory: PathBuf::from("/nonexistent"),
+            ..spec("true")
+        };
+        let finished = run(
+            &shell(),
+            &spec,
+            &CancellationToken::new(),
+            &mut Text::default(),
+        )
+        .await;
+        assert!(finished.is_err());
+    }
+}

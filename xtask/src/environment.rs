@@ -1,0 +1,82 @@
+//! What tests need from outside: the providers' own Python clients and a real llama.cpp server,
+//! kept in a virtual environment below `target`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{output, root, run, say};
+
+/// The Python packages that play the counterpart in tests, at the versions they were checked with.
+const PYTHON_PACKAGES: [&str; 7] = [
+    "anthropic>=2.8,<3",
+    "openai>=3.49,<4",
+    "google-genai>=3.1,<4",
+    "ollama>=0.6.3,<0.7",
+    "xllamacpp",
+    "gguf",
+    "numpy",
+];
+
+/// Installs what is missing and returns the Python interpreter that has it.
+pub(crate) fn setup() -> Result<PathBuf> {
+    let home = root().join("target").join("test-env");
+    let python = python();
+    let stamp = home.join("installed.txt");
+    let wanted = PYTHON_PACKAGES.join("\n");
+    if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(python);
+    }
+    say("installing the test counterparts (Python packages)");
+    make_venv(&home)?;
+    run(Command::new(&python)
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args(PYTHON_PACKAGES))?;
+    std::fs::write(&stamp, wanted).context("the stamp of the test environment")?;
+    Ok(python)
+}
+
+/// Where the interpreter is, installed or not.
+pub(crate) fn python() -> PathBuf {
+    root().join("target/test-env/venv/bin/python")
+}
+
+fn make_venv(home: &std::path::Path) -> Result<()> {
+    let venv = home.join("venv");
+    let make = || {
+        output(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(&venv),
+        )
+    };
+    if make().is_ok() {
+        return Ok(());
+    }
+    // Debian's python3 comes without the venv module.
+    if !is_root() {
+        bail!("`python3 -m venv` does not work; install Python 3 with its venv module");
+    }
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    run(Command::new("apt-get").args([
+        "install",
+        "-y",
+        "-qq",
+        "--no-install-recommends",
+        "python3",
+        "python3-venv",
+        "python3-pip",
+    ]))?;
+    make().map(drop)
+}
+
+fn is_root() -> bool {
+    output(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}

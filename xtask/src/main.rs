@@ -1,0 +1,60 @@
+//! The repository's own tool: `cargo xtask test`, `cargo xtask model-server`, `cargo xtask bench`.
+
+mod bench;
+mod dependencies;
+mod environment;
+mod layering;
+mod model_server;
+mod shell;
+mod test;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "xtask", about = "Builds, checks and measures this repository.")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Install what the tests need and run every check. This is what CI runs.
+    Test {
+        /// Skip the installation; tests that need what is missing fail.
+        #[arg(long)]
+        no_setup: bool,
+    },
+    /// Install what the tests need and stop.
+    Setup,
+    /// Serve scripted model answers on loopback until interrupted.
+    ModelServer {
+        /// JSON script; see `docs/testing.md`.
+        #[arg(long, value_name = "FILE")]
+        script: PathBuf,
+        #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
+        listen: SocketAddr,
+    },
+    /// Measure the release binary as ratios to `curl` in the same run.
+    Bench {
+        /// Runs of each command.
+        #[arg(long, default_value_t = 30)]
+        runs: usize,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Test { no_setup: false } => {
+            environment::setup()?;
+            test::run()
+        }
+        Task::Test { no_setup: true } => test::run(),
+        Task::Setup => environment::setup().map(drop),
+        Task::ModelServer { script, listen } => model_server::run(&script, listen),
+        Task::Bench { runs } => bench::run(runs),
+    }
+}

@@ -1,0 +1,29 @@
+//! `cargo xtask test`: every check, in the order in which a failure is cheapest to find.
+
+use anyhow::Result;
+
+use crate::shell::{self, cargo, say};
+use crate::{dependencies, environment, layering};
+
+pub(crate) fn run() -> Result<()> {
+    shell::run(cargo().args(["fmt", "--all", "--check"]))?;
+    layering::check()?;
+    dependencies::check()?;
+    shell::run(cargo().args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    shell::run(
+        cargo()
+            .args(["test", "--workspace", "--all-targets", "--no-fail-fast"])
+            .env("CALIBAN_TEST_PYTHON", environment::python()),
+    )?;
+    shell::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
+    say("all checks passed");
+    Ok(())
+}
