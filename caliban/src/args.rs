@@ -1,9 +1,11 @@
 //! The command line, exactly as typed. What it means is decided elsewhere.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use caliban_providers::ProviderKind;
 use clap::{ArgGroup, Args, Parser, Subcommand};
+use rust_decimal::Decimal;
 
 /// An AI agent harness for scripts, applications and the terminal.
 #[derive(Debug, Parser)]
@@ -90,7 +92,66 @@ pub(crate) struct RunArgs {
     pub(crate) model: ModelArgs,
 
     #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) tools: ToolArgs,
+
+    #[command(flatten)]
     pub(crate) cassette: CassetteArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Most calls to the model.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: u32,
+
+    /// Stop, with exit code 137, when the run has cost more than this.
+    #[arg(long, value_name = "USD", value_parser = budget)]
+    pub(crate) max_budget_usd: Option<Decimal>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workspace and tools")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch exactly as it was typed"
+)]
+pub(crate) struct ToolArgs {
+    /// Directory that tools work in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+
+    /// Offer no tools.
+    #[arg(long)]
+    pub(crate) no_tools: bool,
+
+    /// Refuse paths outside the workspace.
+    #[arg(long)]
+    pub(crate) restrict_paths: bool,
+
+    /// Do not announce tool calls on standard error.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+
+    /// Dangerous: allow every call that would need consent (`CALIBAN_AUTO_ALLOW`)
+    #[arg(long)]
+    pub(crate) auto_allow: bool,
+
+    /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)
+    #[arg(long)]
+    pub(crate) no_sub_agent: bool,
+
+    /// Run the calls of a turn one after the other (`CALIBAN_NO_PARALLEL_TOOLS`)
+    #[arg(long)]
+    pub(crate) no_parallel_tools: bool,
+
+    /// Most calls that run at the same time (`CALIBAN_PARALLEL_TOOL_LIMIT`) [default: one less
+    /// than there are cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +194,13 @@ pub(crate) struct CassetteArgs {
     /// Answer from FILE instead of a provider.
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
+}
+
+fn budget(text: &str) -> Result<Decimal, String> {
+    match text.parse::<Decimal>() {
+        Ok(value) if !value.is_sign_negative() => Ok(value),
+        Ok(_) | Err(_) => Err("expected an amount of dollars such as 0.50".to_owned()),
+    }
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

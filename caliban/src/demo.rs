@@ -1,10 +1,10 @@
-//! `caliban demo`: a recorded conversation replayed in an empty workspace. Needs no key, no
-//! network and nothing on disk.
+//! `caliban demo`: a recorded conversation replayed in a temporary workspace, with the tools
+//! running for real. Needs no key and no network.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use caliban_model::{CancellationToken, Message, Request};
+use caliban_agent::Settings;
+use caliban_model::CancellationToken;
 use caliban_providers::cassette::Replay;
 
 use crate::console::{Console, note};
@@ -12,31 +12,45 @@ use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::print::print;
 use crate::provider::{masking, replayed};
+use crate::session;
+use crate::text_face::{Announcements, TextFace};
 
 const CASSETTE: &str = include_str!("../demo/cassette.jsonl");
-const PROMPT: &str = "What is caliban, in three sentences?";
+const PROMPT: &str = include_str!("../demo/prompt.txt");
+const FILES: [(&str, &str); 2] = [
+    ("price.sh", include_str!("../demo/workspace/price.sh")),
+    ("test.sh", include_str!("../demo/workspace/test.sh")),
+];
 
 pub(crate) async fn demo(
     environment: &Environment<'_>,
-    cancel: CancellationToken,
+    cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let workspace = tempfile::Builder::new()
+    let failed = |error: std::io::Error| Failure::Runtime(format!("no demo workspace: {error}"));
+    let folder = tempfile::Builder::new()
         .prefix("caliban-demo-")
         .tempdir()
-        .map_err(|error| Failure::Runtime(format!("no temporary workspace: {error}")))?;
-    let masking = masking(workspace.path(), environment);
+        .map_err(failed)?;
+    let workspace = folder.path().canonicalize().map_err(failed)?;
+    for (name, content) in FILES {
+        std::fs::write(workspace.join(name), content).map_err(failed)?;
+    }
+    let masking = masking(&workspace, environment);
     let replay = Replay::parse(CASSETTE, Path::new("the built-in demo"), masking)?;
     let chosen = replayed(replay, None);
+    let prompt = PROMPT.trim();
     note(&format!(
-        "This is a recorded conversation with {}, replayed without a network:\n\n  caliban -p \"{PROMPT}\"\n",
-        chosen.model
+        "A recorded conversation with {}, replayed without a network in {}.\nThe tools run for real.\n\n  caliban --auto-allow -p \"{prompt}\"\n",
+        chosen.model,
+        workspace.display()
     ));
-    let request = Request::new(chosen.model, vec![Arc::new(Message::user(PROMPT))])
-        .map_err(|error| Failure::Runtime(error.to_string()))?;
-    print(&*chosen.provider, request, cancel, console).await?;
+    let settings = Settings::new(chosen.model.clone());
+    let session = session::demo(chosen, settings, workspace, folder.path(), environment)?;
+    let mut face = TextFace::new(console, Announcements::On);
+    print(session, prompt.to_owned(), cancel, &mut face).await?;
     note(
-        "\nTo talk to a model yourself, set `ANTHROPIC_API_KEY` (or another provider's key) and run `caliban -p \"…\"`.",
+        "\nTo work with a model yourself, set `ANTHROPIC_API_KEY` (or another provider's key) and run `caliban -p \"…\"`.",
     );
     Ok(())
 }

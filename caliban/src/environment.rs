@@ -70,7 +70,7 @@ impl<'a> Environment<'a> {
         Ok(self.number(name)?.map(Duration::from_millis))
     }
 
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
+    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
         let Some(text) = self.text(name) else {
             return Ok(None);
         };

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use caliban_agent::Outcome;
+use caliban_harness::SetupError;
 use caliban_model as model;
 use caliban_providers::cassette::CassetteError;
 use caliban_providers::{ConfigError, UnknownProvider};
@@ -10,7 +12,9 @@ use caliban_providers::{ConfigError, UnknownProvider};
 /// A reason to stop, by exit code.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something went wrong while running: 1.
+    /// A run that did not succeed; its outcome knows the code.
+    Outcome(Outcome),
+    /// Something went wrong outside a run: 1.
     Runtime(String),
     /// The command line makes no sense: 64.
     Usage(String),
@@ -18,8 +22,6 @@ pub(crate) enum Failure {
     NoInput(String),
     /// The configuration or the input cannot be used: 78.
     Config(String),
-    /// The user stopped it: 124.
-    Cancelled,
     /// Nobody reads our output any more; there is nobody to tell.
     OutputClosed,
 }
@@ -27,11 +29,11 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(match self {
+            Self::Outcome(outcome) => outcome.exit_code(),
             Self::Runtime(_) | Self::OutputClosed => 1,
             Self::Usage(_) => 64,
             Self::NoInput(_) => 66,
             Self::Config(_) => 78,
-            Self::Cancelled => 124,
         })
     }
 }
@@ -39,11 +41,11 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Outcome(outcome) => f.write_str(&outcome.message().unwrap_or_default()),
             Self::Runtime(message)
             | Self::Usage(message)
             | Self::NoInput(message)
             | Self::Config(message) => f.write_str(message),
-            Self::Cancelled => f.write_str("cancelled"),
             Self::OutputClosed => f.write_str("standard output was closed"),
         }
     }
@@ -51,15 +53,18 @@ impl fmt::Display for Failure {
 
 impl From<model::Error> for Failure {
     fn from(error: model::Error) -> Self {
-        match error.kind {
-            model::ErrorKind::Cancelled => Self::Cancelled,
-            _ => Self::Runtime(error.to_string()),
-        }
+        Self::Outcome(error.into())
     }
 }
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
+
+impl From<SetupError> for Failure {
+    fn from(error: SetupError) -> Self {
         Self::Config(error.to_string())
     }
 }

@@ -10,13 +10,14 @@ mod models;
 mod print;
 mod prompt;
 mod provider;
+mod session;
 mod signals;
+mod text_face;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use caliban_model::{CachePolicy, CancellationToken, Message, Request};
+use caliban_model::CancellationToken;
 use clap::Parser;
 
 use crate::args::{Cli, Command, RunArgs};
@@ -24,8 +25,16 @@ use crate::console::{Console, note};
 use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::prompt::Stdin;
+use crate::text_face::{Announcements, TextFace};
 
 fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == caliban_tools::GUARD_ARGUMENT)
+    {
+        return caliban_tools::guard_main(words);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -46,22 +55,22 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn run(cli: Cli) -> Result<(), Failure> {
     let environment = Environment::new(&environment::process);
     let cancel = signals::cancellation();
     let mut console = Console::new();
     match cli.command {
-        Some(Command::Demo) => demo::demo(&environment, cancel, &mut console).await,
+        Some(Command::Demo) => demo::demo(&environment, &cancel, &mut console).await,
         Some(Command::Models(args)) => models::list(&args, &environment, &mut console).await,
-        None => ask(cli.run, &environment, cancel, &mut console).await,
+        None => ask(cli.run, &environment, &cancel, &mut console).await,
     }
 }
 
 async fn ask(
     args: RunArgs,
     environment: &Environment<'_>,
-    cancel: CancellationToken,
+    cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let stdin = if std::io::stdin().is_terminal() {
@@ -70,8 +79,11 @@ async fn ask(
         Stdin::Piped
     };
     let prompt = prompt::resolve(&args, stdin, std::io::stdin())?;
-    let workspace = std::env::current_dir()
-        .map_err(|error| Failure::Runtime(format!("no working directory: {error}")))?;
+    let workspace = match &args.tools.workspace {
+        Some(path) => path.clone(),
+        None => std::env::current_dir()
+            .map_err(|error| Failure::Runtime(format!("no working directory: {error}")))?,
+    };
     let chosen = provider::choose(
         &args.provider,
         args.model.model.as_deref(),
@@ -79,31 +91,12 @@ async fn ask(
         environment,
         &workspace,
     )?;
-    let mut messages: Vec<Message> = system_prompt(&args)?
-        .map(Message::system)
-        .into_iter()
-        .collect();
-    messages.push(Message::user(prompt));
-    let messages = messages.into_iter().map(Arc::new).collect();
-    let mut request = Request::new(chosen.model, messages)
-        .map_err(|error| Failure::Runtime(error.to_string()))?;
-    request.max_tokens = args.model.max_tokens;
-    request.temperature = args.model.temperature;
-    if args.model.no_prompt_cache || environment.is_set("CALIBAN_NO_PROMPT_CACHE") {
-        request.cache = CachePolicy::Off;
-    }
-    print::print(&*chosen.provider, request, cancel, console).await
-}
-
-fn system_prompt(args: &RunArgs) -> Result<Option<String>, Failure> {
-    match (&args.system, &args.system_file) {
-        (Some(text), _) => Ok(Some(text.clone())),
-        (None, Some(path)) => std::fs::read_to_string(path).map(Some).map_err(|error| {
-            Failure::NoInput(format!(
-                "system prompt `{}` cannot be read: {error}",
-                path.display()
-            ))
-        }),
-        (None, None) => Ok(None),
-    }
+    let announcements = if args.tools.quiet {
+        Announcements::Off
+    } else {
+        Announcements::On
+    };
+    let session = session::build(&args, chosen, workspace, environment)?;
+    let mut face = TextFace::new(console, announcements);
+    print::print(session, prompt, cancel, &mut face).await
 }

@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// The house from the ground up. Crates of one floor do not know each other.
-const FLOORS: [&[&str]; 5] = [
+const FLOORS: [&[&str]; 6] = [
     &["caliban-model", "caliban-testkit"],
     &["caliban-providers", "caliban-agent"],
-    &["caliban-tools"],
+    &["caliban-tools", "caliban-settings"],
+    &["caliban-harness"],
     &["caliban"],
     &["xtask"],
 ];

@@ -1,6 +1,7 @@
 //! The repository's own tool: `cargo xtask test`, `cargo xtask model-server`, `cargo xtask bench`.
 
 mod bench;
+mod demo;
 mod dependencies;
 mod environment;
 mod layering;
@@ -38,6 +39,8 @@ enum Task {
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },
+    /// Record the cassette of `caliban demo` anew, after the tools have changed.
+    RecordDemo,
     /// Measure the release binary as ratios to `curl` in the same run.
     Bench {
         /// Runs of each command.
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test { no_setup: true } => test::run(),
         Task::Setup => environment::setup().map(drop),
         Task::ModelServer { script, listen } => model_server::run(&script, listen),
+        Task::RecordDemo => demo::record(),
         Task::Bench { runs } => bench::run(runs),
     }
 }

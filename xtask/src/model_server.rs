@@ -13,7 +13,7 @@ pub(crate) fn run(script: &Path, listen: SocketAddr) -> Result<()> {
     let text = std::fs::read_to_string(script)
         .with_context(|| format!("script `{}`", script.display()))?;
     let script: Script =
-        serde_json::from_str(&text).with_context(|| format!("script `{}`", script.display()))?;
+        Script::from_json(&text).with_context(|| format!("script `{}`", script.display()))?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let server = ModelServer::bind(listen, script).await?;
         let url = server.url();

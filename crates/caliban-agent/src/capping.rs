@@ -4,6 +4,7 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use caliban_model::ToolContent;
 
@@ -14,10 +15,12 @@ use crate::tool::ToolOutput;
 const MAX_SPILL_FILE: usize = 64 * 1024 * 1024;
 /// The most spill files that are kept; the oldest go first.
 const MAX_SPILL_FILES: usize = 200;
+/// The most characters of a call's id in a file's name.
+const MAX_NAME: usize = 100;
 
 /// Shortens every text of a result that is longer than the limit: head and tail stay, the whole
-/// goes to a file that the note in the middle names.
-pub(crate) fn cap(mut output: ToolOutput, capping: &Capping) -> ToolOutput {
+/// goes to a file, named after the call, that the note in the middle names.
+pub(crate) fn cap(mut output: ToolOutput, capping: &Capping, call_id: &str) -> ToolOutput {
     let Some(limit) = capping.limit else {
         return output;
     };
@@ -26,13 +29,18 @@ pub(crate) fn cap(mut output: ToolOutput, capping: &Capping) -> ToolOutput {
             && text.len() > limit.get()
             && text.chars().count() > limit.get()
         {
-            *text = shorten(text, limit.get(), capping.spill_directory.as_deref());
+            *text = shorten(
+                text,
+                limit.get(),
+                capping.spill_directory.as_deref(),
+                call_id,
+            );
         }
     }
     output
 }
 
-fn shorten(text: &str, limit: usize, spill: Option<&Path>) -> String {
+fn shorten(text: &str, limit: usize, spill: Option<&Path>, call_id: &str) -> String {
     let total = text.chars().count();
     // Ends of commands say why they failed, beginnings of files what they are.
     let head_chars = limit * 3 / 5;
@@ -44,7 +52,7 @@ fn shorten(text: &str, limit: usize, spill: Option<&Path>) -> String {
         at_line_start(&text[tail_start..]),
     );
     let omitted = total - head.chars().count() - tail.chars().count();
-    let place = match spill.map(|directory| write_spill(text, directory)) {
+    let place = match spill.map(|directory| write_spill(text, directory, call_id)) {
         Some(Ok(path)) => format!(
             "the whole result is in `{}`: page through it with Read (offset, limit) or search it with Grep",
             path.display()
@@ -76,34 +84,50 @@ fn at_line_start(tail: &str) -> &str {
     }
 }
 
-/// Writes to a file nobody else can read, name or plant.
-fn write_spill(text: &str, directory: &Path) -> std::io::Result<PathBuf> {
+/// Writes to a file nobody else can read or plant. The call's id comes from the model, so only
+/// harmless characters of it are used; an id used twice gets a second file.
+fn write_spill(text: &str, directory: &Path, call_id: &str) -> std::io::Result<PathBuf> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)?;
     prune(directory);
-    let path = directory.join(format!("{}.txt", uuid::Uuid::now_v7()));
+    let name: String = call_id
+        .chars()
+        .filter(|char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-'))
+        .take(MAX_NAME)
+        .collect();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut path = directory.join(format!("{name}.txt"));
+    let mut file = options.open(&path);
+    if file
+        .as_ref()
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
+    {
+        path = directory.join(format!("{name}-{}.txt", uuid::Uuid::now_v7()));
+        file = options.open(&path);
+    }
     let end = text.floor_char_boundary(MAX_SPILL_FILE);
-    options.open(&path)?.write_all(&text.as_bytes()[..end])?;
+    file?.write_all(&text.as_bytes()[..end])?;
     Ok(path)
 }
 
-/// Keeps the newest files. Their names begin with the time, so the oldest sort first; failing to
-/// remove one is no reason to lose a result.
+/// Keeps the newest files; failing to remove one is no reason to lose a result.
 fn prune(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else {
         return;
     };
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut files: Vec<(SystemTime, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
     files.sort();
     let excess = (files.len() + 1).saturating_sub(MAX_SPILL_FILES);
-    for file in files.into_iter().take(excess) {
+    for (_, file) in files.into_iter().take(excess) {
         let _ = std::fs::remove_file(file);
     }
 }
@@ -124,8 +148,8 @@ mod tests {
     #[test]
     fn short_results_and_no_limit_change_nothing() {
         let output = ToolOutput::ok("é".repeat(10));
-        assert_eq!(cap(output.clone(), &capping(10, None)), output);
-        assert_eq!(cap(output.clone(), &capping(0, None)), output);
+        assert_eq!(cap(output.clone(), &capping(10, None), "c"), output);
+        assert_eq!(cap(output.clone(), &capping(0, None), "c"), output);
     }
 
     #[test]
@@ -134,10 +158,16 @@ mod tests {
         let spill = folder.path().join("spill");
         let lines: Vec<String> = (0..1000).map(|line| format!("line {line}")).collect();
         let text = lines.join("\n") + "\n";
-        let capped = cap(ToolOutput::ok(text.clone()), &capping(500, Some(&spill))).text();
+        let capped = cap(
+            ToolOutput::ok(text.clone()),
+            &capping(500, Some(&spill)),
+            "../toolu_1",
+        )
+        .text();
         assert!(capped.starts_with("line 0\n") && capped.ends_with("line 999\n"));
         assert!(capped.chars().count() < 900, "{capped}");
         let path = capped.split('`').nth(1).unwrap();
+        assert_eq!(Path::new(path), spill.join("toolu_1.txt"));
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);
         #[cfg(unix)]
         {
@@ -152,7 +182,7 @@ mod tests {
     fn the_number_of_spill_files_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..MAX_SPILL_FILES + 20 {
-            write_spill("x", folder.path()).unwrap();
+            write_spill("x", folder.path(), "same").unwrap();
         }
         let count = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(count, MAX_SPILL_FILES);
@@ -161,7 +191,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_cut_to_about_the_limit(text: String, limit in 1usize..60) {
-            let capped = cap(ToolOutput::ok(text.clone()), &capping(limit, None)).text();
+            let capped = cap(ToolOutput::ok(text.clone()), &capping(limit, None), "c").text();
             if text.chars().count() <= limit {
                 prop_assert_eq!(capped, text);
             } else {

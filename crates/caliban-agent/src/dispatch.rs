@@ -218,7 +218,7 @@ impl Dispatch<'_> {
         };
         let running = AssertUnwindSafe(tool.run(call.input.clone(), context)).catch_unwind();
         let output = match self.until_cancelled(running).await {
-            Some(Ok(output)) => cap(output, self.capping),
+            Some(Ok(output)) => cap(output, self.capping, &call.id),
             Some(Err(panic)) => ToolOutput::new(
                 ToolStatus::CouldNotRun,
                 format!("{} crashed: {}.", call.name, panic_text(&*panic)),

@@ -306,6 +306,9 @@ fn tidy(schema: &mut Value) {
                 let first = first.clone();
                 fields.insert("type".to_owned(), first);
             }
+            if let Some(Value::Array(values)) = fields.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
             for (key, value) in fields.iter_mut() {
                 match (key.as_str(), value) {
                     ("properties", Value::Object(properties)) => {

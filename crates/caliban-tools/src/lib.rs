@@ -1,7 +1,24 @@
-//! The built-in tools.
+//! The built-in tools: files, shell, search, web, tasks, plans and sub-agents.
 
+mod agent;
+mod files;
+mod search;
+mod session;
 mod shell;
+mod web;
 
+pub use agent::AgentTool;
+pub use files::{
+    EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool, conflict_key_for,
+};
+pub use search::{Glob, Grep};
+pub use session::{
+    EnterPlanMode, ExitPlanMode, InvalidTodos, PlanMode, Todo, TodoList, TodoStatus, TodoWrite,
+};
 pub use shell::{
     Bash, BashOutput, GUARD_ARGUMENT, Guard, JobLimits, Jobs, KillShell, Shell, guard_main,
+};
+pub use web::{
+    PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch, WebPolicy,
+    WebSearch,
 };

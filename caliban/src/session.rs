@@ -1,0 +1,174 @@
+//! From what was typed and the environment to the choices a session is made of.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use caliban_agent::{Confinement, Settings};
+use caliban_harness::{
+    BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, scrubbed,
+};
+use caliban_model::{CachePolicy, RateCard};
+use caliban_tools::{Guard, SearchConfig, WebPolicy};
+
+use crate::args::{RunArgs, ToolArgs};
+use crate::environment::Environment;
+use crate::exit::Failure;
+use crate::provider::Chosen;
+
+/// Builds the session a command line asks for.
+pub(crate) fn build(
+    args: &RunArgs,
+    chosen: Chosen,
+    workspace: PathBuf,
+    environment: &Environment<'_>,
+) -> Result<Session, Failure> {
+    let session_id = uuid::Uuid::new_v4().to_string();
+    let cache = cache_directory(environment);
+    let mut settings = Settings::new(chosen.model.clone());
+    settings.max_tokens = args.model.max_tokens;
+    settings.temperature = args.model.temperature;
+    if args.model.no_prompt_cache || environment.is_set("CALIBAN_NO_PROMPT_CACHE") {
+        settings.cache = CachePolicy::Off;
+    }
+    settings.limits.max_turns = args.limits.max_turns;
+    settings.limits.budget = args.limits.max_budget_usd;
+    if let Some(limit) = parallel_tools(&args.tools, environment)? {
+        settings.parallel_tools = limit;
+    }
+    settings.capping.spill_directory = Some(cache.join("tool-overflows").join(&session_id));
+    Ok(Session::new(Choices {
+        provider: chosen.provider,
+        settings,
+        rates: rates(environment)?,
+        session_id,
+        workspace,
+        additional_directories: Vec::new(),
+        confinement: if args.tools.restrict_paths {
+            Confinement::Restricted
+        } else {
+            Confinement::Open
+        },
+        home: environment.text("HOME").map(PathBuf::from),
+        system: system_prompt(args)?,
+        permissions: if args.tools.auto_allow || environment.is_set("CALIBAN_AUTO_ALLOW") {
+            Permissions::AutoAllow
+        } else {
+            Permissions::Default
+        },
+        tools: if args.tools.no_tools {
+            Tools::None
+        } else {
+            let sub_agents = sub_agents(&args.tools, environment);
+            Tools::BuiltIn(Box::new(built_in(sub_agents, &cache, environment)?))
+        },
+    })?)
+}
+
+/// A session that leaves nothing behind outside `state`.
+pub(crate) fn demo(
+    chosen: Chosen,
+    settings: Settings,
+    workspace: PathBuf,
+    state: &Path,
+    environment: &Environment<'_>,
+) -> Result<Session, Failure> {
+    Ok(Session::new(Choices {
+        provider: chosen.provider,
+        settings,
+        rates: Arc::new(RateCard::builtin().clone()),
+        session_id: uuid::Uuid::new_v4().to_string(),
+        workspace,
+        additional_directories: Vec::new(),
+        confinement: Confinement::Restricted,
+        home: None,
+        system: SystemPrompt::Default,
+        permissions: Permissions::AutoAllow,
+        tools: Tools::BuiltIn(Box::new(built_in(SubAgents::Offered, state, environment)?)),
+    })?)
+}
+
+fn built_in(
+    sub_agents: SubAgents,
+    state: &Path,
+    environment: &Environment<'_>,
+) -> Result<BuiltIn, Failure> {
+    Ok(BuiltIn {
+        environment: scrubbed(std::env::vars_os()),
+        guard: guard(),
+        jobs_directory: state.join("jobs"),
+        search: SearchConfig::from_variables(|name| environment.text(name))
+            .map_err(|error| Failure::Config(error.to_string()))?,
+        web: WebPolicy::default(),
+        sub_agents,
+    })
+}
+
+fn sub_agents(args: &ToolArgs, environment: &Environment<'_>) -> SubAgents {
+    if args.no_sub_agent || environment.is_set("CALIBAN_NO_SUB_AGENT") {
+        SubAgents::Withheld
+    } else {
+        SubAgents::Offered
+    }
+}
+
+/// This very program, also when its file is replaced while it runs.
+fn guard() -> Guard {
+    if cfg!(target_os = "linux") {
+        return Guard::ReExec(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe().map_or(Guard::None, Guard::ReExec)
+}
+
+fn parallel_tools(
+    args: &ToolArgs,
+    environment: &Environment<'_>,
+) -> Result<Option<NonZeroUsize>, Failure> {
+    // A flag of either kind beats both variables.
+    if args.no_parallel_tools {
+        return Ok(Some(NonZeroUsize::MIN));
+    }
+    if args.parallel_tool_limit.is_some() {
+        return Ok(args.parallel_tool_limit);
+    }
+    if environment.is_set("CALIBAN_NO_PARALLEL_TOOLS") {
+        return Ok(Some(NonZeroUsize::MIN));
+    }
+    environment.number("CALIBAN_PARALLEL_TOOL_LIMIT")
+}
+
+/// The built-in prices, with the user's over them.
+fn rates(environment: &Environment<'_>) -> Result<Arc<RateCard>, Failure> {
+    let Some(path) = environment.text("CALIBAN_RATES_YAML") else {
+        return Ok(Arc::new(RateCard::builtin().clone()));
+    };
+    let unusable =
+        |reason: String| Failure::Config(format!("`CALIBAN_RATES_YAML` names `{path}`: {reason}"));
+    let yaml = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
+    let card = RateCard::with_overrides(&yaml).map_err(|error| unusable(error.to_string()))?;
+    Ok(Arc::new(card))
+}
+
+fn cache_directory(environment: &Environment<'_>) -> PathBuf {
+    let base = environment
+        .text("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(environment.text("HOME")?).join(".cache")))
+        .unwrap_or_else(std::env::temp_dir);
+    base.join("caliban")
+}
+
+fn system_prompt(args: &RunArgs) -> Result<SystemPrompt, Failure> {
+    match (&args.system, &args.system_file, args.no_system) {
+        (Some(text), _, _) => Ok(SystemPrompt::Text(text.clone())),
+        (None, Some(path), _) => match std::fs::read_to_string(path) {
+            Ok(text) => Ok(SystemPrompt::Text(text)),
+            Err(error) => Err(Failure::NoInput(format!(
+                "system prompt `{}` cannot be read: {error}",
+                path.display()
+            ))),
+        },
+        (None, None, true) => Ok(SystemPrompt::None),
+        (None, None, false) => Ok(SystemPrompt::Default),
+    }
+}

@@ -1,0 +1,137 @@
+//! The plain-text face: the answer on standard output, everything else on standard error.
+
+use caliban_agent::{CompactionReason, Event, Outcome};
+use caliban_model::{Retry, Shown};
+
+use crate::console::{Console, note};
+use crate::exit::Failure;
+
+/// Whether tool calls are announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Announcements {
+    On,
+    Off,
+}
+
+/// Shows a run. On a terminal the model's words are shown as they come; into a pipe only the
+/// final answer is written, so that a reader never sees one that was taken back.
+pub(crate) struct TextFace<'a> {
+    console: &'a mut Console,
+    announcements: Announcements,
+    warned: Vec<String>,
+}
+
+impl<'a> TextFace<'a> {
+    pub(crate) fn new(console: &'a mut Console, announcements: Announcements) -> Self {
+        Self {
+            console,
+            announcements,
+            warned: Vec::new(),
+        }
+    }
+
+    pub(crate) fn show(&mut self, event: &Event) -> Result<(), Failure> {
+        match event {
+            Event::TextDelta { text } if self.console.is_terminal() => self.console.write(text)?,
+            Event::ToolReady {
+                name, first_arg, ..
+            } => {
+                self.console.end_line()?;
+                if self.announcements == Announcements::On {
+                    note(&announcement(name, first_arg.as_deref()));
+                }
+            }
+            Event::ToolFinished { name, output, .. } if output.is_error() => {
+                note(&format!("{name}: {}", first_line(&output.text())));
+            }
+            Event::Retrying(retry) => {
+                if retry.shown == Shown::Superseded {
+                    self.console.end_line()?;
+                }
+                note(&describe(retry));
+            }
+            Event::Warning(warning) => self.warn_once(&warning.message),
+            Event::Notice { message, .. } => self.warn_once(message),
+            Event::CompactionStarted { reason } => note(match reason {
+                CompactionReason::Threshold => "the conversation grows long and is condensed …",
+                CompactionReason::TooLong => "the conversation does not fit and is condensed …",
+                CompactionReason::Manual => "the conversation is condensed …",
+            }),
+            Event::Finished { outcome, totals } => {
+                if !self.console.is_terminal() {
+                    // What there is of an answer is worth having even if it was cut.
+                    let answer = match outcome {
+                        Outcome::Success { text } => Some(text.as_str()),
+                        Outcome::MaxTokens => totals.last_text.as_deref(),
+                        _ => None,
+                    };
+                    self.console.write(answer.unwrap_or_default())?;
+                }
+                self.console.end_line()?;
+            }
+            Event::RunStarted { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::AssistantMessage { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::HookFired { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn warn_once(&mut self, message: &str) {
+        if !self.warned.iter().any(|known| known == message) {
+            note(&format!("warning: {message}"));
+            self.warned.push(message.to_owned());
+        }
+    }
+}
+
+/// The most of an argument that an announcement shows.
+const SHOWN_ARGUMENT: usize = 100;
+
+fn announcement(name: &str, argument: Option<&str>) -> String {
+    match argument {
+        Some(argument) => format!("Running {name}: {}", first_line(argument)),
+        None => format!("Running {name}"),
+    }
+}
+
+/// One line without control characters: the text is the model's or a program's.
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let mut shown: String = line
+        .chars()
+        .filter(|char| !char.is_control())
+        .take(SHOWN_ARGUMENT)
+        .collect();
+    if line.chars().count() > SHOWN_ARGUMENT || text.lines().nth(1).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn describe(retry: &Retry) -> String {
+    let status = retry
+        .status
+        .map_or_else(String::new, |status| format!("HTTP {status}, "));
+    let void = match retry.shown {
+        Shown::Nothing => "",
+        Shown::Superseded => "; the answer so far is void and begins anew",
+    };
+    format!(
+        "retry {} of {} in {:.1} s ({status}{}): {}{void}",
+        retry.attempt,
+        retry.max_retries,
+        retry.delay.as_secs_f64(),
+        retry.category.as_str(),
+        retry.message,
+    )
+}

@@ -1,0 +1,11 @@
+//! Puts a session together from choices: tools, gate, system prompt, provider, agent. The only
+//! place where parts are wired; knows neither the command line nor a face.
+
+mod child_environment;
+mod gate;
+mod session;
+mod system_prompt;
+
+pub use child_environment::scrubbed;
+pub use gate::Permissions;
+pub use session::{BuiltIn, Choices, Session, SetupError, SubAgents, SystemPrompt, Tools};

@@ -1,0 +1,208 @@
+//! A session: an agent with everything it shares over its life.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use caliban_agent::{
+    Agent, Confinement, Conversation, HookChain, Hooks, Listener, Outcome, PathError, Registry,
+    RunTotals, Settings, Tool, TypedTool, Workspace,
+};
+use caliban_model::{CancellationToken, CostLedger, Message, Provider, RateCard};
+use caliban_tools::{
+    AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob, Grep,
+    Guard, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool,
+    SearchConfig, Shell, TodoList, TodoWrite, WebFetch, WebPolicy, WebSearch, WriteTool,
+};
+
+use crate::gate::{Gate, Permissions};
+use crate::system_prompt::{default_prompt, sub_agent_prompt};
+
+/// Everything a session is made of. Nothing is read from the environment or the disk except what
+/// is named here.
+#[derive(Debug)]
+pub struct Choices {
+    pub provider: Arc<dyn Provider>,
+    pub settings: Settings,
+    pub rates: Arc<RateCard>,
+    pub session_id: String,
+    pub workspace: PathBuf,
+    pub additional_directories: Vec<PathBuf>,
+    pub confinement: Confinement,
+    pub home: Option<PathBuf>,
+    pub system: SystemPrompt,
+    pub permissions: Permissions,
+    pub tools: Tools,
+}
+
+/// What stands at the beginning of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SystemPrompt {
+    Default,
+    Text(String),
+    None,
+}
+
+/// Which tools there are.
+#[derive(Debug)]
+pub enum Tools {
+    None,
+    BuiltIn(Box<BuiltIn>),
+}
+
+/// What the built-in tools work with.
+#[derive(Debug)]
+pub struct BuiltIn {
+    /// The environment of commands, without keys.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The executable that guards commands.
+    pub guard: Guard,
+    /// Where background jobs keep their output.
+    pub jobs_directory: PathBuf,
+    pub search: SearchConfig,
+    pub web: WebPolicy,
+    pub sub_agents: SubAgents,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubAgents {
+    Offered,
+    Withheld,
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error("workspace: {0}")]
+    Workspace(#[from] PathError),
+}
+
+/// A conversation with an agent. Dropping it ends everything it started.
+#[derive(Debug)]
+pub struct Session {
+    agent: Agent,
+    conversation: Conversation,
+    jobs: Option<Arc<Jobs>>,
+}
+
+/// What the tools of a session share.
+struct Shared {
+    plan: Arc<PlanMode>,
+    jobs: Option<Arc<Jobs>>,
+    tools: Vec<Arc<dyn Tool>>,
+    sub_agents: SubAgents,
+}
+
+impl Session {
+    pub fn new(choices: Choices) -> Result<Self, SetupError> {
+        let workspace = Workspace::new(
+            &choices.workspace,
+            &choices.additional_directories,
+            choices.home,
+            choices.confinement,
+        )?;
+        let shared = build_tools(choices.tools);
+        let hooks: Vec<Arc<dyn Hooks>> = vec![Arc::new(Gate::new(
+            choices.permissions,
+            Arc::clone(&shared.plan),
+        ))];
+        let mut agent = Agent {
+            provider: choices.provider,
+            tools: Registry::new(shared.tools.iter().cloned()),
+            hooks: Arc::new(HookChain(hooks)),
+            workspace: Arc::new(workspace),
+            settings: choices.settings,
+            ledger: Arc::new(Mutex::new(CostLedger::new(choices.rates))),
+            session_id: Arc::from(choices.session_id),
+            input: None,
+        };
+        let root = agent.workspace.root().to_owned();
+        if shared.sub_agents == SubAgents::Offered {
+            let sub_agents = AgentTool::new(agent.clone(), Some(sub_agent_prompt(&root)));
+            agent.tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
+        }
+        let system = match choices.system {
+            SystemPrompt::Default => Some(default_prompt(&root, &agent.tools)),
+            SystemPrompt::Text(text) => Some(text),
+            SystemPrompt::None => None,
+        };
+        let system = system
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| Arc::new(Message::system(text)));
+        Ok(Self {
+            agent,
+            conversation: Conversation::new(system.into_iter().collect()),
+            jobs: shared.jobs,
+        })
+    }
+
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    /// Works on one prompt to its end.
+    pub async fn run(
+        &mut self,
+        prompt: Message,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        self.agent
+            .run(&mut self.conversation, prompt, listener, cancel)
+            .await
+    }
+
+    /// Ends background jobs and removes what they left.
+    pub async fn shutdown(self) {
+        if let Some(jobs) = self.jobs {
+            jobs.shutdown().await;
+        }
+    }
+}
+
+fn build_tools(tools: Tools) -> Shared {
+    let plan = Arc::new(PlanMode::new());
+    let Tools::BuiltIn(built_in) = tools else {
+        return Shared {
+            plan,
+            jobs: None,
+            tools: Vec::new(),
+            sub_agents: SubAgents::Withheld,
+        };
+    };
+    let files = Arc::new(FileState::new());
+    let shell = Arc::new(Shell::new(built_in.guard, built_in.environment));
+    let jobs = Arc::new(Jobs::new(
+        Arc::clone(&shell),
+        built_in.jobs_directory,
+        JobLimits::default(),
+    ));
+    let todos = Arc::new(TodoList::new());
+    let tools = vec![
+        ReadTool::new(Arc::clone(&files)).boxed(),
+        WriteTool::new(Arc::clone(&files)).boxed(),
+        EditTool::new(Arc::clone(&files)).boxed(),
+        MultiEditTool::new(Arc::clone(&files)).boxed(),
+        NotebookEditTool::new(files).boxed(),
+        Bash::new(shell, Arc::clone(&jobs)).boxed(),
+        BashOutput::new(Arc::clone(&jobs)).boxed(),
+        KillShell::new(Arc::clone(&jobs)).boxed(),
+        Glob::new().boxed(),
+        Grep::new().boxed(),
+        WebFetch::new(built_in.web).boxed(),
+        WebSearch::new(built_in.search).boxed(),
+        TodoWrite::new(todos).boxed(),
+        EnterPlanMode::new(Arc::clone(&plan)).boxed(),
+        ExitPlanMode::new(Arc::clone(&plan)).boxed(),
+    ];
+    Shared {
+        plan,
+        jobs: Some(jobs),
+        tools,
+        sub_agents: built_in.sub_agents,
+    }
+}

@@ -1,0 +1,177 @@
+//! The tool that hands a task to another agent with a conversation of its own.
+
+use std::sync::Arc;
+
+use caliban_agent::{
+    Agent, Conversation, Effect, Event, HookEvent, Listener, Outcome, ToolContext, ToolOutput,
+    ToolStatus, TypedTool,
+};
+use caliban_model::{Message, Purpose};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The most turns a sub-agent takes.
+const MAX_TURNS: u32 = 20;
+/// The most characters of its answer that its parent reads.
+const MAX_ANSWER: usize = 5_000;
+/// The name that is never offered to a sub-agent.
+const NAME: &str = "AgentTool";
+
+/// Runs sub-agents modelled on one agent: same provider, same rules and hooks, same ledger, a
+/// conversation of their own. A sub-agent cannot start another.
+#[derive(Debug)]
+pub struct AgentTool {
+    parent: Arc<Agent>,
+    system: Option<String>,
+}
+
+/// What a sub-agent is asked to do.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentInput {
+    /// The whole task: the sub-agent sees nothing else of this conversation.
+    prompt: String,
+    /// The names of the tools it may use, such as Read, Grep and Glob. All of yours if left out.
+    #[serde(default)]
+    tool_allowlist: Option<Vec<String>>,
+    /// Another model than yours.
+    #[serde(default)]
+    model: Option<String>,
+    /// Three to five words on what it is for.
+    #[serde(default)]
+    description: Option<String>,
+}
+
+impl AgentTool {
+    /// `parent` is the agent whose tools, rules and limits a sub-agent shares; its registry does
+    /// not hold this tool. `system` is what a sub-agent is told about where it is.
+    pub fn new(parent: Agent, system: Option<String>) -> Self {
+        Self {
+            parent: Arc::new(parent),
+            system,
+        }
+    }
+
+    fn sub_agent(&self, input: &AgentInput) -> Agent {
+        let mut agent = Agent::clone(&self.parent);
+        agent.tools = agent.tools.filtered(|name| {
+            name != NAME
+                && input
+                    .tool_allowlist
+                    .as_ref()
+                    .is_none_or(|allowed| allowed.iter().any(|wanted| wanted == name))
+        });
+        if let Some(model) = &input.model {
+            agent.settings.model = Arc::from(model.as_str());
+        }
+        agent.settings.limits.max_turns = MAX_TURNS;
+        agent.settings.purpose = Purpose::SubAgent;
+        agent.input = None;
+        agent
+    }
+}
+
+/// Passes a sub-agent's events on under its call.
+struct Relay<'a>(&'a ToolContext);
+
+impl Listener for Relay<'_> {
+    fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        self.0.progress.nested(event).boxed()
+    }
+}
+
+impl TypedTool for AgentTool {
+    type Input = AgentInput;
+
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "\
+Hands a self-contained task to a sub-agent with its own context and returns its final answer (at \
+most 5,000 characters). Use it for searches and investigations whose intermediate output you do \
+not need, and start several in one turn to work in parallel. It knows nothing but your prompt: \
+say what to find out, where to look and what to answer with. It takes at most 20 turns.";
+    const EFFECT: Effect = Effect::ReadOnly;
+
+    fn first_arg(&self, input: &AgentInput) -> Option<String> {
+        Some(
+            input
+                .description
+                .as_ref()
+                .unwrap_or(&input.prompt)
+                .to_owned(),
+        )
+    }
+
+    async fn run(&self, input: AgentInput, context: ToolContext) -> ToolOutput {
+        if input.prompt.trim().is_empty() {
+            return ToolOutput::invalid("The prompt is empty; describe the whole task.");
+        }
+        let agent = self.sub_agent(&input);
+        agent
+            .hooks
+            .notify(&HookEvent::SubagentStart {
+                call_id: Arc::clone(&context.call_id),
+                prompt: input.prompt.clone(),
+            })
+            .await;
+        let system = self.system.clone().map(Message::system);
+        let mut conversation = Conversation::new(system.map(Arc::new).into_iter().collect());
+        // A sub-agent's future is as large as its parent's; on the heap it does not add up.
+        let relay = Relay(&context);
+        let prompt = Message::user(input.prompt);
+        let running = Box::pin(agent.run(&mut conversation, prompt, &relay, &context.cancel));
+        let (outcome, totals) = running.await;
+        agent
+            .hooks
+            .notify(&HookEvent::SubagentStop {
+                call_id: Arc::clone(&context.call_id),
+                outcome: outcome.clone(),
+            })
+            .await;
+        report(&outcome, totals.last_text.as_deref())
+    }
+}
+
+/// The answer, or how far it came and why it did not end: never a success that was none.
+fn report(outcome: &Outcome, last_text: Option<&str>) -> ToolOutput {
+    let status = match outcome {
+        Outcome::Success { text } if text.trim().is_empty() => {
+            return ToolOutput::ok("(the sub-agent finished without an answer)");
+        }
+        Outcome::Success { text } => return ToolOutput::ok(cut(text)),
+        Outcome::Cancelled => ToolStatus::Cancelled,
+        Outcome::MaxTurns { .. }
+        | Outcome::BudgetExceeded { .. }
+        | Outcome::MaxTokens
+        | Outcome::Provider(_)
+        | Outcome::HookDenied { .. }
+        | Outcome::Refusal { .. }
+        | Outcome::ContentFilter { .. }
+        | Outcome::ContextFull { .. }
+        | Outcome::Looping { .. }
+        | Outcome::SchemaMismatch { .. }
+        | Outcome::Internal { .. } => ToolStatus::Failed,
+    };
+    let reason = outcome.message().unwrap_or_default();
+    let text = match last_text {
+        Some(text) => format!(
+            "The sub-agent did not finish ({reason}). Its last words were:\n\n{}",
+            cut(text)
+        ),
+        None => format!("The sub-agent did not finish: {reason}."),
+    };
+    ToolOutput::new(status, text)
+}
+
+fn cut(text: &str) -> String {
+    let total = text.chars().count();
+    if total <= MAX_ANSWER {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(MAX_ANSWER).collect();
+    format!(
+        "{head}\n[… {} more characters were cut]",
+        total - MAX_ANSWER
+    )
+}

@@ -1,0 +1,140 @@
+//! Opening files beneath a directory without ever following a link, so that a link planted
+//! between the walk and the open leads nowhere.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
+
+/// Directories on the way need not be readable, only passable, where the system can say so.
+#[cfg(target_os = "linux")]
+const PASSAGE: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const PASSAGE: OFlags = OFlags::RDONLY;
+
+/// A directory held open.
+#[derive(Debug)]
+pub(super) struct Directory(OwnedFd);
+
+/// What stands under a name.
+#[derive(Debug)]
+pub(super) enum Opened {
+    Regular(File),
+    /// A link, device, FIFO, socket or directory; it was not opened.
+    Other,
+}
+
+impl Directory {
+    /// Opens a resolved absolute path; a link that appeared in it since is an error.
+    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
+        let top = openat(CWD, "/", directory_flags(), Mode::empty())?;
+        Ok(Self(descend(top, path)?))
+    }
+
+    /// Opens a regular file. Anything else is left alone: opening a FIFO or a device can block
+    /// or do things.
+    pub(super) fn file(&self, relative: &Path) -> std::io::Result<Opened> {
+        let (parent, name) = self.parent(relative)?;
+        let before = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+            return Ok(Opened::Other);
+        }
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(&parent, name, flags, Mode::empty())?;
+        // It may have been replaced after the first look.
+        if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+            return Ok(Opened::Other);
+        }
+        Ok(Opened::Regular(File::from(file)))
+    }
+
+    /// Whether something has this name here, links on the way not followed.
+    pub(super) fn holds(&self, relative: &Path) -> bool {
+        self.parent(relative)
+            .and_then(|(parent, name)| Ok(statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
+            .is_ok()
+    }
+
+    fn parent<'path>(
+        &self,
+        relative: &'path Path,
+    ) -> std::io::Result<(OwnedFd, &'path std::ffi::OsStr)> {
+        let name = relative.file_name().ok_or(Errno::INVAL)?;
+        let parent = relative.parent().unwrap_or(Path::new(""));
+        Ok((descend(self.0.try_clone()?, parent)?, name))
+    }
+}
+
+fn directory_flags() -> OFlags {
+    PASSAGE | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+fn descend(from: OwnedFd, path: &Path) -> std::io::Result<OwnedFd> {
+    let mut directory = from;
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => {
+                directory = openat(&directory, name, directory_flags(), Mode::empty())?;
+            }
+            Component::RootDir | Component::CurDir => {}
+            Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
+        }
+    }
+    Ok(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_refused_wherever_they_stand() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("root/sub")).unwrap();
+        std::fs::create_dir(base.join("outside")).unwrap();
+        std::fs::write(base.join("root/sub/file"), "inside").unwrap();
+        std::fs::write(base.join("outside/file"), "outside").unwrap();
+        symlink("../outside", base.join("root/link")).unwrap();
+        symlink("../outside/file", base.join("root/file")).unwrap();
+        let root = Directory::open(&base.join("root")).unwrap();
+
+        let Opened::Regular(mut file) = root.file(Path::new("sub/file")).unwrap() else {
+            panic!("a regular file");
+        };
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "inside");
+        assert!(matches!(
+            root.file(Path::new("file")).unwrap(),
+            Opened::Other
+        ));
+        assert!(root.file(Path::new("link/file")).is_err());
+        assert!(root.file(Path::new("../outside/file")).is_err());
+        assert!(root.holds(Path::new("link")));
+        assert!(!root.holds(Path::new("link/file")));
+        assert!(Directory::open(&base.join("root/link")).is_err());
+    }
+
+    #[test]
+    fn special_files_are_not_opened() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        rustix::fs::mkfifoat(CWD, base.join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+        let root = Directory::open(&base).unwrap();
+        assert!(matches!(
+            root.file(Path::new("pipe")).unwrap(),
+            Opened::Other
+        ));
+        let devices = Directory::open(Path::new("/dev")).unwrap();
+        assert!(matches!(
+            devices.file(Path::new("zero")).unwrap(),
+            Opened::Other
+        ));
+    }
+}

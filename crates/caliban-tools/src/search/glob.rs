@@ -1,0 +1,160 @@
+//! The tool that finds files by name.
+
+use std::path::{Path, PathBuf};
+
+use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_model::CancellationToken;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::beneath::Directory;
+use super::pattern::{Pattern, split};
+use super::walk::{Walk, shortfall};
+use super::{IGNORE_HINT, cancelled, not_found, off_runtime, one_line, sentence, start};
+
+/// How many paths are listed.
+const MAX_RESULTS: usize = 1000;
+
+/// Lists the files whose paths match a glob pattern.
+#[derive(Debug, Default)]
+pub struct Glob;
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GlobInput {
+    /// Such as `**/*.rs` or `src/*.{ts,tsx}`; without `/` it matches names at any depth.
+    pattern: String,
+    /// Directory to search; default the workspace root.
+    #[serde(default, alias = "file_path")]
+    path: Option<String>,
+}
+
+impl Glob {
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl TypedTool for Glob {
+    type Input = GlobInput;
+
+    const NAME: &'static str = "Glob";
+    const DESCRIPTION: &'static str = "Finds files by name with a glob pattern. Respects ignore \
+         files; hidden files only when the pattern names them. Paths are sorted, at most 1000.";
+    const EFFECT: Effect = Effect::ReadOnly;
+
+    fn first_arg(&self, input: &GlobInput) -> Option<String> {
+        Some(input.pattern.clone())
+    }
+
+    fn supersession_key(&self, input: &GlobInput) -> Option<String> {
+        serde_json::to_string(input).ok()
+    }
+
+    async fn run(&self, input: GlobInput, context: ToolContext) -> ToolOutput {
+        let workspace = std::sync::Arc::clone(&context.workspace);
+        off_runtime(&context, move |cancel| {
+            list(&input, &workspace, &cancel).unwrap_or_else(|failure| failure)
+        })
+        .await
+    }
+}
+
+fn list(
+    input: &GlobInput,
+    workspace: &Workspace,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolOutput> {
+    let (from, rest) = origin(input, workspace);
+    let base = start(workspace, from.as_deref())?;
+    let pattern = Pattern::new(&rest)
+        .map_err(|error| ToolOutput::invalid(format!("{}.", sentence(&error.to_string()))))?;
+    let shown = one_line(&workspace.display(&base.given));
+    match std::fs::metadata(&base.real) {
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => {
+            return Err(ToolOutput::invalid(format!(
+                "`{shown}` is a file; `path` must be a directory."
+            )));
+        }
+        Err(_) => return Err(not_found(&shown)),
+    }
+    let unreadable = |error| ToolOutput::failed(format!("`{shown}` cannot be read: {error}."));
+    let directory = Directory::open(&base.real).map_err(unreadable)?;
+
+    let descend = pattern.clone();
+    let mut walk = Walk::new(&base.real, pattern.hidden(), move |directory| {
+        descend.can_match_beneath(directory)
+    });
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut more = 0_usize;
+    for (relative, _) in &mut walk {
+        if cancel.is_cancelled() {
+            return Ok(cancelled());
+        }
+        if !pattern.matches(&relative) {
+            continue;
+        }
+        if found.len() == MAX_RESULTS {
+            more += 1;
+        // The walk goes by path: a directory replaced by a link meanwhile would show names from
+        // elsewhere.
+        } else if directory.holds(&relative) {
+            found.push(relative);
+        }
+    }
+    found.sort();
+    let shortfall = shortfall(walk.end, walk.unreadable);
+    Ok(ToolOutput::ok(render(
+        &found,
+        more,
+        shortfall,
+        &base.given,
+        workspace,
+        &input.pattern,
+    )))
+}
+
+/// Where the walk starts and what must match beneath. A pattern that spells out the workspace
+/// root is the same as a relative one; any other absolute one brings its own start.
+fn origin(input: &GlobInput, workspace: &Workspace) -> (Option<String>, String) {
+    let root = workspace.root().display().to_string();
+    if let Some(rest) = input.pattern.strip_prefix(&root)
+        && let Some(rest) = rest.strip_prefix('/')
+    {
+        return (None, rest.to_owned());
+    }
+    let (from, rest) = split(&input.pattern);
+    let from = match (from, &input.path) {
+        (Some(from), Some(path)) if !from.starts_with(['/', '~']) => Some(format!("{path}/{from}")),
+        (Some(from), _) => Some(from.to_owned()),
+        (None, path) => path.clone(),
+    };
+    (from, rest.to_owned())
+}
+
+fn render(
+    found: &[PathBuf],
+    more: usize,
+    shortfall: Option<String>,
+    base: &Path,
+    workspace: &Workspace,
+    pattern: &str,
+) -> String {
+    let mut lines: Vec<String> = found
+        .iter()
+        .map(|relative| one_line(&workspace.display(&base.join(relative))))
+        .collect();
+    if lines.is_empty() {
+        lines.push(format!("No files match `{pattern}`. {IGNORE_HINT}"));
+    }
+    if more > 0 {
+        lines.push(format!(
+            "({more} more not shown; use a narrower pattern or `path`.)"
+        ));
+    }
+    if let Some(shortfall) = shortfall {
+        lines.push(format!("({shortfall})"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,230 @@
+//! What may be fetched, and the check of every address before it is connected to.
+
+use std::net::{IpAddr, SocketAddr};
+
+use url::{Host, Url};
+
+use super::address::special_use;
+
+/// What a fetch may reach beyond the public internet. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WebPolicy {
+    pub private: PrivateAddresses,
+    /// Hosts that may have addresses outside the public internet, as they stand in URLs.
+    pub allowed_hosts: Vec<String>,
+}
+
+/// Whether addresses outside the public internet may be reached: loopback, private networks,
+/// link-local services and the like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PrivateAddresses {
+    #[default]
+    Refused,
+    Allowed,
+}
+
+/// A URL that may be fetched, with the addresses it was checked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) url: Url,
+    /// The only addresses to connect to. Empty when a proxy resolves the name.
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+/// Why a URL is not fetched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("`{url}` is not a valid URL: {reason}")]
+    NotAUrl { url: String, reason: String },
+    #[error("only http and https URLs can be fetched, not `{0}`")]
+    Scheme(String),
+    #[error("the URL holds a user name or password; credentials are never sent")]
+    Credentials,
+    #[error("`{host}` has the address {address}, which is {kind} and not on the public internet")]
+    Private {
+        host: String,
+        address: IpAddr,
+        kind: &'static str,
+    },
+    #[error("the host `{host}` cannot be resolved: {reason}")]
+    Unresolved { host: String, reason: String },
+}
+
+/// Parses a URL that a fetch may start from or be redirected to.
+pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
+    let url = Url::parse(text.trim()).map_err(|error| Refusal::NotAUrl {
+        url: text.to_owned(),
+        reason: error.to_string(),
+    })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Refusal::Scheme(url.scheme().to_owned()));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refusal::Credentials);
+    }
+    Ok(url)
+}
+
+impl WebPolicy {
+    /// Resolves the host and checks every address. Connecting only to the result makes it
+    /// useless for a name server to answer differently the next time.
+    ///
+    /// Behind a proxy the proxy resolves names, so there only what this machine can resolve is
+    /// checked.
+    pub(super) async fn admit(&self, url: Url, route: Route) -> Result<Target, Refusal> {
+        let port = url.port_or_known_default().unwrap_or(443);
+        let (host, found) = match url.host() {
+            Some(Host::Ipv4(address)) => (address.to_string(), Ok(vec![IpAddr::V4(address)])),
+            Some(Host::Ipv6(address)) => (address.to_string(), Ok(vec![IpAddr::V6(address)])),
+            Some(Host::Domain(name)) => (name.to_owned(), lookup(name, port).await),
+            None => (String::new(), Err("the URL has no host".to_owned())),
+        };
+        let addresses = match (found, route) {
+            (Ok(addresses), _) => addresses,
+            (Err(_), Route::Proxy) => Vec::new(),
+            (Err(reason), Route::Direct) => return Err(Refusal::Unresolved { host, reason }),
+        };
+        if !self.may_be_private(&host) {
+            let special = addresses
+                .iter()
+                .find_map(|&address| Some((address, special_use(address)?)));
+            if let Some((address, kind)) = special {
+                return Err(Refusal::Private {
+                    host,
+                    address,
+                    kind,
+                });
+            }
+        }
+        Ok(Target {
+            url,
+            addresses: addresses
+                .into_iter()
+                .map(|address| SocketAddr::new(address, port))
+                .collect(),
+        })
+    }
+
+    fn may_be_private(&self, host: &str) -> bool {
+        match self.private {
+            PrivateAddresses::Allowed => true,
+            PrivateAddresses::Refused => self
+                .allowed_hosts
+                .iter()
+                .any(|allowed| allowed.eq_ignore_ascii_case(host)),
+        }
+    }
+}
+
+/// Whether a connection is made to the host itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    Direct,
+    Proxy,
+}
+
+async fn lookup(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
+    let found: Vec<IpAddr> = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|error| error.to_string())?
+        .map(|address| address.ip())
+        .collect();
+    if found.is_empty() {
+        return Err("it has no address".to_owned());
+    }
+    Ok(found)
+}
+
+/// Whether a redirect stays on the site that was asked for: the same host, or a subdomain of it
+/// or the other way round, `www.` ignored, and never from https to http.
+pub(super) fn same_site(from: &Url, to: &Url) -> bool {
+    if from.scheme() == "https" && to.scheme() != "https" {
+        return false;
+    }
+    match (from.host(), to.host()) {
+        (Some(Host::Domain(from)), Some(Host::Domain(to))) => {
+            let (from, to) = (site(from), site(to));
+            from == to || beneath(from, to) || beneath(to, from)
+        }
+        (from, to) => from.is_some() && from == to,
+    }
+}
+
+fn site(host: &str) -> &str {
+    let host = host.trim_end_matches('.');
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
+/// Whether `host` is a subdomain of `parent`, which must itself be more than a suffix such as
+/// `com`.
+fn beneath(host: &str, parent: &str) -> bool {
+    parent.contains('.')
+        && host
+            .strip_suffix(parent)
+            .is_some_and(|rest| rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("http://a.com/", "https://a.com/x", true)]
+    #[case("https://a.com/", "http://a.com/", false)]
+    #[case("https://a.com/", "https://www.a.com/", true)]
+    #[case("https://www.a.com/", "https://docs.a.com/", true)]
+    #[case("https://docs.a.com/", "https://a.com/", true)]
+    #[case("https://docs.a.com/", "https://blog.a.com/", false)]
+    #[case("https://a.com/", "https://evil-a.com/", false)]
+    #[case("https://a.com/", "https://a.com.evil.org/", false)]
+    #[case("https://com/", "https://a.com/", false)]
+    #[case("http://127.0.0.1:1/", "http://127.0.0.1:2/", true)]
+    #[case("http://127.0.0.1/", "http://localhost/", false)]
+    #[case("http://1.2.3.4/", "http://5.1.2.3/", false)]
+    fn sites(#[case] from: &str, #[case] to: &str, #[case] expected: bool) {
+        let url = |text| Url::parse(text).unwrap();
+        assert_eq!(same_site(&url(from), &url(to)), expected);
+    }
+
+    #[rstest]
+    #[case("ftp://a.com/")]
+    #[case("file:///etc/passwd")]
+    #[case("data:text/plain,x")]
+    #[case("http://user:pass@a.com/")]
+    #[case("http://user@a.com/")]
+    #[case("a.com")]
+    #[case("http://")]
+    #[case("")]
+    fn unusable_urls_are_refused(#[case] url: &str) {
+        assert!(parse(url).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_no_one_can_resolve_is_left_to_a_proxy() {
+        let policy = WebPolicy::default();
+        let url = Url::parse("http://name.invalid/").unwrap();
+        let direct = policy.admit(url.clone(), Route::Direct).await;
+        assert!(matches!(direct, Err(Refusal::Unresolved { .. })));
+        let proxied = policy.admit(url, Route::Proxy).await.unwrap();
+        assert_eq!(proxied.addresses, []);
+    }
+
+    #[tokio::test]
+    async fn a_proxy_does_not_open_private_addresses() {
+        let url = Url::parse("http://192.168.0.1/").unwrap();
+        let result = WebPolicy::default().admit(url, Route::Proxy).await;
+        assert!(matches!(result, Err(Refusal::Private { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_host_can_be_allowed_by_name() {
+        let policy = WebPolicy {
+            allowed_hosts: vec!["192.168.0.1".to_owned()],
+            ..WebPolicy::default()
+        };
+        let admit = |url: &str| policy.admit(Url::parse(url).unwrap(), Route::Direct);
+        assert!(admit("http://192.168.0.1/").await.is_ok());
+        assert!(admit("http://192.168.0.2/").await.is_err());
+    }
+}
