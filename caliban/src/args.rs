@@ -14,6 +14,7 @@ use rust_decimal::Decimal;
     version,
     about,
     args_conflicts_with_subcommands = true,
+    args_override_self = true,
     after_help = "Try `caliban demo` first: it needs neither a key nor a network."
 )]
 pub(crate) struct Cli {

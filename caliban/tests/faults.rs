@@ -94,7 +94,7 @@ fn final_faults_are_one_line(
     let [line] = lines[..] else {
         panic!("one line, not {lines:?}");
     };
-    let names = format!("caliban: {} ({}): ", wire.provider(), wire.default_model());
+    let names = format!("caliban: {} ({}): ", wire.provider(), wire.model());
     assert!(line.starts_with(&names), "{line}");
     assert!(line.contains(status), "{line}");
     assert!(line.contains("; "), "{line}");

@@ -36,10 +36,12 @@ impl Wire {
         }
     }
 
-    pub(crate) fn default_model(self) -> &'static str {
+    pub(crate) fn model(self) -> &'static str {
         match self {
             Self::Anthropic => "claude-sonnet-4-6",
-            Self::Responses | Self::Chat => "gpt-5.5",
+            Self::Responses => "gpt-5.5",
+            // The default reasons, and takes tools only in the other format.
+            Self::Chat => "gpt-4.1",
             Self::Gemini => "gemini-3.8-flash",
             Self::Ollama => "llama3.1",
         }
@@ -104,6 +106,7 @@ impl Bench {
         let mut command = bare(self.home.path(), self.workspace.path());
         command
             .args(["--provider", self.wire.provider()])
+            .args((self.wire == Wire::Chat).then(|| format!("--model={}", self.wire.model())))
             .envs(self.wire.variables(&self.server.url()))
             .env("CALIBAN_RETRY_BASE_DELAY_MS", "1");
         command

@@ -7,7 +7,7 @@ mod encode;
 mod inline;
 mod wire;
 
-use caliban_model::{Error, ModelInfo, ModelTraits, Request, Sampling};
+use caliban_model::{ChatTools, Error, ModelInfo, ModelTraits, Request, Sampling, traits};
 use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value};
@@ -106,10 +106,29 @@ impl Family for Chat {
     }
 }
 
+/// A server that takes tools only from a model that does not reason is OpenAI's own behind
+/// another address.
+fn without_reasoning(body: &mut Map<String, Value>) -> Revision {
+    let model = body
+        .get("model")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let can_be_silenced = match traits(ID, model).chat_tools {
+        ChatTools::WhenIdle | ChatTools::ExplicitNone => true,
+        ChatTools::Accepted | ChatTools::Rejected => false,
+    };
+    let none = Value::from("none");
+    if !can_be_silenced || body.get("reasoning_effort") == Some(&none) {
+        return Revision::GiveUp;
+    }
+    body.insert("reasoning_effort".to_owned(), none);
+    Revision::Resend
+}
+
 /// Afterwards the field that was refused is gone, renamed or weaker.
 fn revise(body: &mut Map<String, Value>, error: &Error) -> Revision {
     if revision::mentions(error, "/v1/responses") {
-        return Revision::GiveUp;
+        return without_reasoning(body);
     }
     if body.contains_key("stream_options") && revision::mentions(error, "stream_options") {
         body.shift_remove("stream_options");
@@ -210,6 +229,7 @@ mod tests {
 
     #[test]
     fn tools_that_need_the_other_api_say_so() {
+        let body_of = body;
         let body = r#"{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.5 in /v1/chat/completions. Please use /v1/responses instead.","type":"invalid_request_error","param":null,"code":null}}"#;
         let error = Chat::new(Server::OpenAi).refusal(Refusal {
             origin: &Origin::new(ID, "gpt-5.5"),
@@ -218,7 +238,11 @@ mod tests {
             body: body.as_bytes(),
         });
         assert_eq!(error.remedy(), Some(RESPONSES_REMEDY));
-        let mut sent = Map::from_iter([("reasoning_effort".to_owned(), json!("high"))]);
+        let mut sent = body_of(&json!({"model": "gpt-5.5", "reasoning_effort": "high"}));
+        assert_eq!(revise(&mut sent, &error), Revision::Resend);
+        assert_eq!(sent["reasoning_effort"], "none");
         assert_eq!(revise(&mut sent, &error), Revision::GiveUp);
+        let mut only_there = body_of(&json!({"model": "gpt-6-astra"}));
+        assert_eq!(revise(&mut only_there, &error), Revision::GiveUp);
     }
 }
