@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use caliban_testkit::{Match, ModelEntry, Reply, Script, Usage};
@@ -155,6 +156,8 @@ fn the_whole_tool_set_works_on_every_provider(
             ("WebFetch", json!({"url": "http://127.0.0.1:9/"})),
             ("WebSearch", json!({"query": "x"})),
             ("Nothing", json!({})),
+            ("Read", json!({"path": "src/a.txt", "lines": 3})),
+            ("Read", json!({"offset": "two"})),
         ]),
     );
     let ran = work(&bench);
@@ -168,7 +171,7 @@ fn the_whole_tool_set_works_on_every_provider(
     assert!(file(&bench, "n.ipynb").contains("2 + 2"));
     assert!(!bench.workspace.path().join("forbidden.txt").exists());
     let told = told(&bench);
-    assert_eq!(told.len(), 19);
+    assert_eq!(told.len(), 21);
     let says = |index: usize, parts: &[&str]| {
         for part in parts {
             assert!(
@@ -189,6 +192,8 @@ fn the_whole_tool_set_works_on_every_provider(
     says(16, &["127.0.0.1"]);
     says(17, &["BRAVE_API_KEY"]);
     says(18, &["no tool named `Nothing`"]);
+    says(19, &["`lines`", "`path`"]);
+    says(20, &["`offset`", "\"path\" is a required property"]);
 }
 
 #[test]
@@ -380,7 +385,7 @@ fn a_long_result_is_cut_and_the_whole_is_kept_for_paging() {
     let whole = std::fs::read_to_string(path).unwrap();
     assert!(whole.contains("\n15000\n"));
     assert!(Path::new(path).starts_with(bench.home.path().join(".cache/caliban/tool-overflows")));
-    use std::os::unix::fs::PermissionsExt;
+
     let mode = std::fs::metadata(path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

@@ -96,6 +96,9 @@ impl Registry {
                 excerpt(raw)
             ));
         }
+        if entry.tool.understands(input) {
+            return Ok(());
+        }
         let validator = entry.validator.get_or_init(|| {
             jsonschema::validator_for(&entry.tool.spec().input_schema)
                 .map_err(|error| error.to_string())
@@ -103,8 +106,7 @@ impl Registry {
         let validator = validator
             .as_ref()
             .map_err(|error| format!("The schema of {name} cannot be used: {error}."))?;
-        // The model's aliases (`file_path`) are not in the schema but are in the type: what the
-        // type accepts is not held against the call for an unknown name alone.
+        // The tool says best which names it knows, aliases included.
         let input = without_nulls(input);
         let problems: Vec<String> = validator
             .iter_errors(&input)

@@ -31,6 +31,12 @@ pub trait Tool: Send + Sync + Debug {
     /// A later result with the same key makes this one obsolete.
     fn supersession_key(&self, input: &Value) -> Option<String>;
 
+    /// Whether the tool itself is sure that it understands the input, aliases included; if not,
+    /// the schema says what is wrong.
+    fn understands(&self, _input: &Value) -> bool {
+        false
+    }
+
     /// Runs to an end. Cancellation drops the future, which must stop everything it started.
     fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
 }
@@ -252,6 +258,10 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn supersession_key(&self, input: &Value) -> Option<String> {
         self.tool.supersession_key(&Self::parse(input)?)
+    }
+
+    fn understands(&self, input: &Value) -> bool {
+        Self::parse(input).is_some()
     }
 
     fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput> {
