@@ -42,7 +42,10 @@ impl<'a> TextFace<'a> {
                 }
             }
             Event::ToolFinished { name, output, .. } if output.is_error() => {
-                note(&format!("{name}: {}", first_line(&output.text())));
+                note(&format!(
+                    "{name}: {}",
+                    first_line(&output.text(), SHOWN_FAILURE)
+                ));
             }
             Event::Retrying(retry) => {
                 if retry.shown == Shown::Superseded {
@@ -69,7 +72,7 @@ impl<'a> TextFace<'a> {
                 }
                 self.console.end_line()?;
             }
-            Event::RunStarted { .. }
+            Event::PromptAccepted { .. }
             | Event::TurnStarted { .. }
             | Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -96,23 +99,25 @@ impl<'a> TextFace<'a> {
 
 /// The most of an argument that an announcement shows.
 const SHOWN_ARGUMENT: usize = 100;
+/// The most of a failed call's result that is shown.
+const SHOWN_FAILURE: usize = 240;
 
 fn announcement(name: &str, argument: Option<&str>) -> String {
     match argument {
-        Some(argument) => format!("Running {name}: {}", first_line(argument)),
+        Some(argument) => format!("Running {name}: {}", first_line(argument, SHOWN_ARGUMENT)),
         None => format!("Running {name}"),
     }
 }
 
 /// One line without control characters: the text is the model's or a program's.
-fn first_line(text: &str) -> String {
+fn first_line(text: &str, most: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
     let mut shown: String = line
         .chars()
         .filter(|char| !char.is_control())
-        .take(SHOWN_ARGUMENT)
+        .take(most)
         .collect();
-    if line.chars().count() > SHOWN_ARGUMENT || text.lines().nth(1).is_some() {
+    if line.chars().count() > most || text.lines().nth(1).is_some() {
         shown.push('…');
     }
     shown

@@ -127,3 +127,24 @@ fn a_second_interrupt_exits_at_once() {
     assert_eq!(status.code(), Some(130));
     eventually("nothing is left", || marked(&mark).is_empty());
 }
+
+#[test]
+fn a_kill_at_any_moment_leaves_nothing() {
+    for moment in 0..12u64 {
+        let mark = format!("sleep 6{}.{moment}", std::process::id());
+        let command = json!({"command": format!("setsid {mark} & {mark}")});
+        let calls = (0..3).map(|_| ("Bash", command.clone()));
+        let bench = Bench::new(Wire::Anthropic, Script::new([Reply::tools(calls)]));
+        let mut child = bench
+            .command()
+            .args(["-p", "go", "--auto-allow", "--parallel-tool-limit", "3"])
+            .spawn()
+            .unwrap();
+        bench.server.wait_for_requests(1);
+        // From before the first shell is up until all of them are.
+        std::thread::sleep(Duration::from_millis(moment * moment));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("nothing is left", || marked(&mark).is_empty());
+    }
+}

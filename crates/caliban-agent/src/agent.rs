@@ -109,7 +109,7 @@ impl Run<'_> {
         }
         let prompt = Arc::new(prompt);
         self.conversation.push(Arc::clone(&prompt));
-        self.listener.hear(Event::RunStarted { prompt }).await;
+        self.listener.hear(Event::PromptAccepted { prompt }).await;
         Ok(())
     }
 

@@ -10,12 +10,13 @@ use serde_json::Value;
 use crate::outcome::Outcome;
 use crate::tool::ToolOutput;
 
-/// One step of a run. A run starts with [`RunStarted`](Self::RunStarted) and ends with exactly
-/// one [`Finished`](Self::Finished); every [`ToolReady`](Self::ToolReady) is followed by one
+/// One step of a run. A run starts with [`PromptAccepted`](Self::PromptAccepted), unless a hook
+/// refuses the prompt, and ends with exactly one [`Finished`](Self::Finished); every [`ToolReady`](Self::ToolReady) is followed by one
 /// [`ToolFinished`](Self::ToolFinished) with the same id.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    RunStarted {
+    /// A prompt became part of the conversation; a run that waits for more has several.
+    PromptAccepted {
         prompt: Arc<Message>,
     },
     TurnStarted {

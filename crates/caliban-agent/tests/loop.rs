@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Confinement, Conversation, Denial, Effect, Event, HookEvent, Hooks, NoHooks, Outcome,
-    Registry, Settings, Tool, ToolCall, ToolContext, ToolOutput, ToolStatus, TypedTool, Verdict,
-    Workspace,
+    Agent, Confinement, Conversation, Denial, Effect, Event, HookEvent, Hooks, InputProvider,
+    NoHooks, Outcome, PromptVerdict, Registry, Settings, StopVerdict, ToolCall, ToolContext,
+    ToolOutput, ToolStatus, TypedTool, Verdict, Workspace,
 };
 use caliban_model::{
     Block, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream, Message,
@@ -323,7 +323,7 @@ async fn a_run_is_request_answer_tools_and_again() {
         .events
         .iter()
         .map(|event| match event {
-            Event::RunStarted { .. } => "run",
+            Event::PromptAccepted { .. } => "run",
             Event::TurnStarted { .. } => "turn",
             Event::TextDelta { .. } => "text",
             Event::AssistantMessage { .. } => "message",
@@ -734,4 +734,136 @@ async fn a_price_nobody_knows_is_said_once() {
     assert_eq!(notices, 1);
 }
 
-fn _object_safe(_: &dyn Tool) {}
+#[derive(Debug)]
+struct Prompts(Mutex<VecDeque<Message>>);
+
+impl InputProvider for Prompts {
+    fn next(&self) -> BoxFuture<'_, Option<Message>> {
+        let next = self.0.lock().unwrap().pop_front();
+        async move { next }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_run_with_an_input_provider_goes_on_until_there_is_no_more() {
+    let mut bench = bench(vec![text("one"), text("two"), text("three")]);
+    let prompts = ["second", "third"].map(Message::user);
+    bench.agent.input = Some(Arc::new(Prompts(Mutex::new(prompts.into()))));
+    let ran = bench.run().await;
+    assert_eq!(
+        ran.outcome,
+        Outcome::Success {
+            text: "three".into()
+        }
+    );
+    let said: Vec<String> = ran
+        .conversation
+        .messages()
+        .iter()
+        .map(|m| m.text())
+        .collect();
+    assert_eq!(said, ["go", "one", "second", "two", "third", "three"]);
+    let runs = ran
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::PromptAccepted { .. }));
+    assert_eq!(runs.count(), 3);
+    let ends = ran
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::Finished { .. }));
+    assert_eq!(ends.count(), 1);
+}
+
+#[derive(Debug)]
+struct Insistent;
+
+impl Hooks for Insistent {
+    fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
+        let verdict = if prompt.text() == "forbidden" {
+            PromptVerdict::Deny {
+                reason: "not here".into(),
+            }
+        } else {
+            PromptVerdict::AcceptWith("Mind the gap.".into())
+        };
+        async { verdict }.boxed()
+    }
+
+    fn before_stop<'a>(&'a self, _: &'a str) -> BoxFuture<'a, StopVerdict> {
+        async {
+            StopVerdict::Continue {
+                message: "Are you sure?".into(),
+            }
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn hooks_add_to_prompts_refuse_them_and_send_the_model_on_a_few_times() {
+    let bench_on = bench_with(vec![], Arc::new(Insistent), None);
+    let ran = bench_on.run().await;
+    assert!(matches!(ran.outcome, Outcome::Success { .. }));
+    assert_eq!(ran.conversation.messages()[0].text(), "goMind the gap.");
+    assert_eq!(bench_on.provider.requests.lock().unwrap().len(), 4);
+
+    let (sender, _receiver) = mpsc::channel(64);
+    let mut conversation = Conversation::default();
+    let (outcome, _) = bench_on
+        .agent
+        .run(
+            &mut conversation,
+            Message::user("forbidden"),
+            &sender,
+            &CancellationToken::new(),
+        )
+        .await;
+    assert_eq!(
+        outcome,
+        Outcome::HookDenied {
+            reason: "not here".into()
+        }
+    );
+    assert!(conversation.messages().is_empty());
+}
+
+#[test]
+fn every_outcome_has_its_code_and_name() {
+    let table = [
+        (Outcome::Success { text: "x".into() }, 0, "success"),
+        (Outcome::MaxTurns { limit: 1 }, 75, "max_turns"),
+        (
+            Outcome::BudgetExceeded {
+                message: "m".into(),
+            },
+            137,
+            "budget_exceeded",
+        ),
+        (Outcome::MaxTokens, 1, "max_tokens"),
+        (Outcome::Cancelled, 124, "cancelled"),
+        (
+            Outcome::SchemaMismatch {
+                message: "m".into(),
+            },
+            2,
+            "error",
+        ),
+        (Outcome::Refusal { detail: None }, 1, "error"),
+        (
+            Outcome::ContextFull {
+                message: "m".into(),
+            },
+            1,
+            "error",
+        ),
+    ];
+    for (outcome, code, subtype) in table {
+        assert_eq!(
+            (outcome.exit_code(), outcome.subtype()),
+            (code, subtype),
+            "{outcome:?}"
+        );
+        assert_eq!(outcome.message().is_none(), code == 0);
+    }
+}

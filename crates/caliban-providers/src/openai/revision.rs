@@ -4,6 +4,9 @@ use std::sync::LazyLock;
 
 use caliban_model::{Effort, Error};
 use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::adapter::Revision;
 
 /// Whether the server refuses the request because of a field of this name, whatever its value.
 pub(super) fn refuses_field(error: &Error, name: &str) -> bool {
@@ -34,7 +37,7 @@ fn refuses_request(error: &Error) -> bool {
 
 /// What to send instead of an effort the server does not take.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Substitute {
+enum Substitute {
     /// The next weaker level the server names.
     Weaker(&'static str),
     Omit,
@@ -42,7 +45,7 @@ pub(super) enum Substitute {
 
 /// Nothing if the refusal is not about the effort `sent`. Each answer is weaker than what was
 /// sent, so revisions come to an end.
-pub(super) fn lower_effort(error: &Error, sent: &str) -> Option<Substitute> {
+fn lower_effort(error: &Error, sent: &str) -> Option<Substitute> {
     static NAMED: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?is)supported values are:?(.*)").ok());
     let about_value = mentions(error, &format!("unsupported value: '{sent}'"));
@@ -61,6 +64,25 @@ pub(super) fn lower_effort(error: &Error, sent: &str) -> Option<Substitute> {
         .skip(1)
         .find(|name| supported.contains(&format!("'{name}'")));
     Some(weaker.map_or(Substitute::Omit, Substitute::Weaker))
+}
+
+/// Lowers the effort that stands in `field`, or drops it, if that is what was refused.
+pub(super) fn weaken(fields: &mut Map<String, Value>, field: &str, error: &Error) -> Revision {
+    let lowered = fields
+        .get(field)
+        .and_then(Value::as_str)
+        .and_then(|effort| lower_effort(error, effort));
+    match lowered {
+        Some(Substitute::Weaker(effort)) => {
+            fields.insert(field.to_owned(), effort.into());
+            Revision::Resend
+        }
+        Some(Substitute::Omit) => {
+            fields.shift_remove(field);
+            Revision::Resend
+        }
+        None => Revision::GiveUp,
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value};
 
-use super::revision::{self, Substitute};
+use super::revision;
 use super::tool_id::IdRule;
 use super::{ID, error, models};
 use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
@@ -140,21 +140,7 @@ fn revise(body: &mut Map<String, Value>, error: &Error) -> Revision {
             return Revision::Resend;
         }
     }
-    let lowered = body
-        .get("reasoning_effort")
-        .and_then(Value::as_str)
-        .and_then(|effort| revision::lower_effort(error, effort));
-    match lowered {
-        Some(Substitute::Weaker(effort)) => {
-            body.insert("reasoning_effort".into(), effort.into());
-            Revision::Resend
-        }
-        Some(Substitute::Omit) => {
-            body.shift_remove("reasoning_effort");
-            Revision::Resend
-        }
-        None => Revision::GiveUp,
-    }
+    revision::weaken(body, "reasoning_effort", error)
 }
 
 /// Renames a field in its place, so that the body stays a stable prefix of later ones.

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value};
 
-use super::revision::{self, Substitute};
+use super::revision;
 use super::{ID, error, models};
 use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::Refusal;
@@ -75,21 +75,7 @@ fn revise(reasoning: &mut Map<String, Value>, error: &Error) -> Revision {
         reasoning.shift_remove("summary");
         return Revision::Resend;
     }
-    let lowered = reasoning
-        .get("effort")
-        .and_then(Value::as_str)
-        .and_then(|effort| revision::lower_effort(error, effort));
-    match lowered {
-        Some(Substitute::Weaker(effort)) => {
-            reasoning.insert("effort".into(), effort.into());
-            Revision::Resend
-        }
-        Some(Substitute::Omit) => {
-            reasoning.shift_remove("effort");
-            Revision::Resend
-        }
-        None => Revision::GiveUp,
-    }
+    revision::weaken(reasoning, "effort", error)
 }
 
 #[cfg(test)]
