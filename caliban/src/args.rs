@@ -172,6 +172,10 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
+    /// Model that answers when the first cannot.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) fallback_model: Option<String>,
+
     /// Most tokens of one answer.
     #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: u32,

@@ -86,7 +86,7 @@ async fn ask(
     };
     let chosen = provider::choose(
         &args.provider,
-        args.model.model.as_deref(),
+        &args.model,
         &args.cassette,
         environment,
         &workspace,

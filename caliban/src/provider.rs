@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use caliban_model::Provider;
 use caliban_providers::cassette::{Masking, Recording, Replay};
-use caliban_providers::{Connection, ProviderKind, Retrying};
+use caliban_providers::{Connection, Fallback, ProviderKind, Retrying};
 
-use crate::args::{CassetteArgs, ProviderArgs};
+use crate::args::{CassetteArgs, ModelArgs, ProviderArgs};
 use crate::environment::Environment;
 use crate::exit::Failure;
 
@@ -49,24 +49,34 @@ pub(crate) fn connect(
 /// The provider and model of a run, cassettes considered.
 pub(crate) fn choose(
     args: &ProviderArgs,
-    model: Option<&str>,
+    model: &ModelArgs,
     cassette: &CassetteArgs,
     environment: &Environment<'_>,
     workspace: &Path,
 ) -> Result<Chosen, Failure> {
     if let Some(path) = &cassette.replay {
         let replay = Replay::load(path, masking(workspace, environment))?;
-        return Ok(replayed(replay, model));
+        return Ok(replayed(replay, model.model.as_deref()));
     }
     let kind = kind(args, environment)?;
     let mut provider = connect(kind, environment)?;
+    if let Some(name) = &model.fallback_model {
+        // Another provider's model needs that provider; any other name is this provider's.
+        let other = ProviderKind::of_model(name).unwrap_or(kind);
+        let secondary = connect(other, environment)?;
+        provider = Arc::new(Fallback::new(provider, secondary, name.as_str()));
+    }
     if let Some(path) = &cassette.record {
         let masking = masking(workspace, environment);
         provider = Arc::new(Recording::start(provider, path, masking)?);
     }
     Ok(Chosen {
         provider,
-        model: model.unwrap_or(kind.default_model()).to_owned(),
+        model: model
+            .model
+            .as_deref()
+            .unwrap_or(kind.default_model())
+            .to_owned(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The plain-text face: the answer on standard output, everything else on standard error.
 
-use caliban_agent::{CompactionReason, Event, Outcome};
+use caliban_agent::{Event, Outcome};
 use caliban_model::{Retry, Shown};
 
 use crate::console::{Console, note};
@@ -55,11 +55,12 @@ impl<'a> TextFace<'a> {
             }
             Event::Warning(warning) => self.warn_once(&warning.message),
             Event::Notice { message, .. } => self.warn_once(message),
-            Event::CompactionStarted { reason } => note(match reason {
-                CompactionReason::Threshold => "the conversation grows long and is condensed …",
-                CompactionReason::TooLong => "the conversation does not fit and is condensed …",
-                CompactionReason::Manual => "the conversation is condensed …",
-            }),
+            Event::CompactionFinished {
+                before_tokens,
+                after_tokens,
+            } if after_tokens < before_tokens => note(&format!(
+                "the conversation was condensed from about {before_tokens} to {after_tokens} tokens"
+            )),
             Event::Finished { outcome, totals } => {
                 if !self.console.is_terminal() {
                     // What there is of an answer is worth having even if it was cut.
@@ -83,6 +84,7 @@ impl<'a> TextFace<'a> {
             | Event::ToolResults { .. }
             | Event::TurnEnded { .. }
             | Event::HookFired { .. }
+            | Event::CompactionStarted { .. }
             | Event::CompactionFinished { .. }
             | Event::Nested { .. } => {}
         }

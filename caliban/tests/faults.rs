@@ -175,3 +175,43 @@ fn nobody_listening_is_said_with_a_remedy() {
     );
     assert!(ran.stderr.contains("ollama serve"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_fallback_model_answers_when_the_first_cannot() {
+    let go = |fault: Fault| {
+        let faults = (0..2).map(|_| Reply::text("void").with_fault(fault.clone()));
+        let script = Script::new(faults.chain([Reply::text("from the other")]));
+        let bench = Bench::new(Wire::Anthropic, script);
+        let ran = run(bench
+            .command()
+            .args(["-p", "hi", "--model", "claude-opus-4-7"])
+            .args(["--fallback-model", "claude-haiku-4-5"])
+            .env("CALIBAN_MAX_RETRIES", "1"));
+        let models: Vec<String> = bench
+            .server
+            .model_requests()
+            .iter()
+            .map(|request| request.json()["model"].as_str().unwrap().to_owned())
+            .collect();
+        (ran, models)
+    };
+    for fault in [
+        Fault::status(529),
+        Fault::ResetMidStream { after_events: 3 },
+    ] {
+        let (ran, models) = go(fault);
+        assert_eq!(ran.stdout, "from the other\n", "{}", ran.stderr);
+        assert_eq!(ran.code, Some(0));
+        assert!(
+            ran.stderr.contains("claude-haiku-4-5 answers instead"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(
+            models,
+            ["claude-opus-4-7", "claude-opus-4-7", "claude-haiku-4-5"]
+        );
+    }
+    let (ran, models) = go(Fault::status(401));
+    assert_eq!((ran.code, models.len()), (Some(1), 1), "{}", ran.stderr);
+}

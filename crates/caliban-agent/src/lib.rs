@@ -29,7 +29,9 @@ pub use hooks::{
 pub use listener::Listener;
 pub use outcome::Outcome;
 pub use registry::Registry;
-pub use settings::{Capping, CompactionSettings, Limits, Micro, Settings, Strategy};
+pub use settings::{
+    Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,
+};
 pub use tool::{
     Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
     TypedTool, input_schema,

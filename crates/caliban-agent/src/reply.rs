@@ -42,7 +42,7 @@ pub(crate) async fn ask(
     cancel: &CancellationToken,
     listener: &dyn Listener,
 ) -> Call {
-    let origin = Origin::new(provider.id(), Arc::clone(&request.model));
+    let mut origin = Origin::new(provider.id(), Arc::clone(&request.model));
     let mut answer = Answer::default();
     let mut wasted = Vec::new();
     let mut events = provider.stream(request, cancel.clone());
@@ -72,6 +72,21 @@ pub(crate) async fn ask(
                     answer.usage = None;
                 }
                 listener.hear(Event::Retrying(retry)).await;
+            }
+            Some(Ok(StreamEvent::Rerouted {
+                origin: other,
+                reason,
+            })) => {
+                wasted.extend(answer.usage);
+                answer = Answer::default();
+                let message = format!("{} answers instead: {reason}", other.model);
+                origin = other;
+                listener
+                    .hear(Event::Notice {
+                        subtype: "fallback_model",
+                        message,
+                    })
+                    .await;
             }
             Some(Ok(event)) => {
                 if let Some(told) = answer.take(event) {
@@ -113,6 +128,7 @@ impl Answer {
             | StreamEvent::ToolStarted { .. }
             | StreamEvent::ToolInputDelta { .. }
             | StreamEvent::Stopped { .. }
+            | StreamEvent::Rerouted { .. }
             | StreamEvent::Retrying(_) => None,
         }
     }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use caliban_model::{
-    CancellationToken, Error, ErrorKind, Message, Metadata, Price, Request, Role, Usage, traits,
+    CancellationToken, Error, ErrorKind, Message, Metadata, Origin, Price, Request, Role, Usage,
+    traits,
 };
 use rust_decimal::Decimal;
 
 use crate::agent::Agent;
-use crate::compaction::{self, BoundThinking, Stuck, share};
+use crate::compaction::{self, BoundThinking, share};
 use crate::conversation::Conversation;
 use crate::dispatch::{Dispatch, Finished};
 use crate::event::{CompactionReason, Denial, Event, RunTotals};
@@ -138,7 +139,7 @@ impl<'a> Run<'a> {
         let request = self.request()?;
         let call = reply::ask(&*self.agent.provider, request, self.cancel, self.listener).await;
         for usage in call.wasted {
-            self.enter(usage).await;
+            self.enter(&self.origin(), usage).await;
         }
         match call.result {
             Ok(reply) => {
@@ -148,7 +149,7 @@ impl<'a> Run<'a> {
             }
             Err(broken) => {
                 for usage in broken.spent {
-                    self.enter(usage).await;
+                    self.enter(&self.origin(), usage).await;
                 }
                 self.recover(broken.error).await.map(|()| None)
             }
@@ -162,13 +163,20 @@ impl<'a> Run<'a> {
         };
         self.learned_window = limit.or(self.learned_window);
         self.too_long += 1;
+        let full = || Outcome::ContextFull {
+            message: error.to_string(),
+        };
         let settings = &self.agent.settings.compaction;
         if settings.threshold.is_none() || self.too_long > MAX_TOO_LONG {
-            return Err(Outcome::ContextFull {
-                message: error.to_string(),
-            });
+            return Err(full());
         }
-        self.make_room(CompactionReason::TooLong).await
+        let before = self.conversation.messages().to_vec();
+        self.make_room(CompactionReason::TooLong).await?;
+        // Sending the same again would fail the same way.
+        if self.conversation.messages() == before {
+            return Err(full());
+        }
+        Ok(())
     }
 
     fn request(&self) -> Result<Request, Outcome> {
@@ -193,7 +201,10 @@ impl<'a> Run<'a> {
 
     /// Makes an answer part of the conversation.
     pub(crate) async fn accept(&mut self, reply: &Reply) {
-        let cost = self.enter(reply.usage).await;
+        let cost = match &reply.message.origin {
+            Some(origin) => self.enter(origin, reply.usage).await,
+            None => None,
+        };
         if !reply.message.content.is_empty() {
             self.conversation.push(Arc::clone(&reply.message));
             self.conversation.measured(&reply.usage);
@@ -212,9 +223,15 @@ impl<'a> Run<'a> {
             .await;
     }
 
+    /// Who is asked unless something stands in for it.
+    fn origin(&self) -> Origin {
+        let agent = self.agent;
+        Origin::new(agent.provider.id(), Arc::clone(&agent.settings.model))
+    }
+
     /// Enters a call into the books and says so once if its price is not known.
-    async fn enter(&self, usage: Usage) -> Option<Decimal> {
-        let (provider, model) = (self.agent.provider.id(), &*self.agent.settings.model);
+    async fn enter(&self, origin: &Origin, usage: Usage) -> Option<Decimal> {
+        let Origin { provider, model } = origin;
         let price = self.agent.ledger().record(provider, model, usage);
         match price {
             Price::Known(cost) => Some(cost),
@@ -320,8 +337,8 @@ impl<'a> Run<'a> {
         self.listener
             .hear(Event::CompactionStarted { reason })
             .await;
-        let hooks = &self.agent.hooks;
-        hooks.notify(&HookEvent::PreCompact { reason }).await;
+        let event = HookEvent::PreCompact { reason };
+        self.agent.hooks.notify(&event).await;
         let compacted = compaction::compact(
             self.conversation,
             window,
@@ -330,17 +347,20 @@ impl<'a> Run<'a> {
             &*self.agent.provider,
             self.cancel,
         )
-        .await
-        .map_err(|stuck| match stuck {
-            Stuck::Cancelled => Outcome::Cancelled,
-            Stuck::TooLarge { tokens, window } => Outcome::ContextFull {
-                message: format!(
-                    "the conversation needs about {tokens} tokens even when shortened, of a window of {window}; start a new one or use a model with a larger window"
-                ),
-            },
-        })?;
+        .await;
+        let compacted = match compacted {
+            Ok(compacted) => compacted,
+            Err(stuck) => {
+                self.tell_compacted(before).await;
+                return Err(stuck.into());
+            }
+        };
+        let summarizer = Origin::new(
+            self.agent.provider.id(),
+            Arc::clone(self.agent.settings.summary_model()),
+        );
         for usage in compacted.spent {
-            self.enter(usage).await;
+            self.enter(&summarizer, usage).await;
         }
         if let Some(error) = compacted.summary_failed {
             self.listener
@@ -351,21 +371,24 @@ impl<'a> Run<'a> {
                 .await;
         }
         self.conversation.replace(compacted.messages);
+        self.micro_at = self.tokens();
+        self.tell_compacted(before).await;
+        Ok(())
+    }
+
+    async fn tell_compacted(&self, before_tokens: u64) {
         let after_tokens = self.tokens();
-        self.micro_at = after_tokens;
         self.listener
             .hear(Event::CompactionFinished {
-                before_tokens: before,
+                before_tokens,
                 after_tokens,
             })
             .await;
-        hooks
-            .notify(&HookEvent::PostCompact {
-                before_tokens: before,
-                after_tokens,
-            })
-            .await;
-        Ok(())
+        let event = HookEvent::PostCompact {
+            before_tokens,
+            after_tokens,
+        };
+        self.agent.hooks.notify(&event).await;
     }
 
     fn replace_outdated(&mut self) {

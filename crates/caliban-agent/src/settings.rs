@@ -11,6 +11,8 @@ use rust_decimal::Decimal;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub model: Arc<str>,
+    /// Other models for some purposes.
+    pub overrides: ModelOverrides,
     /// Output tokens of one answer.
     pub max_tokens: u32,
     pub temperature: Option<f64>,
@@ -22,6 +24,13 @@ pub struct Settings {
     pub parallel_tools: NonZeroUsize,
     pub capping: Capping,
     pub compaction: CompactionSettings,
+}
+
+/// Models used instead of the main one, by what they are used for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelOverrides {
+    pub summarization: Option<Arc<str>>,
+    pub sub_agent: Option<Arc<str>>,
 }
 
 /// What ends a run that does not end by itself.
@@ -76,6 +85,7 @@ impl Settings {
     pub fn new(model: impl Into<Arc<str>>) -> Self {
         Self {
             model: model.into(),
+            overrides: ModelOverrides::default(),
             max_tokens: Request::DEFAULT_MAX_TOKENS,
             temperature: None,
             reasoning: Reasoning::Auto,
@@ -86,6 +96,13 @@ impl Settings {
             capping: Capping::default(),
             compaction: CompactionSettings::default(),
         }
+    }
+}
+
+impl Settings {
+    /// The model that writes summaries.
+    pub(crate) fn summary_model(&self) -> &Arc<str> {
+        self.overrides.summarization.as_ref().unwrap_or(&self.model)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, RetryCategory, Usage};
+use crate::{Block, Origin, RetryCategory, Usage};
 
 /// One step of an answer.
 ///
@@ -54,6 +54,11 @@ pub enum StreamEvent {
     },
     /// The call failed and is made again after a pause.
     Retrying(Retry),
+    /// The call failed for good, and another model answers. What came before is void.
+    Rerouted {
+        origin: Origin,
+        reason: String,
+    },
     Warning(Warning),
 }
 

@@ -127,6 +127,21 @@ impl ProviderKind {
         self.facts().default_model
     }
 
+    /// Whose model a name sounds like; nothing for names that anybody might serve.
+    pub fn of_model(name: &str) -> Option<Self> {
+        let base = caliban_model::base_model(name);
+        let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| base.starts_with(prefix));
+        if starts(&["claude-"]) {
+            Some(Self::Anthropic)
+        } else if starts(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) {
+            Some(Self::OpenAi)
+        } else if starts(&["gemini-"]) {
+            Some(Self::Google)
+        } else {
+            None
+        }
+    }
+
     /// Sets the provider up from `variable`, which reads the environment. Empty variables count
     /// as unset.
     pub fn connect(
@@ -342,6 +357,19 @@ mod tests {
         };
         assert_eq!(named("responses"), Ok(OpenAiApi::Responses));
         assert!(named("soap").is_err());
+    }
+
+    #[test]
+    fn a_models_name_tells_its_provider() {
+        for (name, provider) in [
+            ("claude-sonnet-4-6", Some(ProviderKind::Anthropic)),
+            ("gpt-5.5", Some(ProviderKind::OpenAi)),
+            ("o3-mini", Some(ProviderKind::OpenAi)),
+            ("models/gemini-3.8-flash", Some(ProviderKind::Google)),
+            ("llama3.1", None),
+        ] {
+            assert_eq!(ProviderKind::of_model(name), provider, "{name}");
+        }
     }
 
     #[test]

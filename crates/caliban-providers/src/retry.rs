@@ -125,6 +125,7 @@ impl Progress {
             StreamEvent::Started { .. }
             | StreamEvent::Usage { .. }
             | StreamEvent::Stopped { .. }
+            | StreamEvent::Rerouted { .. }
             | StreamEvent::Retrying(_) => true,
         }
     }

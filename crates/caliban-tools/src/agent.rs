@@ -63,8 +63,9 @@ impl AgentTool {
                     .as_ref()
                     .is_none_or(|allowed| allowed.iter().any(|wanted| wanted == name))
         });
-        if let Some(model) = &input.model {
-            agent.settings.model = Arc::from(model.as_str());
+        let named = input.model.as_deref().map(Arc::from);
+        if let Some(model) = named.or_else(|| agent.settings.overrides.sub_agent.clone()) {
+            agent.settings.model = model;
         }
         agent.settings.limits.max_turns = MAX_TURNS;
         agent.settings.purpose = Purpose::SubAgent;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use caliban_model::{Block, CancellationToken, Error, Message, Provider, Role, ToolContent, Usage};
 
 use crate::conversation::{Conversation, estimate};
+use crate::outcome::Outcome;
 use crate::settings::{Settings, Strategy};
 
 pub(crate) use micro::{BoundThinking, supersede};
@@ -40,6 +41,19 @@ pub(crate) enum Stuck {
         window: u64,
     },
     Cancelled,
+}
+
+impl From<Stuck> for Outcome {
+    fn from(stuck: Stuck) -> Self {
+        match stuck {
+            Stuck::Cancelled => Self::Cancelled,
+            Stuck::TooLarge { tokens, window } => Self::ContextFull {
+                message: format!(
+                    "the conversation needs about {tokens} tokens even when shortened, of a window of {window}; start a new one or use a model with a larger window"
+                ),
+            },
+        }
+    }
 }
 
 /// Shortens history to about half of `window`. The beginning is replaced by a summary, or

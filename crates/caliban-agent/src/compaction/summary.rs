@@ -58,13 +58,14 @@ pub(super) async fn summarize(
     provider: &dyn Provider,
     cancel: &CancellationToken,
 ) -> Asked {
-    let failed = |kind, message: &str| Error::new(kind, provider.id(), &*settings.model, message);
+    let model = settings.summary_model();
+    let failed = |kind, message: &str| Error::new(kind, provider.id(), &**model, message);
     let transcript = transcript(old, share(window, TRANSCRIPT_SHARE));
     let messages = vec![
         Arc::new(Message::system(INSTRUCTION)),
         Arc::new(Message::user(transcript)),
     ];
-    let mut request = match Request::new(Arc::clone(&settings.model), messages) {
+    let mut request = match Request::new(Arc::clone(model), messages) {
         Ok(request) => request,
         Err(error) => {
             return Asked {

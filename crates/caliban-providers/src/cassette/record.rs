@@ -111,6 +111,10 @@ impl Provider for Recording {
                             exchange.truncate(1);
                         }
                     }
+                    Ok(StreamEvent::Rerouted { .. }) => {
+                        exchange.truncate(1);
+                        exchange.push(json!(event.as_ref().ok()));
+                    }
                     Ok(event) => exchange.push(json!(event)),
                     Err(error) => exchange.push(json!({"error": error.to_string()})),
                 }
