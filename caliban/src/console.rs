@@ -1,5 +1,6 @@
 //! The only place that writes to standard output and standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use crate::exit::Failure;
@@ -32,8 +33,14 @@ impl Console {
             return Ok(());
         }
         self.mid_line = !text.ends_with('\n');
+        // A pipe gets the answer as it is; a terminal must not be steered by it.
+        let shown = if self.terminal {
+            harmless(text)
+        } else {
+            Cow::Borrowed(text)
+        };
         self.out
-            .write_all(text.as_bytes())
+            .write_all(shown.as_bytes())
             .and_then(|()| self.out.flush())
             .map_err(|error| match error.kind() {
                 io::ErrorKind::BrokenPipe => Failure::OutputClosed,
@@ -53,5 +60,41 @@ impl Console {
 /// Tells the person at the terminal or the reader of the log; never part of the answer.
 pub(crate) fn note(text: &str) {
     // Nothing can be done about a closed standard error.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", harmless(text));
+}
+
+/// Text that cannot move the cursor, set the clipboard or turn the reading direction: control
+/// characters are spelled out.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let is_harmful = |char: char| match char {
+        '\n' | '\t' => false,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        other => other.is_control(),
+    };
+    if !text.contains(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let spelled = text.chars().fold(String::new(), |mut spelled, char| {
+        if is_harmful(char) {
+            spelled.extend(char.escape_unicode());
+        } else {
+            spelled.push(char);
+        }
+        spelled
+    });
+    Cow::Owned(spelled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn escape_sequences_are_spelled_out() {
+        assert_eq!(harmless("plain\n\ttext é 👩‍🔧"), "plain\n\ttext é 👩‍🔧");
+        assert_eq!(
+            harmless("\x1b]52;c;AA\x07 \u{202e}\r"),
+            "\\u{1b}]52;c;AA\\u{7} \\u{202e}\\u{d}"
+        );
+    }
 }

@@ -26,7 +26,7 @@ use crate::tool::{
 use crate::workspace::Workspace;
 
 /// How long a cancelled call may take to stop by itself and say what it had done.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(4);
 /// Reports of running calls that wait to be told; a call that reports faster loses reports.
 const PROGRESS_QUEUE: usize = 256;
 
