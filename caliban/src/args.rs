@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use caliban_providers::ProviderKind;
-use clap::{ArgGroup, Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use rust_decimal::Decimal;
 
 /// An AI agent harness for scripts, applications and the terminal.
@@ -64,6 +64,9 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) print: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
     /// Use this text as the system prompt.
     #[arg(
         long,
@@ -100,6 +103,33 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) cassette: CassetteArgs,
+}
+
+/// What standard output carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer.
+    Text,
+    /// One JSON object: the result, with cost and token counts.
+    Json,
+    /// One JSON frame per line while the run goes on, the result last.
+    StreamJson,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// What to write to standard output.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) output_format: OutputFormat,
+
+    /// In stream-json, send text and thinking as they come instead of whole messages.
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
+    /// In stream-json, echo each prompt.
+    #[arg(long)]
+    pub(crate) replay_user_messages: bool,
 }
 
 #[derive(Debug, Args)]

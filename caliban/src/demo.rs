@@ -10,6 +10,7 @@ use caliban_providers::cassette::Replay;
 use crate::console::{Console, note};
 use crate::environment::Environment;
 use crate::exit::Failure;
+use crate::face::Face;
 use crate::print::print;
 use crate::provider::{masking, replayed};
 use crate::session;
@@ -47,8 +48,9 @@ pub(crate) async fn demo(
     ));
     let settings = Settings::new(chosen.model.clone());
     let session = session::demo(chosen, settings, workspace, folder.path(), environment)?;
-    let mut face = TextFace::new(console, Announcements::On);
-    print(session, prompt.to_owned(), cancel, &mut face).await?;
+    let init = session::init(&session, Vec::new(), None);
+    let mut face = Face::Text(TextFace::new(console, Announcements::On));
+    print(session, prompt.to_owned(), cancel, &init, &mut face).await?;
     note(
         "\nTo work with a model yourself, set `ANTHROPIC_API_KEY` (or another provider's key) and run `caliban -p \"…\"`.",
     );

@@ -3,10 +3,11 @@
 use caliban_agent::{Event, Outcome};
 use caliban_harness::Session;
 use caliban_model::{CancellationToken, Message};
+use caliban_protocol::Init;
 use tokio::sync::mpsc;
 
 use crate::exit::Failure;
-use crate::text_face::TextFace;
+use crate::face::Face;
 
 /// Events that wait to be shown; a run waits for a face that is further behind.
 const EVENT_QUEUE: usize = 256;
@@ -17,8 +18,10 @@ pub(crate) async fn print(
     mut session: Session,
     prompt: String,
     cancel: &CancellationToken,
-    face: &mut TextFace<'_>,
+    init: &Init,
+    face: &mut Face<'_>,
 ) -> Result<(), Failure> {
+    face.begin(init)?;
     let (sender, mut events) = mpsc::channel::<Event>(EVENT_QUEUE);
     let running = async {
         let (outcome, _) = session.run(Message::user(prompt), &sender, cancel).await;

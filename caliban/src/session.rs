@@ -9,6 +9,7 @@ use caliban_harness::{
     BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, scrubbed,
 };
 use caliban_model::{CachePolicy, RateCard};
+use caliban_protocol::Init;
 use caliban_tools::{Guard, SearchConfig, WebPolicy};
 
 use crate::args::{RunArgs, ToolArgs};
@@ -21,9 +22,9 @@ pub(crate) fn build(
     args: &RunArgs,
     chosen: Chosen,
     workspace: PathBuf,
+    session_id: String,
     environment: &Environment<'_>,
 ) -> Result<Session, Failure> {
-    let session_id = uuid::Uuid::new_v4().to_string();
     let cache = cache_directory(environment);
     let mut settings = Settings::new(chosen.model.clone());
     settings.max_tokens = args.model.max_tokens;
@@ -63,6 +64,30 @@ pub(crate) fn build(
             Tools::BuiltIn(Box::new(built_in(sub_agents, &cache, environment)?))
         },
     })?)
+}
+
+/// What a session tells of itself before it begins.
+pub(crate) fn init(
+    session: &Session,
+    warnings: Vec<String>,
+    fallback_model: Option<String>,
+) -> Init {
+    let agent = session.agent();
+    Init {
+        session_id: agent.session_id.to_string(),
+        provider: agent.provider.id().to_owned(),
+        model: agent.settings.model.to_string(),
+        tools: agent.tools.names().map(str::to_owned).collect(),
+        setting_sources: Vec::new(),
+        bare_mode: false,
+        cwd: agent.workspace.root().display().to_string(),
+        permission_mode: "default".to_owned(),
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pricing_as_of: RateCard::builtin().as_of().to_owned(),
+        trusted: false,
+        fallback_model,
+        warnings,
+    }
 }
 
 /// A session that leaves nothing behind outside `state`.

@@ -2,6 +2,7 @@
 
 use caliban_agent::{Event, Outcome};
 use caliban_model::{Retry, Shown};
+use caliban_protocol::Init;
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -27,6 +28,13 @@ impl<'a> TextFace<'a> {
             console,
             announcements,
             warned: Vec::new(),
+        }
+    }
+
+    /// Tells what a program would read in the first frame: only what a person must know.
+    pub(crate) fn begin(&mut self, init: &Init) {
+        for warning in &init.warnings {
+            self.warn_once(warning);
         }
     }
 

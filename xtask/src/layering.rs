@@ -11,7 +11,7 @@ use crate::shell::{cargo, output};
 const FLOORS: [&[&str]; 6] = [
     &["caliban-model", "caliban-testkit"],
     &["caliban-providers", "caliban-agent"],
-    &["caliban-tools", "caliban-settings"],
+    &["caliban-tools", "caliban-settings", "caliban-protocol"],
     &["caliban-harness"],
     &["caliban"],
     &["xtask"],

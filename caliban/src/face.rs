@@ -1,0 +1,83 @@
+//! The face a run shows: plain text for people, frames for programs.
+
+use caliban_agent::Event;
+use caliban_protocol::{Encoder, Init, line, result};
+use serde_json::Value;
+
+use crate::console::Console;
+use crate::exit::Failure;
+use crate::text_face::TextFace;
+
+/// How a run is shown.
+pub(crate) enum Face<'a> {
+    Text(TextFace<'a>),
+    Frames(FrameFace<'a>),
+}
+
+impl Face<'_> {
+    /// Before anything happens.
+    pub(crate) fn begin(&mut self, init: &Init) -> Result<(), Failure> {
+        match self {
+            Self::Text(face) => {
+                face.begin(init);
+                Ok(())
+            }
+            Self::Frames(face) => face.begin(init),
+        }
+    }
+
+    pub(crate) fn show(&mut self, event: &Event) -> Result<(), Failure> {
+        match self {
+            Self::Text(face) => face.show(event),
+            Self::Frames(face) => face.show(event),
+        }
+    }
+}
+
+/// Writes frames, each as one line when it is complete.
+pub(crate) struct FrameFace<'a> {
+    console: &'a mut Console,
+    session_id: String,
+    stream: Stream,
+}
+
+/// Which frames are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stream {
+    ResultOnly,
+    All(Encoder),
+}
+
+impl<'a> FrameFace<'a> {
+    pub(crate) fn new(console: &'a mut Console, session_id: String, stream: Stream) -> Self {
+        Self {
+            console,
+            session_id,
+            stream,
+        }
+    }
+
+    fn begin(&mut self, init: &Init) -> Result<(), Failure> {
+        match self.stream {
+            Stream::ResultOnly => Ok(()),
+            Stream::All(_) => self.write(&init.frame()),
+        }
+    }
+
+    fn show(&mut self, event: &Event) -> Result<(), Failure> {
+        if let Stream::All(encoder) = self.stream {
+            for frame in encoder.frames(event) {
+                self.write(&frame)?;
+            }
+        }
+        if let Event::Finished { outcome, totals } = event {
+            let frame = result(outcome, totals, &self.session_id);
+            self.write(&frame)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, frame: &Value) -> Result<(), Failure> {
+        self.console.write(&line(frame))
+    }
+}
