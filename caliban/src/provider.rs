@@ -37,7 +37,7 @@ pub(crate) fn connect(
 ) -> Result<Arc<dyn Provider>, Failure> {
     let connection = Connection {
         timeouts: environment.timeouts()?,
-        openai_api: None,
+        ..Connection::default()
     };
     let adapter = kind.connect(environment.reader(), &connection)?;
     Ok(Arc::new(Retrying::new(

@@ -38,6 +38,8 @@ pub struct Connection {
     pub timeouts: Timeouts,
     /// Chosen by the base URL where absent.
     pub openai_api: Option<OpenAiApi>,
+    /// Where keys come from instead of the environment.
+    pub credentials: Option<Arc<dyn Credentials>>,
 }
 
 /// A provider that cannot be set up. Nothing has been sent.
@@ -76,7 +78,6 @@ pub struct UnknownProvider(pub String);
 struct Facts {
     name: &'static str,
     default_model: &'static str,
-    /// The variables that may hold the key, the first to be set wins.
     keys: &'static [&'static str],
     base_variable: &'static str,
     base: &'static str,
@@ -122,6 +123,16 @@ impl ProviderKind {
         self.facts().name
     }
 
+    /// The variable that holds the address of another server.
+    pub fn base_url_variable(self) -> &'static str {
+        self.facts().base_variable
+    }
+
+    /// The variables that may hold the key, the first to be set wins.
+    pub fn key_variables(self) -> &'static [&'static str] {
+        self.facts().keys
+    }
+
     /// The model used when none is named.
     pub fn default_model(self) -> &'static str {
         self.facts().default_model
@@ -151,7 +162,10 @@ impl ProviderKind {
     ) -> Result<Adapter, ConfigError> {
         let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let base = self.base_url(&variable)?;
-        let credentials = self.credentials(&variable)?;
+        let credentials = match &connection.credentials {
+            Some(credentials) => Arc::clone(credentials),
+            None => self.credentials(&variable)?,
+        };
         let timeouts = connection.timeouts;
         Ok(match self {
             Self::Anthropic => {
@@ -251,9 +265,6 @@ fn openai_api(
     server: Server,
 ) -> Result<OpenAiApi, ConfigError> {
     const VARIABLE: &str = "CALIBAN_OPENAI_API";
-    if let Some(api) = chosen {
-        return Ok(api);
-    }
     match variable(VARIABLE).as_deref() {
         Some("responses") => Ok(OpenAiApi::Responses),
         Some("chat") => Ok(OpenAiApi::Chat),
@@ -261,10 +272,10 @@ fn openai_api(
             variable: VARIABLE,
             value: other.to_owned(),
         }),
-        None => Ok(match server {
+        None => Ok(chosen.unwrap_or(match server {
             Server::OpenAi => OpenAiApi::Responses,
             Server::Compatible | Server::Mistral => OpenAiApi::Chat,
-        }),
+        })),
     }
 }
 
