@@ -13,7 +13,7 @@ use rust_decimal::Decimal;
     name = "caliban",
     version,
     about,
-    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true,
     args_override_self = true,
     after_help = "Try `caliban demo` first: it needs neither a key nor a network."
 )]
@@ -22,6 +22,28 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct SettingsArgs {
+    /// Settings above all others: a JSON object, or a .toml or .json file.
+    #[arg(long, value_name = "FILE_OR_JSON", global = true)]
+    pub(crate) settings: Option<String>,
+
+    /// Read only these scopes: a list of managed, user, project and local.
+    #[arg(long, value_name = "SCOPES", global = true)]
+    pub(crate) setting_sources: Option<String>,
+
+    /// The `caliban.toml` to use (`CALIBAN_ROUTER_CONFIG`)
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Let this workspace's settings run programs and loosen rules (`CALIBAN_TRUST_WORKSPACE`)
+    #[arg(long, global = true)]
+    pub(crate) trust_workspace: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -30,6 +52,69 @@ pub(crate) enum Command {
     Demo,
     /// List the models the provider offers to this account.
     Models(ModelsArgs),
+    /// Inspect the settings that are in effect, and tidy old files.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Show or import the settings of one scope.
+    Settings {
+        #[command(subcommand)]
+        command: SettingsCommand,
+    },
+    /// Trust a workspace: let its settings run programs and loosen rules.
+    Trust(TrustArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the settings in effect, and which scope each comes from.
+    Print {
+        /// Print JSON also on a terminal.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move permissions.toml, mcp.toml and hooks.toml of the workspace into settings.toml.
+    Migrate {
+        /// Show what would be written and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Take over the settings of Claude Code, Codex or an older caliban.
+    Import {
+        /// The file to read.
+        #[arg(long, value_name = "PATH")]
+        from: PathBuf,
+        /// Where to write: user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: String,
+        /// Show what would be written and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the settings of one scope as they are written.
+    Print {
+        /// managed, user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The workspace [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// Take the trust back.
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) revoke: bool,
+    /// List trusted workspaces.
+    #[arg(long, conflicts_with = "path")]
+    pub(crate) list: bool,
 }
 
 #[derive(Debug, Args)]

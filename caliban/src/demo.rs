@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
-use caliban_agent::Settings;
 use caliban_model::CancellationToken;
 use caliban_providers::cassette::Replay;
+use caliban_settings::variables::Environment;
 
 use crate::console::{Console, note};
-use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::face::Face;
 use crate::print::print;
@@ -46,9 +45,8 @@ pub(crate) async fn demo(
         chosen.model,
         workspace.display()
     ));
-    let settings = Settings::new(chosen.model.clone());
-    let session = session::demo(chosen, settings, workspace, folder.path(), environment)?;
-    let init = session::init(&session, Vec::new(), None);
+    let session = session::demo(chosen, workspace, folder.path(), environment)?;
+    let init = session::plain_init(&session);
     let mut face = Face::Text(TextFace::new(console, Announcements::On));
     print(session, prompt.to_owned(), cancel, &init, &mut face).await?;
     note(

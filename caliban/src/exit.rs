@@ -8,6 +8,9 @@ use caliban_harness::SetupError;
 use caliban_model as model;
 use caliban_providers::cassette::CassetteError;
 use caliban_providers::{ConfigError, UnknownProvider};
+use caliban_settings::SettingsError;
+use caliban_settings::variables::VariableError;
+use caliban_settings::write::WriteError;
 
 /// A reason to stop, by exit code.
 #[derive(Debug)]
@@ -71,6 +74,24 @@ impl From<SetupError> for Failure {
 
 impl From<CassetteError> for Failure {
     fn from(error: CassetteError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
+
+impl From<VariableError> for Failure {
+    fn from(error: VariableError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
         Self::Config(error.to_string())
     }
 }

@@ -4,7 +4,7 @@ use caliban_agent::Event;
 use caliban_protocol::{Encoder, Init, line, result};
 use serde_json::Value;
 
-use crate::console::Console;
+use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::text_face::TextFace;
 
@@ -58,6 +58,9 @@ impl<'a> FrameFace<'a> {
     }
 
     fn begin(&mut self, init: &Init) -> Result<(), Failure> {
+        for warning in &init.warnings {
+            note(&format!("warning: {warning}"));
+        }
         match self.stream {
             Stream::ResultOnly => Ok(()),
             Stream::All(_) => self.write(&init.frame()),

@@ -2,9 +2,9 @@
 //! crates it wires together.
 
 mod args;
+mod configuration;
 mod console;
 mod demo;
-mod environment;
 mod exit;
 mod face;
 mod models;
@@ -12,20 +12,23 @@ mod print;
 mod prompt;
 mod provider;
 mod session;
+mod settings_commands;
 mod signals;
 mod text_face;
+mod trust_command;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use caliban_harness::Session;
 use caliban_model::CancellationToken;
-use caliban_protocol::{Encoder, Partial, Replay};
+use caliban_protocol::{Encoder, Init, Partial, Replay};
+use caliban_settings::variables::Environment;
 use clap::Parser;
 
-use crate::args::{Cli, Command, OutputFormat, RunArgs};
+use crate::args::{Cli, Command, ConfigCommand, OutputFormat, RunArgs};
+use crate::configuration::Configuration;
 use crate::console::{Console, note};
-use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::face::{Face, FrameFace, Stream};
 use crate::prompt::Stdin;
@@ -61,28 +64,54 @@ fn main() -> ExitCode {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn run(cli: Cli) -> Result<(), Failure> {
-    let environment = Environment::new(&environment::process);
+    let read = |name: &str| std::env::var(name).ok();
+    let environment = Environment::new(&read);
     let cancel = signals::cancellation();
     let mut console = Console::new();
-    match cli.command {
+    let named = cli.run.tools.workspace.as_deref();
+    let configure = || {
+        let workspace = configuration::workspace(named)?;
+        Configuration::load(&cli.settings, workspace, environment)
+    };
+    match &cli.command {
         Some(Command::Demo) => demo::demo(&environment, &cancel, &mut console).await,
-        Some(Command::Models(args)) => models::list(&args, &environment, &mut console).await,
-        None => ask(cli.run, &environment, &cancel, &mut console).await,
+        Some(Command::Models(args)) => models::list(args, &configure()?, &mut console).await,
+        Some(Command::Config { command }) => match command {
+            ConfigCommand::Print { json } => {
+                settings_commands::print_effective(&configure()?, *json, &mut console)
+            }
+            ConfigCommand::Migrate { dry_run } => {
+                let workspace = configuration::workspace(named)?;
+                settings_commands::migrate(&workspace, *dry_run, &mut console)
+            }
+        },
+        Some(Command::Settings { command }) => {
+            let workspace = configuration::workspace(named)?;
+            settings_commands::run(command, &workspace, &environment, &mut console)
+        }
+        Some(Command::Trust(args)) => {
+            trust_command::run(args, &cli.settings, &environment, &mut console)
+        }
+        None => ask(&cli, environment, &cancel, &mut console).await,
     }
 }
 
 /// Works on a prompt. Whatever happens, a program that asked for JSON gets a result.
 async fn ask(
-    args: RunArgs,
-    environment: &Environment<'_>,
+    cli: &Cli,
+    environment: Environment<'_>,
     cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    let args = &cli.run;
     let session_id = uuid::Uuid::new_v4().to_string();
-    match prepare(&args, &session_id, environment) {
-        Ok((session, prompt)) => {
-            let init = session::init(&session, Vec::new(), args.model.fallback_model.clone());
-            let mut face = face(&args, session_id, console);
+    match prepare(cli, &session_id, environment) {
+        Ok(Prepared {
+            session,
+            prompt,
+            init,
+        }) => {
+            let mut face = face(args, session_id, console);
             print::print(session, prompt, cancel, &init, &mut face).await
         }
         Err(failure) => {
@@ -98,32 +127,32 @@ async fn ask(
     }
 }
 
+/// A run that can begin.
+struct Prepared {
+    session: Session,
+    prompt: String,
+    init: Init,
+}
+
 /// Everything that can fail before the run begins.
-fn prepare(
-    args: &RunArgs,
-    session_id: &str,
-    environment: &Environment<'_>,
-) -> Result<(Session, String), Failure> {
+fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<Prepared, Failure> {
+    let args = &cli.run;
     let stdin = if std::io::stdin().is_terminal() {
         Stdin::Terminal
     } else {
         Stdin::Piped
     };
     let prompt = prompt::resolve(args, stdin, std::io::stdin())?;
-    let workspace = match &args.tools.workspace {
-        Some(path) => path.clone(),
-        None => std::env::current_dir()
-            .map_err(|error| Failure::Runtime(format!("no working directory: {error}")))?,
-    };
-    let chosen = provider::choose(
-        &args.provider,
-        &args.model,
-        &args.cassette,
-        environment,
-        &workspace,
-    )?;
-    let session = session::build(args, chosen, workspace, session_id.to_owned(), environment)?;
-    Ok((session, prompt))
+    let workspace = configuration::workspace(args.tools.workspace.as_deref())?;
+    let configuration = Configuration::load(&cli.settings, workspace, environment)?;
+    let chosen = provider::choose(&args.provider, &args.model, &args.cassette, &configuration)?;
+    let session = session::build(args, &chosen, session_id.to_owned(), &configuration)?;
+    let init = session::init(&session, &chosen, &configuration);
+    Ok(Prepared {
+        session,
+        prompt,
+        init,
+    })
 }
 
 fn face<'a>(args: &RunArgs, session_id: String, console: &'a mut Console) -> Face<'a> {

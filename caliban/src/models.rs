@@ -1,18 +1,18 @@
 //! `caliban models`: what the provider offers.
 
 use crate::args::ModelsArgs;
+use crate::configuration::Configuration;
 use crate::console::Console;
-use crate::environment::Environment;
 use crate::exit::Failure;
 use crate::provider;
 
 pub(crate) async fn list(
     args: &ModelsArgs,
-    environment: &Environment<'_>,
+    configuration: &Configuration<'_>,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let kind = provider::kind(&args.provider, environment)?;
-    let provider = provider::connect(kind, environment)?;
+    let kind = provider::kind(&args.provider, configuration)?;
+    let provider = provider::connect(kind, configuration)?;
     let models = provider.models().await?;
     if args.json {
         let json = serde_json::to_string_pretty(&models)

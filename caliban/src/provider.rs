@@ -1,14 +1,21 @@
-//! Builds the provider that a command line asks for: an adapter with retries, or a cassette.
+//! Builds the provider that a command line and the configuration ask for.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use caliban_harness::child_environment;
 use caliban_model::Provider;
 use caliban_providers::cassette::{Masking, Recording, Replay};
-use caliban_providers::{Connection, Fallback, ProviderKind, Retrying};
+use caliban_providers::{
+    Connection, Credentials, Fallback, OpenAiApi, ProviderKind, RetryPolicy, Retrying, Timeouts,
+};
+use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
+use caliban_settings::variables::Environment;
+use caliban_settings::{ModelChoice, OpenAiStyle};
 
 use crate::args::{CassetteArgs, ModelArgs, ProviderArgs};
-use crate::environment::Environment;
+use crate::configuration::Configuration;
+use crate::console::note;
 use crate::exit::Failure;
 
 /// Who answers, and with which model.
@@ -16,67 +23,178 @@ use crate::exit::Failure;
 pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) model: String,
+    pub(crate) fallback_model: Option<String>,
 }
 
-/// The flag wins over the variable, which wins over the default.
+/// The flag wins over the variable, which wins over the settings, which win over the default.
 pub(crate) fn kind(
     args: &ProviderArgs,
-    environment: &Environment<'_>,
+    configuration: &Configuration<'_>,
 ) -> Result<ProviderKind, Failure> {
-    match (args.provider, environment.text("CALIBAN_PROVIDER")) {
-        (Some(kind), _) => Ok(kind),
-        (None, Some(name)) => Ok(name.parse()?),
-        (None, None) => Ok(ProviderKind::Anthropic),
+    if let Some(kind) = args.provider {
+        return Ok(kind);
     }
+    if let Some(name) = configuration.environment.text("CALIBAN_PROVIDER") {
+        return Ok(name.parse()?);
+    }
+    let model = configuration.settings().model.as_ref();
+    Ok(model
+        .and_then(provider_of)
+        .unwrap_or(ProviderKind::Anthropic))
+}
+
+/// The provider of a model in the settings: named, or told by the model's name.
+fn provider_of(model: &ModelChoice) -> Option<ProviderKind> {
+    model
+        .provider()
+        .or_else(|| ProviderKind::of_model(model.name()))
+}
+
+/// The flag wins over the settings, unless those are about another provider's model.
+fn model(args: &ModelArgs, kind: ProviderKind, configuration: &Configuration<'_>) -> String {
+    let settings = configuration.settings();
+    let configured = settings
+        .model
+        .as_ref()
+        .filter(|model| provider_of(model).is_none_or(|provider| provider == kind))
+        .map(ModelChoice::name);
+    let pinned = settings.model_overrides.get("main_loop");
+    args.model
+        .as_deref()
+        .or(pinned.map(String::as_str))
+        .or(configured)
+        .unwrap_or(kind.default_model())
+        .to_owned()
 }
 
 /// The provider with its retries.
 pub(crate) fn connect(
     kind: ProviderKind,
-    environment: &Environment<'_>,
+    configuration: &Configuration<'_>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let connection = Connection {
-        timeouts: environment.timeouts()?,
-        ..Connection::default()
+    let environment = &configuration.environment;
+    let block = configuration.provider_block(kind);
+    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
+    let base_url = block.and_then(|block| block.base_url.as_deref());
+    let lookup = |name: &str| {
+        if kind.key_variables().contains(&name) && key_variable.is_some() {
+            return environment.text(key_variable?);
+        }
+        let value = environment.text(name);
+        if name == kind.base_url_variable() {
+            return value.or_else(|| base_url.map(str::to_owned));
+        }
+        value
     };
-    let adapter = kind.connect(environment.reader(), &connection)?;
+    let connection = Connection {
+        timeouts: timeouts(environment)?,
+        openai_api: block.and_then(|block| block.api).map(|api| match api {
+            OpenAiStyle::Responses => OpenAiApi::Responses,
+            OpenAiStyle::Chat => OpenAiApi::Chat,
+        }),
+        credentials: helper(kind, configuration)?,
+    };
+    let adapter = kind.connect(&lookup, &connection).map_err(|error| {
+        match (key_variable, Failure::from(error)) {
+            (Some(variable), Failure::Config(message)) => Failure::Config(format!(
+                "{message} (`api_key_env` names `{variable}` instead)"
+            )),
+            (_, failure) => failure,
+        }
+    })?;
     Ok(Arc::new(Retrying::new(
         Arc::new(adapter),
-        environment.retries()?,
+        retries(configuration)?,
     )))
 }
 
-/// The provider and model of a run, cassettes considered.
+/// The program that prints this provider's key, if one is configured.
+fn helper(
+    kind: ProviderKind,
+    configuration: &Configuration<'_>,
+) -> Result<Option<Arc<dyn Credentials>>, Failure> {
+    let Some(helpers) = &configuration.settings().api_key_helper else {
+        return Ok(None);
+    };
+    let unusable = |error: &dyn std::fmt::Display| Failure::Config(error.to_string());
+    let value = serde_json::to_value(helpers).map_err(|error| unusable(&error))?;
+    let helpers = KeyHelpers::from_value(&value).map_err(|error| unusable(&error))?;
+    let Some(spec) = helpers.for_provider(kind.as_str()) else {
+        return Ok(None);
+    };
+    let ttl = configuration
+        .environment
+        .text("CALIBAN_API_KEY_HELPER_TTL_MS");
+    Ok(Some(Arc::new(HelperKey::new(
+        kind.as_str(),
+        spec.clone(),
+        Surroundings {
+            directory: configuration.workspace.clone(),
+            environment: child_environment(std::env::vars_os(), &configuration.settings().env),
+            ttl: ttl_override(ttl.as_deref()).map_err(|error| unusable(&error))?,
+            warn: Arc::new(|message| note(&format!("warning: {message}"))),
+        },
+    ))))
+}
+
+/// `CALIBAN_CONNECT_TIMEOUT_MS`, `CALIBAN_FIRST_BYTE_TIMEOUT_MS` and `CALIBAN_IDLE_TIMEOUT_MS`.
+fn timeouts(environment: &Environment<'_>) -> Result<Timeouts, Failure> {
+    let default = Timeouts::default();
+    let millis = |name| environment.millis(name);
+    Ok(Timeouts {
+        connect: millis("CALIBAN_CONNECT_TIMEOUT_MS")?.unwrap_or(default.connect),
+        first_byte: millis("CALIBAN_FIRST_BYTE_TIMEOUT_MS")?.unwrap_or(default.first_byte),
+        idle: millis("CALIBAN_IDLE_TIMEOUT_MS")?.unwrap_or(default.idle),
+    })
+}
+
+/// `CALIBAN_MAX_RETRIES`, else `max_retries`; and `CALIBAN_RETRY_BASE_DELAY_MS`.
+fn retries(configuration: &Configuration<'_>) -> Result<RetryPolicy, Failure> {
+    let default = RetryPolicy::default();
+    let environment = &configuration.environment;
+    Ok(RetryPolicy {
+        max_retries: environment
+            .number("CALIBAN_MAX_RETRIES")?
+            .or(configuration.settings().max_retries)
+            .unwrap_or(default.max_retries),
+        base: environment
+            .millis("CALIBAN_RETRY_BASE_DELAY_MS")?
+            .unwrap_or(default.base),
+        ..default
+    })
+}
+
+/// The provider and model of a run, fallback and cassettes considered.
 pub(crate) fn choose(
     args: &ProviderArgs,
-    model: &ModelArgs,
+    models: &ModelArgs,
     cassette: &CassetteArgs,
-    environment: &Environment<'_>,
-    workspace: &Path,
+    configuration: &Configuration<'_>,
 ) -> Result<Chosen, Failure> {
+    let masking = || masking(&configuration.workspace, &configuration.environment);
     if let Some(path) = &cassette.replay {
-        let replay = Replay::load(path, masking(workspace, environment))?;
-        return Ok(replayed(replay, model.model.as_deref()));
+        return Ok(replayed(
+            Replay::load(path, masking())?,
+            models.model.as_deref(),
+        ));
     }
-    let kind = kind(args, environment)?;
-    let mut provider = connect(kind, environment)?;
-    if let Some(name) = &model.fallback_model {
+    let kind = kind(args, configuration)?;
+    let mut provider = connect(kind, configuration)?;
+    let fallback = models.fallback_model.clone().map(ModelChoice::Name);
+    let fallback = fallback.or_else(|| configuration.settings().fallback_model.clone());
+    if let Some(model) = &fallback {
         // Another provider's model needs that provider; any other name is this provider's.
-        let other = ProviderKind::of_model(name).unwrap_or(kind);
-        let secondary = connect(other, environment)?;
-        provider = Arc::new(Fallback::new(provider, secondary, name.as_str()));
+        let other = provider_of(model).unwrap_or(kind);
+        let secondary = connect(other, configuration)?;
+        provider = Arc::new(Fallback::new(provider, secondary, model.name()));
     }
     if let Some(path) = &cassette.record {
-        let masking = masking(workspace, environment);
-        provider = Arc::new(Recording::start(provider, path, masking)?);
+        provider = Arc::new(Recording::start(provider, path, masking())?);
     }
     Ok(Chosen {
         provider,
-        model: model
-            .model
-            .as_deref()
-            .unwrap_or(kind.default_model())
-            .to_owned(),
+        model: model(models, kind, configuration),
+        fallback_model: fallback.map(|model| model.name().to_owned()),
     })
 }
 
@@ -86,6 +204,7 @@ pub(crate) fn replayed(replay: Replay, model: Option<&str>) -> Chosen {
     Chosen {
         model: model.unwrap_or(recorded).to_owned(),
         provider: Arc::new(replay),
+        fallback_model: None,
     }
 }
 

@@ -1,50 +1,62 @@
-//! From what was typed and the environment to the choices a session is made of.
+//! From what was typed and configured to the choices a session is made of.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_agent::{Confinement, Settings};
+use caliban_agent::{Confinement, Micro, ModelOverrides, Settings};
 use caliban_harness::{
-    BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, scrubbed,
+    BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, child_environment,
 };
-use caliban_model::{CachePolicy, RateCard};
+use caliban_model::{CachePolicy, Effort, RateCard, Reasoning};
 use caliban_protocol::Init;
+use caliban_settings::EffortLevel;
+use caliban_settings::variables::Environment;
 use caliban_tools::{Guard, SearchConfig, WebPolicy};
 
 use crate::args::{RunArgs, ToolArgs};
-use crate::environment::Environment;
+use crate::configuration::Configuration;
 use crate::exit::Failure;
 use crate::provider::Chosen;
 
-/// Builds the session a command line asks for.
+/// Builds the session that was asked for.
 pub(crate) fn build(
     args: &RunArgs,
-    chosen: Chosen,
-    workspace: PathBuf,
+    chosen: &Chosen,
     session_id: String,
-    environment: &Environment<'_>,
+    configuration: &Configuration<'_>,
 ) -> Result<Session, Failure> {
-    let cache = cache_directory(environment);
+    let environment = &configuration.environment;
+    let configured = configuration.settings();
     let mut settings = Settings::new(chosen.model.clone());
     settings.max_tokens = args.model.max_tokens;
     settings.temperature = args.model.temperature;
+    settings.reasoning = reasoning(configured.effort);
     if args.model.no_prompt_cache || environment.is_set("CALIBAN_NO_PROMPT_CACHE") {
         settings.cache = CachePolicy::Off;
     }
+    settings.overrides = overrides(configured);
     settings.limits.max_turns = args.limits.max_turns;
     settings.limits.budget = args.limits.max_budget_usd;
     if let Some(limit) = parallel_tools(&args.tools, environment)? {
         settings.parallel_tools = limit;
     }
-    settings.capping.spill_directory = Some(cache.join("tool-overflows").join(&session_id));
+    let cap = configured.tool_result_cap().unwrap_or_default();
+    settings.capping.limit = usize::try_from(cap).ok().and_then(NonZeroUsize::new);
+    settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
+    settings.compaction.threshold = configured.compaction_threshold();
+    settings.compaction.micro = if configured.micro_compaction() {
+        Micro::On
+    } else {
+        Micro::Off
+    };
     Ok(Session::new(Choices {
-        provider: chosen.provider,
+        provider: Arc::clone(&chosen.provider),
         settings,
         rates: rates(environment)?,
         session_id,
-        workspace,
-        additional_directories: Vec::new(),
+        workspace: configuration.workspace.clone(),
+        additional_directories: additional_directories(configuration),
         confinement: if args.tools.restrict_paths {
             Confinement::Restricted
         } else {
@@ -60,18 +72,28 @@ pub(crate) fn build(
         tools: if args.tools.no_tools {
             Tools::None
         } else {
+            let jobs = configuration.locations.cache_dir().join("jobs");
             let sub_agents = sub_agents(&args.tools, environment);
-            Tools::BuiltIn(Box::new(built_in(sub_agents, &cache, environment)?))
+            let mut tools = built_in(sub_agents, jobs, environment)?;
+            tools.environment = child_environment(std::env::vars_os(), &configured.env);
+            Tools::BuiltIn(Box::new(tools))
         },
     })?)
 }
 
 /// What a session tells of itself before it begins.
-pub(crate) fn init(
-    session: &Session,
-    warnings: Vec<String>,
-    fallback_model: Option<String>,
-) -> Init {
+pub(crate) fn init(session: &Session, chosen: &Chosen, configuration: &Configuration<'_>) -> Init {
+    Init {
+        setting_sources: configuration.sources(),
+        trusted: configuration.is_trusted(),
+        fallback_model: chosen.fallback_model.clone(),
+        warnings: configuration.warnings(),
+        ..plain_init(session)
+    }
+}
+
+/// The same for a session without configuration.
+pub(crate) fn plain_init(session: &Session) -> Init {
     let agent = session.agent();
     Init {
         session_id: agent.session_id.to_string(),
@@ -85,22 +107,21 @@ pub(crate) fn init(
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         pricing_as_of: RateCard::builtin().as_of().to_owned(),
         trusted: false,
-        fallback_model,
-        warnings,
+        fallback_model: None,
+        warnings: Vec::new(),
     }
 }
 
 /// A session that leaves nothing behind outside `state`.
 pub(crate) fn demo(
     chosen: Chosen,
-    settings: Settings,
     workspace: PathBuf,
     state: &Path,
     environment: &Environment<'_>,
 ) -> Result<Session, Failure> {
     Ok(Session::new(Choices {
+        settings: Settings::new(chosen.model),
         provider: chosen.provider,
-        settings,
         rates: Arc::new(RateCard::builtin().clone()),
         session_id: uuid::Uuid::new_v4().to_string(),
         workspace,
@@ -109,19 +130,23 @@ pub(crate) fn demo(
         home: None,
         system: SystemPrompt::Default,
         permissions: Permissions::AutoAllow,
-        tools: Tools::BuiltIn(Box::new(built_in(SubAgents::Offered, state, environment)?)),
+        tools: Tools::BuiltIn(Box::new(built_in(
+            SubAgents::Offered,
+            state.join("jobs"),
+            environment,
+        )?)),
     })?)
 }
 
 fn built_in(
     sub_agents: SubAgents,
-    state: &Path,
+    jobs_directory: PathBuf,
     environment: &Environment<'_>,
 ) -> Result<BuiltIn, Failure> {
     Ok(BuiltIn {
-        environment: scrubbed(std::env::vars_os()),
+        environment: child_environment(std::env::vars_os(), []),
         guard: guard(),
-        jobs_directory: state.join("jobs"),
+        jobs_directory,
         search: SearchConfig::from_variables(|name| environment.text(name))
             .map_err(|error| Failure::Config(error.to_string()))?,
         web: WebPolicy::default(),
@@ -145,6 +170,45 @@ fn guard() -> Guard {
     std::env::current_exe().map_or(Guard::None, Guard::ReExec)
 }
 
+fn reasoning(effort: Option<EffortLevel>) -> Reasoning {
+    match effort {
+        None | Some(EffortLevel::Auto) => Reasoning::Auto,
+        Some(EffortLevel::Low) => Reasoning::Effort(Effort::Low),
+        Some(EffortLevel::Medium) => Reasoning::Effort(Effort::Medium),
+        Some(EffortLevel::High) => Reasoning::Effort(Effort::High),
+        Some(EffortLevel::Max) => Reasoning::Effort(Effort::Max),
+    }
+}
+
+/// The purposes that have a model of their own; both spellings of a purpose are understood.
+fn overrides(settings: &caliban_settings::Settings) -> ModelOverrides {
+    let find = |purpose: &str| {
+        settings
+            .model_overrides
+            .iter()
+            .find(|(name, _)| name.replace('-', "_") == purpose)
+            .map(|(_, model)| Arc::from(model.as_str()))
+    };
+    ModelOverrides {
+        summarization: find("summarization"),
+        sub_agent: find("sub_agent"),
+    }
+}
+
+/// The further roots that exist; one that does not is nobody's to use.
+fn additional_directories(configuration: &Configuration<'_>) -> Vec<PathBuf> {
+    configuration
+        .settings()
+        .additional_directories
+        .iter()
+        .map(|path| match path.strip_prefix("~/") {
+            Some(rest) => configuration.locations.home().join(rest),
+            None => configuration.workspace.join(path),
+        })
+        .filter(|path| path.is_dir())
+        .collect()
+}
+
 fn parallel_tools(
     args: &ToolArgs,
     environment: &Environment<'_>,
@@ -159,7 +223,7 @@ fn parallel_tools(
     if environment.is_set("CALIBAN_NO_PARALLEL_TOOLS") {
         return Ok(Some(NonZeroUsize::MIN));
     }
-    environment.number("CALIBAN_PARALLEL_TOOL_LIMIT")
+    Ok(environment.number("CALIBAN_PARALLEL_TOOL_LIMIT")?)
 }
 
 /// The built-in prices, with the user's over them.
@@ -172,15 +236,6 @@ fn rates(environment: &Environment<'_>) -> Result<Arc<RateCard>, Failure> {
     let yaml = std::fs::read_to_string(&path).map_err(|error| unusable(error.to_string()))?;
     let card = RateCard::with_overrides(&yaml).map_err(|error| unusable(error.to_string()))?;
     Ok(Arc::new(card))
-}
-
-fn cache_directory(environment: &Environment<'_>) -> PathBuf {
-    let base = environment
-        .text("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| Some(PathBuf::from(environment.text("HOME")?).join(".cache")))
-        .unwrap_or_else(std::env::temp_dir);
-    base.join("caliban")
 }
 
 fn system_prompt(args: &RunArgs) -> Result<SystemPrompt, Failure> {

@@ -1,5 +1,6 @@
 //! The environment that tools and other child processes get: ours without the keys.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 /// Keys and tokens of model and search providers. A command the model runs has no use for them,
@@ -31,14 +32,22 @@ const SECRETS: [&str; 24] = [
     "ZAI_API_KEY",
 ];
 
-/// An environment without keys.
-pub fn scrubbed(
+/// An environment without keys, and with what the settings add to it.
+pub fn child_environment<'a>(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
+    additions: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> Vec<(OsString, OsString)> {
-    environment
+    let mut kept: BTreeMap<OsString, OsString> = environment
         .into_iter()
         .filter(|(name, _)| !is_secret(&name.to_string_lossy()))
-        .collect()
+        .collect();
+    // What the settings name goes along, a key included: that is what naming it is for.
+    kept.extend(
+        additions
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
+    kept.into_iter().collect()
 }
 
 fn is_secret(name: &str) -> bool {
@@ -49,10 +58,10 @@ fn is_secret(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::scrubbed;
+    use super::child_environment;
 
     #[test]
-    fn keys_stay_behind_and_the_rest_goes_along() {
+    fn keys_stay_behind_unless_they_are_named() {
         let environment = [
             "PATH",
             "OPENAI_API_KEY",
@@ -60,10 +69,21 @@ mod tests {
             "GITHUB_TOKEN",
         ]
         .map(|name| (name.into(), "x".into()));
-        let names: Vec<String> = scrubbed(environment)
+        let additions = [
+            ("GEMINI_API_KEY".to_owned(), "named".to_owned()),
+            ("PATH".to_owned(), "other".to_owned()),
+        ];
+        let made = child_environment(environment, additions.iter().map(|(a, b)| (a, b)));
+        let made: Vec<(String, String)> = made
             .into_iter()
-            .map(|(name, _)| name.into_string().unwrap())
+            .map(|(name, value)| (name.into_string().unwrap(), value.into_string().unwrap()))
             .collect();
-        assert_eq!(names, ["PATH", "GITHUB_TOKEN"]);
+        let expected = [
+            ("GEMINI_API_KEY", "named"),
+            ("GITHUB_TOKEN", "x"),
+            ("PATH", "other"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(made, expected);
     }
 }

@@ -6,6 +6,6 @@ mod gate;
 mod session;
 mod system_prompt;
 
-pub use child_environment::scrubbed;
+pub use child_environment::child_environment;
 pub use gate::Permissions;
 pub use session::{BuiltIn, Choices, Session, SetupError, SubAgents, SystemPrompt, Tools};

@@ -1,0 +1,134 @@
+//! The configuration of a run: the settings of all scopes, the router file, and trust.
+
+use std::path::{Path, PathBuf};
+
+use caliban_providers::ProviderKind;
+use caliban_settings::variables::Environment;
+use caliban_settings::{
+    LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
+    RouterSource, Scope, Settings, Sources, Trust, TrustDecision, find_router_file, load,
+    load_router_file, notice,
+};
+
+use crate::args::SettingsArgs;
+use crate::exit::Failure;
+
+/// Everything that was configured, and by whom.
+#[derive(Debug)]
+pub(crate) struct Configuration<'a> {
+    pub(crate) environment: Environment<'a>,
+    pub(crate) locations: Locations,
+    /// Canonical.
+    pub(crate) workspace: PathBuf,
+    pub(crate) loaded: LoadedSettings,
+    pub(crate) router: Option<LoadedRouterFile>,
+}
+
+/// Where caliban keeps things for this user.
+pub(crate) fn locations(environment: &Environment<'_>) -> Locations {
+    let home = environment
+        .text("HOME")
+        .map(PathBuf::from)
+        .or_else(std::env::home_dir)
+        .unwrap_or_else(std::env::temp_dir);
+    Locations::new(Platform::current(), home, environment.reader())
+}
+
+/// The directory a run works in: the one named, else the current one.
+pub(crate) fn workspace(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let path = named.unwrap_or(Path::new("."));
+    let unusable =
+        |reason: String| Failure::Config(format!("workspace `{}`: {reason}", path.display()));
+    let real = path
+        .canonicalize()
+        .map_err(|error| unusable(error.to_string()))?;
+    if !real.is_dir() {
+        return Err(unusable("it is not a directory".to_owned()));
+    }
+    Ok(real)
+}
+
+impl<'a> Configuration<'a> {
+    /// Reads everything. Nothing is executed: what the workspace may set is decided by trust.
+    pub(crate) fn load(
+        args: &SettingsArgs,
+        workspace: PathBuf,
+        environment: Environment<'a>,
+    ) -> Result<Self, Failure> {
+        let locations = locations(&environment);
+        let found = find_router_file(args.config.as_deref(), &environment, &workspace, &locations);
+        let sources = match &args.setting_sources {
+            Some(list) => list.parse()?,
+            None => Sources::all(),
+        };
+        let trust = if args.trust_workspace || environment.is_set("CALIBAN_TRUST_WORKSPACE") {
+            TrustDecision::Granted
+        } else {
+            TrustDecision::Recorded
+        };
+        let loaded = load(&LoadRequest {
+            router_file: found
+                .as_ref()
+                .filter(|found| found.source == RouterSource::Project)
+                .map(|found| found.path.clone()),
+            overlay: args.settings.clone(),
+            sources,
+            trust,
+            ..LoadRequest::new(locations.clone(), &workspace)
+        })?;
+        let router = found
+            .map(|found| load_router_file(&found, loaded.trust))
+            .transpose()?;
+        Ok(Self {
+            environment,
+            locations,
+            workspace,
+            loaded,
+            router,
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.loaded.settings
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.loaded.trust == Trust::Trusted
+    }
+
+    /// The scopes that contributed something.
+    pub(crate) fn sources(&self) -> Vec<String> {
+        let mut scopes: Vec<Scope> = self
+            .loaded
+            .files
+            .iter()
+            .filter(|file| file.loaded)
+            .map(|file| file.scope)
+            .collect();
+        scopes.dedup();
+        scopes.iter().map(ToString::to_string).collect()
+    }
+
+    /// What the user should know, each thing once.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.loaded.warnings.clone();
+        let mut ignored = self.loaded.ignored.clone();
+        if let Some(router) = &self.router {
+            warnings.extend(router.warnings.iter().cloned());
+            ignored.extend(router.ignored.iter().cloned());
+        }
+        warnings.extend(notice(&self.workspace, &ignored));
+        warnings
+    }
+
+    /// What the router file says about reaching a provider.
+    pub(crate) fn provider_block(&self, kind: ProviderKind) -> Option<&ProviderBlock> {
+        let id = match kind {
+            ProviderKind::Anthropic => ProviderId::Anthropic,
+            ProviderKind::OpenAi => ProviderId::OpenAi,
+            ProviderKind::Google => ProviderId::Google,
+            ProviderKind::Ollama => ProviderId::Ollama,
+        };
+        self.router.as_ref()?.file.provider.get(&id)
+    }
+}

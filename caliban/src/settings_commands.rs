@@ -1,0 +1,190 @@
+//! `caliban config` and `caliban settings`: looking at settings and bringing old ones along.
+
+use std::path::{Path, PathBuf};
+
+use caliban_settings::variables::Environment;
+use caliban_settings::{Scope, import, migrate};
+use serde_json::Value;
+
+use crate::args::SettingsCommand;
+use crate::configuration::{Configuration, locations};
+use crate::console::{Console, note};
+use crate::exit::Failure;
+
+/// `config print`: JSON for programs, a table for people.
+pub(crate) fn print_effective(
+    configuration: &Configuration<'_>,
+    json: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let mut document = configuration.loaded.to_print_json();
+    document["warnings"] = configuration.warnings().into();
+    if json || !console.is_terminal() {
+        let text = serde_json::to_string_pretty(&document)
+            .map_err(|error| Failure::Runtime(error.to_string()))?;
+        return console.write(&format!("{text}\n"));
+    }
+    console.write(&table(&document))
+}
+
+fn table(document: &Value) -> String {
+    let empty = serde_json::Map::new();
+    let scopes = document["scopes"].as_object().unwrap_or(&empty);
+    let mut lines = Vec::new();
+    let width = scopes.keys().map(String::len).max().unwrap_or(0);
+    for (key, scope) in scopes {
+        let value = lookup(&document["settings"], key).map_or_else(String::new, Value::to_string);
+        let scope = scope.as_str().unwrap_or_default();
+        lines.push(format!("{key:width$}  {scope:8}  {value}"));
+    }
+    if lines.is_empty() {
+        lines.push("no settings; every key has its default".to_owned());
+    }
+    lines.push(String::new());
+    for file in document["files"].as_array().into_iter().flatten() {
+        let state = if file["loaded"] == true {
+            "read"
+        } else {
+            "absent"
+        };
+        lines.push(format!(
+            "{:8}  {state:6}  {}",
+            file["scope"].as_str().unwrap_or_default(),
+            file["path"].as_str().unwrap_or_default()
+        ));
+    }
+    for warning in document["warnings"].as_array().into_iter().flatten() {
+        lines.push(format!(
+            "\nwarning: {}",
+            warning.as_str().unwrap_or_default()
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The value at a dotted key; keys may hold dots themselves.
+fn lookup<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    if let Some(found) = value.get(key) {
+        return Some(found);
+    }
+    key.match_indices('.').find_map(|(dot, _)| {
+        let inner = value.get(&key[..dot])?;
+        lookup(inner, &key[dot + 1..])
+    })
+}
+
+/// `config migrate`.
+pub(crate) fn migrate(
+    workspace: &Path,
+    dry_run: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let migration = if dry_run {
+        migrate::plan(workspace)?
+    } else {
+        migrate::migrate(workspace)?
+    };
+    for note_ in &migration.notes {
+        note(note_);
+    }
+    let target = migration.target.display();
+    if migration.sources.is_empty() {
+        return console.write("nothing to migrate: there are no old settings files\n");
+    }
+    if migration.changes.is_empty() {
+        return console.write(&format!("nothing to migrate: `{target}` has it all\n"));
+    }
+    if dry_run {
+        note(&format!("`{target}` would be:"));
+        return console.write(&migration.text);
+    }
+    console.write(&format!(
+        "wrote `{target}`; the old files are no longer read\n"
+    ))
+}
+
+/// `settings import` and `settings print`.
+pub(crate) fn run(
+    command: &SettingsCommand,
+    workspace: &Path,
+    environment: &Environment<'_>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    match command {
+        SettingsCommand::Print { scope } => {
+            let files = scope_files(scope, workspace, environment)?;
+            let present = [&files.toml, &files.json]
+                .into_iter()
+                .find(|path| path.is_file());
+            let Some(path) = present else {
+                note(&format!(
+                    "the {scope} scope has no file; it would be `{}`",
+                    files.toml.display()
+                ));
+                return Ok(());
+            };
+            let text = std::fs::read_to_string(path).map_err(|error| {
+                Failure::Runtime(format!("cannot read `{}`: {error}", path.display()))
+            })?;
+            console.write(&text)
+        }
+        SettingsCommand::Import {
+            from,
+            scope,
+            dry_run,
+        } => {
+            let target = scope_files(scope, workspace, environment)?.toml;
+            import(from, &target, *dry_run, environment, console)
+        }
+    }
+}
+
+fn import(
+    from: &Path,
+    target: &Path,
+    dry_run: bool,
+    environment: &Environment<'_>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let home = environment.text("HOME").map(PathBuf::from);
+    if !from.is_file() {
+        return Err(Failure::NoInput(format!(
+            "there is no file `{}`",
+            from.display()
+        )));
+    }
+    let imported = import::from_file(from, home.as_deref())
+        .map_err(|error| Failure::Config(error.to_string()))?;
+    for line in &imported.notes {
+        note(&format!("not imported: {line}"));
+    }
+    if dry_run {
+        let merged = imported.preview(target)?;
+        note(&format!("`{}` would be:", target.display()));
+        return console.write(&merged.text);
+    }
+    let merged = imported.apply(target)?;
+    if merged.changes.is_empty() {
+        return console.write(&format!("`{}` has it all already\n", target.display()));
+    }
+    let changes = merged.changes.join(", ");
+    console.write(&format!("wrote {changes} to `{}`\n", target.display()))
+}
+
+fn scope_files(
+    name: &str,
+    workspace: &Path,
+    environment: &Environment<'_>,
+) -> Result<caliban_settings::ScopeFiles, Failure> {
+    let scope = Scope::ON_DISK
+        .into_iter()
+        .find(|scope| scope.as_str() == name)
+        .ok_or_else(|| {
+            Failure::Usage(format!(
+                "unknown scope `{name}`; use managed, user, project or local"
+            ))
+        })?;
+    locations(environment)
+        .settings(scope, workspace)
+        .ok_or_else(|| Failure::Usage(format!("the {name} scope has no file")))
+}

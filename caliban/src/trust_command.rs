@@ -1,0 +1,58 @@
+//! `caliban trust`: which workspaces may run programs and loosen rules.
+
+use std::path::PathBuf;
+
+use caliban_settings::variables::Environment;
+use caliban_settings::{RouterSource, TrustStore, WorkspaceFiles, find_router_file};
+
+use crate::args::{SettingsArgs, TrustArgs};
+use crate::configuration::{locations, workspace};
+use crate::console::Console;
+use crate::exit::Failure;
+
+pub(crate) fn run(
+    args: &TrustArgs,
+    settings: &SettingsArgs,
+    environment: &Environment<'_>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let locations = locations(environment);
+    let store = TrustStore::new(locations.workspace_trust());
+    let failed = |error: caliban_settings::TrustError| Failure::Runtime(error.to_string());
+    if args.list {
+        for (path, _) in store.list() {
+            console.write(&format!("{}\n", path.display()))?;
+        }
+        return Ok(());
+    }
+    if args.revoke {
+        // A workspace that is gone can still be forgotten.
+        let path = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
+        let path = path.canonicalize().unwrap_or(path);
+        let message = if store.revoke(&path).map_err(failed)? {
+            format!("`{}` is no longer trusted\n", path.display())
+        } else {
+            format!("`{}` was not trusted\n", path.display())
+        };
+        return console.write(&message);
+    }
+    let path = workspace(args.path.as_deref())?;
+    let router = find_router_file(settings.config.as_deref(), environment, &path, &locations)
+        .filter(|found| found.source == RouterSource::Project)
+        .map(|found| found.path);
+    let files = WorkspaceFiles::read(&path, router.as_deref());
+    store.grant(&files).map_err(failed)?;
+    let mut message = format!("`{}` is trusted", path.display());
+    let covered: Vec<String> = files
+        .paths()
+        .map(|file| format!("  {}", file.display()))
+        .collect();
+    if covered.is_empty() {
+        message.push_str("; it has no settings of its own yet\n");
+    } else {
+        message.push_str(" with these files as they are now; a change needs trust anew:\n");
+        message.push_str(&covered.join("\n"));
+        message.push('\n');
+    }
+    console.write(&message)
+}

@@ -1,0 +1,157 @@
+//! The settings of a running program, swapped as a whole.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use serde_json::json;
+
+use super::difference::{Loosening, changed_keys, loosened_paths, loosens, root};
+use super::holding::hold;
+use crate::error::SettingsError;
+use crate::load::{LoadRequest, combine, load};
+use crate::policy::Trust;
+use crate::scope::Scope;
+use crate::snapshot::LoadedSettings;
+
+/// Keys that are read at the start only.
+const RESTART_REQUIRED: [&str; 6] = [
+    "model",
+    "fallback_model",
+    "mcp_servers",
+    "output_style",
+    "auto_compact_threshold",
+    "micro_compact_enabled",
+];
+
+/// Whether somebody agreed to what the workspace's files loosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    Withheld,
+    Given,
+}
+
+/// What a reload changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The dotted keys whose effective value is another.
+    pub keys: Vec<String>,
+    /// Those of them that take effect with the next start.
+    pub restart_required: Vec<String>,
+    /// What the workspace's files would loosen and which waits for consent.
+    pub held: Vec<Loosening>,
+}
+
+/// How a reload ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reload {
+    Unchanged,
+    Applied(Change),
+    /// The files cannot be used; the settings are what they were.
+    Failed(SettingsError),
+}
+
+/// Settings that can be read at any time and are replaced as a whole. A reader that looks twice
+/// may see two versions; one that needs a single version keeps what [`Self::load`] returned.
+#[derive(Debug)]
+pub struct LiveSettings {
+    request: LoadRequest,
+    current: ArcSwap<LoadedSettings>,
+    /// What was held back last; also keeps reloads apart.
+    held: Mutex<Vec<Loosening>>,
+}
+
+impl LiveSettings {
+    /// Starts from what `request` has loaded.
+    pub fn new(request: LoadRequest, loaded: LoadedSettings) -> Self {
+        Self {
+            request,
+            current: ArcSwap::from_pointee(loaded),
+            held: Mutex::default(),
+        }
+    }
+
+    /// The settings of this moment.
+    pub fn load(&self) -> Arc<LoadedSettings> {
+        self.current.load_full()
+    }
+
+    pub fn request(&self) -> &LoadRequest {
+        &self.request
+    }
+
+    /// Reads the files again. Whoever gives consent for a workspace whose trust is recorded
+    /// grants the new content first; without that its keys are left out, as at the start.
+    pub fn reload(&self, consent: Consent) -> Reload {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = self.load();
+        let new = match load(&self.request).and_then(|new| match consent {
+            Consent::Given => Ok((new, Vec::new())),
+            Consent::Withheld => hold_back(&old, new),
+        }) {
+            Ok((new, now_held)) => {
+                let is_news = *held != now_held;
+                held.clone_from(&now_held);
+                let change = describe(&old, &new, now_held);
+                if change.keys.is_empty() && !is_news {
+                    return Reload::Unchanged;
+                }
+                self.current.store(Arc::new(new));
+                change
+            }
+            Err(error) => return Reload::Failed(error),
+        };
+        Reload::Applied(new)
+    }
+}
+
+fn describe(old: &LoadedSettings, new: &LoadedSettings, held: Vec<Loosening>) -> Change {
+    let keys = changed_keys(&json!(old.settings), &json!(new.settings));
+    let restart_required = keys
+        .iter()
+        .filter(|key| {
+            let top = key.split('.').next().unwrap_or(key);
+            RESTART_REQUIRED.contains(&top)
+        })
+        .cloned()
+        .collect();
+    Change {
+        keys,
+        restart_required,
+        held,
+    }
+}
+
+/// The new settings without what the workspace's own scopes loosen.
+fn hold_back(
+    old: &LoadedSettings,
+    new: LoadedSettings,
+) -> Result<(LoadedSettings, Vec<Loosening>), SettingsError> {
+    let held: Vec<Loosening> = loosens(old, &new)
+        .into_iter()
+        .filter(|loosening| loosening.scope.is_workspace())
+        .collect();
+    if held.is_empty() {
+        return Ok((new, held));
+    }
+    let roots = Scope::ALL
+        .into_iter()
+        .filter_map(|scope| {
+            let (before, after) = (root(old, scope), root(&new, scope));
+            let node = if scope.is_workspace() {
+                hold(before, after, &loosened_paths(before, after))
+            } else {
+                after.cloned()
+            };
+            node.map(|node| (scope, node))
+        })
+        .collect();
+    // What is left out for want of trust is out already; what is held was trusted before.
+    let combined = combine(roots, Trust::Trusted)?;
+    let new = LoadedSettings {
+        settings: combined.settings,
+        provenance: combined.provenance,
+        layers: combined.layers,
+        ..new
+    };
+    Ok((new, held))
+}

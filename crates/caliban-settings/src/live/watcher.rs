@@ -1,0 +1,154 @@
+//! Watches the directories of the settings files and reloads when one of them changes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode};
+use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
+
+use super::settings::{Consent, LiveSettings, Reload};
+use crate::load::LoadRequest;
+use crate::scope::Scope;
+
+/// How long a burst of changes is waited out.
+const DEBOUNCE: Duration = Duration::from_millis(250);
+
+/// Keeps the settings up to date for as long as it lives.
+#[derive(Debug)]
+pub struct SettingsWatcher {
+    _inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    debouncer: Option<Debouncer<RecommendedWatcher, RecommendedCache>>,
+    targets: Targets,
+    watched: BTreeSet<PathBuf>,
+}
+
+/// What is watched.
+#[derive(Debug, Clone)]
+struct Targets {
+    files: BTreeSet<PathBuf>,
+    directories: BTreeSet<PathBuf>,
+}
+
+impl Targets {
+    fn of(request: &LoadRequest) -> Self {
+        let workspace =
+            std::fs::canonicalize(&request.workspace).unwrap_or_else(|_| request.workspace.clone());
+        let mut files = BTreeSet::new();
+        for scope in Scope::ON_DISK {
+            if let Some(paths) = request.locations.settings(scope, &workspace) {
+                files.extend([paths.toml, paths.json]);
+            }
+            if let Some(paths) = request.locations.legacy(scope, &workspace) {
+                files.extend([paths.permissions, paths.mcp, paths.hooks]);
+            }
+        }
+        let overlay = request
+            .overlay
+            .as_ref()
+            .filter(|overlay| !overlay.trim_start().starts_with('{'));
+        files.extend(overlay.and_then(|path| std::path::absolute(path).ok()));
+        let directories = files
+            .iter()
+            .filter_map(|file| file.parent())
+            .map(Path::to_owned)
+            .collect();
+        Self { files, directories }
+    }
+
+    fn concerns(&self, path: &Path) -> bool {
+        // A directory on the way that comes or goes brings its files with it.
+        self.files.contains(path) || self.directories.iter().any(|dir| dir.starts_with(path))
+    }
+
+    /// The directories to watch now: each target's, or the nearest one above it that exists.
+    fn present(&self) -> BTreeSet<PathBuf> {
+        self.directories
+            .iter()
+            .filter_map(|directory| directory.ancestors().find(|path| path.is_dir()))
+            .map(Path::to_owned)
+            .collect()
+    }
+}
+
+impl SettingsWatcher {
+    /// Begins to watch. `listener` is told about every reload that did something, on a thread of
+    /// the watcher's own.
+    pub fn start(
+        settings: Arc<LiveSettings>,
+        mut listener: impl FnMut(Reload) + Send + 'static,
+    ) -> notify::Result<Self> {
+        let inner = Arc::new(Mutex::new(Inner {
+            debouncer: None,
+            targets: Targets::of(settings.request()),
+            watched: BTreeSet::new(),
+        }));
+        let weak: Weak<Mutex<Inner>> = Arc::downgrade(&inner);
+        let handler = move |result: DebounceEventResult| {
+            let Some(inner) = weak.upgrade() else {
+                return;
+            };
+            if !inner
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take_notice(&result)
+            {
+                return;
+            }
+            match settings.reload(Consent::Withheld) {
+                Reload::Unchanged => {}
+                outcome @ (Reload::Applied(_) | Reload::Failed(_)) => listener(outcome),
+            }
+        };
+        let debouncer = new_debouncer(DEBOUNCE, None, handler)?;
+        {
+            let mut guard = inner.lock().unwrap_or_else(PoisonError::into_inner);
+            guard.debouncer = Some(debouncer);
+            guard.follow();
+        }
+        Ok(Self { _inner: inner })
+    }
+}
+
+impl Inner {
+    /// Whether events concern the settings; directories that have come into being are watched
+    /// from now on.
+    fn take_notice(&mut self, result: &DebounceEventResult) -> bool {
+        let concerns = match result {
+            Ok(events) => events
+                .iter()
+                .filter(|event| !event.kind.is_access())
+                .flat_map(|event| &event.paths)
+                .any(|path| self.targets.concerns(path)),
+            // Events were lost; looking is cheap.
+            Err(_) => true,
+        };
+        if concerns {
+            self.follow();
+        }
+        concerns
+    }
+
+    fn follow(&mut self) {
+        let Some(debouncer) = &mut self.debouncer else {
+            return;
+        };
+        let present = self.targets.present();
+        for gone in self.watched.difference(&present) {
+            // A directory that is gone has stopped being watched by itself.
+            let _ = debouncer.unwatch(gone);
+        }
+        let new: Vec<PathBuf> = present.difference(&self.watched).cloned().collect();
+        self.watched = present;
+        for path in new {
+            if debouncer.watch(&path, RecursiveMode::NonRecursive).is_err() {
+                self.watched.remove(&path);
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What `caliban.toml` says, as types.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// The whole file.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RouterFile {
+    /// How providers are reached, by their names.
+    pub provider: BTreeMap<ProviderId, ProviderBlock>,
+    pub images: ImageLimits,
+    /// Absent where the file declares no router.
+    pub router: Option<RouterConfig>,
+}
+
+/// Everyone a route may name; the last three are reached through the router only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderId {
+    Anthropic,
+    OpenAi,
+    Google,
+    Ollama,
+    Azure,
+    Bedrock,
+    Vertex,
+}
+
+impl ProviderId {
+    pub const ALL: [Self; 7] = [
+        Self::Anthropic,
+        Self::OpenAi,
+        Self::Google,
+        Self::Ollama,
+        Self::Azure,
+        Self::Bedrock,
+        Self::Vertex,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::Google => "google",
+            Self::Ollama => "ollama",
+            Self::Azure => "azure",
+            Self::Bedrock => "bedrock",
+            Self::Vertex => "vertex",
+        }
+    }
+
+    /// How the names of this provider's environment variables begin.
+    pub(super) fn variable_prefixes(self) -> &'static [&'static str] {
+        match self {
+            Self::Anthropic => &["ANTHROPIC_"],
+            Self::OpenAi => &["OPENAI_"],
+            Self::Google => &["GEMINI_", "GOOGLE_GEMINI_"],
+            Self::Ollama => &["OLLAMA_"],
+            Self::Azure => &["AZURE_"],
+            Self::Bedrock => &["AWS_"],
+            Self::Vertex => &["GOOGLE_APPLICATION_", "GOOGLE_CLOUD_"],
+        }
+    }
+}
+
+/// How one provider is reached.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ProviderBlock {
+    /// The environment variable that holds the key.
+    pub api_key_env: Option<String>,
+    pub base_url: Option<String>,
+    /// Which of OpenAI's APIs is spoken; chosen by the base URL where absent.
+    pub api: Option<OpenAiStyle>,
+    /// What other providers need: regions, projects, deployments.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OpenAiStyle {
+    Responses,
+    Chat,
+}
+
+impl From<OpenAiStyle> for caliban_providers::OpenAiApi {
+    fn from(style: OpenAiStyle) -> Self {
+        match style {
+            OpenAiStyle::Responses => Self::Responses,
+            OpenAiStyle::Chat => Self::Chat,
+        }
+    }
+}
+
+/// How large images may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ImageLimits {
+    /// Before encoding.
+    pub max_bytes: u64,
+    /// The longest edge after scaling down, in pixels.
+    pub downscale_target: u32,
+}
+
+impl Default for ImageLimits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 5 * 1024 * 1024,
+            downscale_target: 1568,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RouterConfig {
+    pub default_purpose: Option<RoutePurpose>,
+    /// In the order they are tried.
+    #[serde(rename = "route")]
+    pub routes: Vec<Route>,
+    /// For every route that does not say otherwise.
+    pub hedge: Option<Hedge>,
+    /// For every route that does not say otherwise.
+    pub breaker: Option<Breaker>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoutePurpose {
+    MainLoop,
+    Summarization,
+    FastClassifier,
+    SubAgent,
+    Embedding,
+    Other,
+}
+
+impl RoutePurpose {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MainLoop => "main_loop",
+            Self::Summarization => "summarization",
+            Self::FastClassifier => "fast_classifier",
+            Self::SubAgent => "sub_agent",
+            Self::Embedding => "embedding",
+            Self::Other => "other",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    #[serde(default)]
+    id: Option<String>,
+    pub purpose: RoutePurpose,
+    pub provider: ProviderId,
+    pub model: String,
+    /// The routes tried next: those listed, none where the list is empty, and the later ones of
+    /// the same purpose where it is absent.
+    #[serde(default)]
+    pub fallback: Option<Vec<String>>,
+    #[serde(default)]
+    pub hedge: Toggle<Hedge>,
+    #[serde(default)]
+    pub breaker: Toggle<Breaker>,
+    #[serde(default)]
+    pub requires: Requirements,
+    #[serde(default)]
+    pub effort: Option<RouteEffort>,
+    /// What each effort means to this route's provider.
+    #[serde(default)]
+    pub effort_map: BTreeMap<RouteEffort, String>,
+}
+
+impl Route {
+    /// The route's own name, or one made of what it is.
+    pub fn id(&self) -> String {
+        self.id.clone().unwrap_or_else(|| {
+            let (provider, purpose) = (self.provider.as_str(), self.purpose.as_str());
+            format!("{provider}:{}:{purpose}", self.model)
+        })
+    }
+}
+
+/// When a second route is raced against the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hedge {
+    pub hedge_after_ms: Option<u64>,
+    /// How many routes join at most. `max` is the same key.
+    #[serde(alias = "max")]
+    pub max_hedges: Option<u32>,
+}
+
+/// When a failing route is left alone for a while.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Breaker {
+    pub failure_threshold: Option<u32>,
+    pub window_secs: Option<u64>,
+    pub cooldown_secs: Option<u64>,
+    pub half_open_probes: Option<u32>,
+}
+
+/// What a route can do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Requirements {
+    pub vision: Option<bool>,
+    pub tool_use: Option<bool>,
+    pub thinking: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RouteEffort {
+    Low,
+    Medium,
+    High,
+}
+
+/// What a route says about something that has a default for all routes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Toggle<T> {
+    #[default]
+    Inherited,
+    /// `false`.
+    Off,
+    /// Its own values; those it leaves out are inherited.
+    Own(T),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Toggle<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Forms<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Forms<T> {
+            type Value = Toggle<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table, or `false`")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+                Ok(if value {
+                    Toggle::Inherited
+                } else {
+                    Toggle::Off
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Toggle::Own)
+            }
+        }
+        deserializer.deserialize_any(Forms(PhantomData))
+    }
+}

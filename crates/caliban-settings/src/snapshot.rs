@@ -1,0 +1,136 @@
+//! Settings as they were loaded at one moment, with where everything came from.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use crate::document::Node;
+use crate::merge::Provenance;
+use crate::policy::Trust;
+use crate::scope::Scope;
+use crate::trust::{Ignored, notice};
+use crate::types::{ParentSettingsBehavior, RuleSpec, Settings};
+
+/// A settings file and whether it was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileReport {
+    pub scope: Scope,
+    pub path: PathBuf,
+    pub loaded: bool,
+}
+
+/// What one scope contributed, after trust and locks.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    pub scope: Scope,
+    pub settings: Settings,
+    pub(crate) root: Node,
+}
+
+/// The rules of one scope in the order they are tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopeRules {
+    pub scope: Scope,
+    pub rules: Vec<RuleSpec>,
+}
+
+/// The settings of a run.
+#[derive(Debug, Clone)]
+pub struct LoadedSettings {
+    /// The canonical path of the workspace.
+    pub workspace: PathBuf,
+    pub settings: Settings,
+    pub provenance: Provenance,
+    pub files: Vec<FileReport>,
+    /// Said once, to whoever can hear it.
+    pub warnings: Vec<String>,
+    /// Keys that are set and do not count.
+    pub ignored: Vec<Ignored>,
+    pub trust: Trust,
+    /// Lowest priority first.
+    pub(crate) layers: Vec<Layer>,
+}
+
+impl LoadedSettings {
+    /// What each scope contributed, the lowest priority first.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// What one scope contributed.
+    pub fn scope(&self, scope: Scope) -> Option<&Settings> {
+        self.layers
+            .iter()
+            .find(|layer| layer.scope == scope)
+            .map(|layer| &layer.settings)
+    }
+
+    /// The permission rules scope by scope, in the order the scopes are asked: the highest
+    /// priority first. A scope's ordered rules replace that scope's lists, never another's.
+    pub fn rules(&self) -> Vec<ScopeRules> {
+        self.layers
+            .iter()
+            .rev()
+            .map(|layer| ScopeRules {
+                scope: layer.scope,
+                rules: layer.settings.permissions.ordered(),
+            })
+            .filter(|layer| !layer.rules.is_empty())
+            .collect()
+    }
+
+    /// The handlers of a hook event with the scope each comes from, in the order they run.
+    pub fn hooks(&self, event: &str) -> Vec<(Scope, &Value)> {
+        self.layers
+            .iter()
+            .flat_map(|layer| {
+                let handlers = layer.settings.hooks.get(event).into_iter().flatten();
+                handlers.map(|handler| (layer.scope, handler))
+            })
+            .collect()
+    }
+
+    /// Whether the managed scope stands above all others.
+    pub fn is_locked(&self) -> bool {
+        self.scope(Scope::Managed).is_some_and(|managed| {
+            managed.parent_settings_behavior == Some(ParentSettingsBehavior::Block)
+        })
+    }
+
+    /// What to say once about an untrusted workspace.
+    pub fn trust_notice(&self) -> Option<String> {
+        notice(&self.workspace, &self.ignored)
+    }
+
+    /// What `config print` prints.
+    pub fn to_print_json(&self) -> Value {
+        let scopes: Map<String, Value> = self
+            .provenance
+            .iter()
+            .map(|(key, scope)| (key.to_owned(), json!(scope)))
+            .collect();
+        let warnings: Vec<String> = self
+            .warnings
+            .iter()
+            .cloned()
+            .chain(self.trust_notice())
+            .collect();
+        let files: Vec<Value> = self
+            .files
+            .iter()
+            .map(|file| {
+                json!({
+                    "scope": file.scope,
+                    "path": file.path.to_string_lossy(),
+                    "loaded": file.loaded,
+                })
+            })
+            .collect();
+        json!({
+            "settings": self.settings,
+            "scopes": scopes,
+            "files": files,
+            "warnings": warnings,
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! The files of a workspace that trust is about, read once: what is loaded is what was trusted.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::source::{WorkspaceFile, read_workspace_file};
+
+/// The files with fixed names whose keys need trust, relative to the workspace.
+const NAMES: [&str; 8] = [
+    ".caliban/settings.toml",
+    ".caliban/settings.json",
+    ".caliban/settings.local.toml",
+    ".caliban/settings.local.json",
+    ".caliban/permissions.toml",
+    ".caliban/mcp.toml",
+    ".caliban/hooks.toml",
+    ".mcp.json",
+];
+
+/// At most so many plugin files are covered; a workspace with more cannot be recognised again.
+const PLUGIN_FILES: usize = 256;
+const PLUGIN_DEPTH: usize = 4;
+
+/// The digest of a workspace's trust-relevant files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesDigest(String);
+
+impl FilesDigest {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A workspace's trust-relevant files as they were at one moment.
+#[derive(Debug, Clone)]
+pub struct WorkspaceFiles {
+    workspace: PathBuf,
+    files: BTreeMap<PathBuf, WorkspaceFile>,
+    is_complete: bool,
+}
+
+impl WorkspaceFiles {
+    /// Reads the files. `router` is the workspace's `caliban.toml`, where it has one. A path that
+    /// cannot be resolved is taken as it is.
+    pub fn read(workspace: &Path, router: Option<&Path>) -> Self {
+        let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
+        let mut paths: Vec<PathBuf> = NAMES.iter().map(|name| workspace.join(name)).collect();
+        paths.extend(router.map(Path::to_owned));
+        let plugins = plugin_files(&workspace.join(".caliban/plugins"));
+        let is_complete = plugins.len() <= PLUGIN_FILES;
+        paths.extend(plugins);
+        let files = paths
+            .into_iter()
+            .map(|path| {
+                let file = read_workspace_file(&workspace, &path);
+                (path, file)
+            })
+            .filter(|(_, file)| *file != WorkspaceFile::Absent)
+            .collect();
+        Self {
+            workspace,
+            files,
+            is_complete,
+        }
+    }
+
+    /// The canonical path of the workspace.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// The files that exist.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.keys().map(PathBuf::as_path)
+    }
+
+    /// What the files say, in one value; `None` where there is more than is covered.
+    pub fn digest(&self) -> Option<FilesDigest> {
+        if !self.is_complete {
+            return None;
+        }
+        let mut hasher = Sha256::new();
+        let mut field = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        for (path, file) in &self.files {
+            let name = path.strip_prefix(&self.workspace).unwrap_or(path);
+            field(name.as_os_str().as_encoded_bytes());
+            match file {
+                WorkspaceFile::Absent => field(b"absent"),
+                WorkspaceFile::Text(text) => {
+                    field(b"text");
+                    field(text.as_bytes());
+                }
+                WorkspaceFile::Elsewhere(target) => {
+                    field(b"elsewhere");
+                    field(target.as_os_str().as_encoded_bytes());
+                }
+                WorkspaceFile::Unusable(_) => field(b"unusable"),
+            }
+        }
+        let digest: String = hasher
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Some(FilesDigest(format!("sha256:{digest}")))
+    }
+
+    pub(crate) fn file(&self, path: &Path) -> &WorkspaceFile {
+        self.files.get(path).unwrap_or(&WorkspaceFile::Absent)
+    }
+}
+
+/// The manifests and configuration files of a workspace's plugins; at most one more than is
+/// covered.
+fn plugin_files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![(root.to_owned(), 0)];
+    while let Some((directory, depth)) = pending.pop() {
+        let Ok(entries) = fs::read_dir(&directory) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            if found.len() + pending.len() > PLUGIN_FILES {
+                found.resize(PLUGIN_FILES + 1, directory.clone());
+                return found;
+            }
+            let path = entry.path();
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory && depth < PLUGIN_DEPTH {
+                pending.push((path, depth + 1));
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(workspace: &Path) -> Option<FilesDigest> {
+        let router = workspace.join("caliban.toml");
+        WorkspaceFiles::read(workspace, Some(&router)).digest()
+    }
+
+    #[test]
+    fn every_trust_relevant_file_changes_the_digest() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = root.path();
+        fs::create_dir_all(workspace.join(".caliban/plugins/p/hooks")).unwrap();
+        let mut seen = vec![digest(workspace).unwrap()];
+        let names = NAMES.into_iter().chain([
+            "caliban.toml",
+            ".caliban/plugins/p/plugin.json",
+            ".caliban/plugins/p/hooks/hooks.json",
+        ]);
+        for name in names {
+            for text in ["a", "b", ""] {
+                fs::write(workspace.join(name), text).unwrap();
+                let now = digest(workspace).unwrap();
+                assert!(!seen.contains(&now), "{name} {text:?}");
+                seen.push(now);
+            }
+        }
+        fs::write(workspace.join("README.md"), "x").unwrap();
+        assert_eq!(digest(workspace).unwrap(), *seen.last().unwrap());
+    }
+
+    #[test]
+    fn moving_text_between_files_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(".caliban")).unwrap();
+        let path = |name: &str| root.path().join(".caliban").join(name);
+        fs::write(path("hooks.toml"), "x").unwrap();
+        let before = digest(root.path());
+        fs::rename(path("hooks.toml"), path("mcp.toml")).unwrap();
+        assert_ne!(digest(root.path()), before);
+    }
+
+    #[test]
+    fn more_plugins_than_are_covered_have_no_digest() {
+        let root = tempfile::tempdir().unwrap();
+        let plugins = root.path().join(".caliban/plugins");
+        fs::create_dir_all(&plugins).unwrap();
+        for index in 0..=PLUGIN_FILES {
+            fs::write(plugins.join(format!("{index}.json")), "").unwrap();
+        }
+        assert_eq!(digest(root.path()), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! Environment variables: the table of all that are read, and how their values are understood.
+
+mod table;
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+pub use table::{Group, VARIABLES, Variable, names};
+
+/// A variable whose value cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` must be {expected}, not `{value}`")]
+pub struct VariableError {
+    pub name: String,
+    pub expected: &'static str,
+    pub value: String,
+}
+
+/// The environment, read through one function so that tests can pass their own.
+#[derive(Clone, Copy)]
+pub struct Environment<'a> {
+    read: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl fmt::Debug for Environment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Environment")
+    }
+}
+
+impl<'a> Environment<'a> {
+    pub fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self { read }
+    }
+
+    pub fn reader(&self) -> &'a dyn Fn(&str) -> Option<String> {
+        self.read
+    }
+
+    /// A variable's value; an empty one counts as unset.
+    pub fn text(&self, name: &str) -> Option<String> {
+        (self.read)(name).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a switch is on: any non-empty value, `0` included.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.text(name).is_some()
+    }
+
+    /// A whole number.
+    pub fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, VariableError> {
+        let Some(value) = self.text(name) else {
+            return Ok(None);
+        };
+        match value.trim().parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(VariableError {
+                name: name.to_owned(),
+                expected: "a whole number",
+                value,
+            }),
+        }
+    }
+
+    /// A length of time, written in milliseconds.
+    pub fn millis(&self, name: &str) -> Result<Option<std::time::Duration>, VariableError> {
+        let number = self.number(name)?;
+        Ok(number.map(std::time::Duration::from_millis))
+    }
+
+    /// The parts of a list, trimmed, the empty ones left out.
+    pub fn list(&self, name: &str, separators: &[char]) -> Vec<String> {
+        self.text(name)
+            .unwrap_or_default()
+            .split(separators)
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// The reference page of all variables, in Markdown.
+pub fn reference_page() -> String {
+    let mut page = String::from(
+        "# Environment variables\n\n\
+         A flag beats a variable, and a variable beats the settings. An empty value counts as \
+         unset. A switch is on with any other value, `0` included.\n",
+    );
+    for group in Group::ALL {
+        let title = group.title();
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| Variable | Default | Meaning |\n|---|---|---|\n"
+        );
+        for variable in VARIABLES.iter().filter(|known| known.group == group) {
+            let default = variable
+                .default
+                .map_or_else(|| "—".to_owned(), |default| format!("`{default}`"));
+            let secret = if variable.is_secret { " Secret." } else { "" };
+            let _ = writeln!(
+                page,
+                "| `{}` | {default} | {}{secret} |",
+                variable.name, variable.meaning
+            );
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn reader(name: &str) -> Option<String> {
+        match name {
+            "EMPTY" => Some(String::new()),
+            "ZERO" => Some("0".to_owned()),
+            "BAD" => Some("ten".to_owned()),
+            "LIST" => Some(" a, b,,c ".to_owned()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn empty_is_unset_and_anything_else_is_on() {
+        let environment = Environment::new(&reader);
+        assert!(!environment.is_set("EMPTY") && !environment.is_set("ABSENT"));
+        assert!(environment.is_set("ZERO"));
+        assert_eq!(environment.list("LIST", &[',']), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn numbers_name_their_variable_when_wrong() {
+        let environment = Environment::new(&reader);
+        assert_eq!(environment.number::<u32>("ABSENT").unwrap(), None);
+        assert_eq!(environment.millis("ZERO").unwrap(), Some(Duration::ZERO));
+        assert_eq!(
+            environment.number::<u32>("BAD").unwrap_err().to_string(),
+            "`BAD` must be a whole number, not `ten`"
+        );
+    }
+
+    #[test]
+    fn the_table_is_complete_and_says_everything_once() {
+        let known: HashSet<_> = VARIABLES.iter().map(|variable| variable.name).collect();
+        assert_eq!(known.len(), VARIABLES.len());
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "CALIBAN_PROVIDER",
+            "CALIBAN_ROUTER_CONFIG",
+            "CALIBAN_STRICT_PLUGIN_ONLY_CUSTOMIZATION",
+            "CALIBAN_TRUST_WORKSPACE",
+            "CALIBAN_DIALECT",
+            "TAVILY_API_KEY",
+            "GEMINI_API_VERSION",
+            names::CALIBAN_MAX_RETRIES,
+        ] {
+            assert!(known.contains(name), "{name}");
+        }
+        for variable in VARIABLES {
+            assert!(variable.meaning.ends_with('.'), "{}", variable.name);
+            let looks_secret = variable.name.ends_with("_API_KEY");
+            assert!(!looks_secret || variable.is_secret, "{}", variable.name);
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_variable() {
+        let page = reference_page();
+        for variable in VARIABLES {
+            assert!(
+                page.contains(&format!("| `{}` |", variable.name)),
+                "{}",
+                variable.name
+            );
+        }
+        assert!(page.contains(
+            "| `CALIBAN_MAX_ATTACH_BYTES` | `262144` | The largest single `@` attachment, in bytes. |"
+        ));
+        assert!(page.contains("Secret. |"));
+    }
+}
