@@ -3,6 +3,7 @@
 mod bench;
 mod demo;
 mod dependencies;
+mod docs;
 mod environment;
 mod layering;
 mod model_server;
@@ -39,6 +40,8 @@ enum Task {
         #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },
+    /// Write the documentation that is generated from the code.
+    Docs,
     /// Record the cassette of `caliban demo` anew, after the tools have changed.
     RecordDemo,
     /// Measure the release binary as ratios to `curl` in the same run.
@@ -58,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         Task::Test { no_setup: true } => test::run(),
         Task::Setup => environment::setup().map(drop),
         Task::ModelServer { script, listen } => model_server::run(&script, listen),
+        Task::Docs => docs::write(),
         Task::RecordDemo => demo::record(),
         Task::Bench { runs } => bench::run(runs),
     }

@@ -3,12 +3,13 @@
 use anyhow::Result;
 
 use crate::shell::{self, cargo, say};
-use crate::{dependencies, environment, layering};
+use crate::{dependencies, docs, environment, layering};
 
 pub(crate) fn run() -> Result<()> {
     shell::run(cargo().args(["fmt", "--all", "--check"]))?;
     layering::check()?;
     dependencies::check()?;
+    docs::check()?;
     shell::run(cargo().args([
         "clippy",
         "--workspace",

@@ -1,7 +1,7 @@
 //! What stops settings from being used, shown with the line it stands on.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::document::{Place, Step, dotted};
 
@@ -21,13 +21,13 @@ pub enum SettingsError {
     /// A key that does not exist, where a typing error would weaken the policy.
     #[error("{0}")]
     UnknownKey(Box<Fault>),
-    #[error("cannot read `{}`: {reason}", path.display())]
+    #[error("cannot read `{}`: {reason}", shown(path))]
     Unreadable { path: PathBuf, reason: String },
-    #[error("`{}` is not a regular file", path.display())]
+    #[error("`{}` is not a regular file", shown(path))]
     NotAFile { path: PathBuf },
-    #[error("`{}` is larger than {limit} bytes", path.display())]
+    #[error("`{}` is larger than {limit} bytes", shown(path))]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("`{}` is not UTF-8 text", path.display())]
+    #[error("`{}` is not UTF-8 text", shown(path))]
     NotText { path: PathBuf },
     #[error("`--setting-sources` knows no scope `{name}`; use managed, user, project or local")]
     UnknownSource { name: String },
@@ -80,7 +80,7 @@ struct Excerpt {
 
 impl Fault {
     pub(crate) fn at(place: &Place, message: impl Into<String>) -> Self {
-        let text = &place.text.text;
+        let text = &place.text.content;
         let start = floor(text, place.span.start);
         let end = floor(text, place.span.end).max(start);
         let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
@@ -179,6 +179,11 @@ fn floor(text: &str, offset: usize) -> usize {
     offset
 }
 
+/// A path on its way to a terminal.
+pub(crate) fn shown(path: &Path) -> String {
+    escape(&path.display().to_string())
+}
+
 /// Text of a file that may come from anyone, on its way to a terminal: control characters and
 /// those that reorder or hide text are spelt out.
 pub(crate) fn escape(text: &str) -> String {
@@ -212,7 +217,7 @@ mod tests {
             text: Arc::new(Text {
                 scope: Scope::User,
                 origin: Origin::File(PathBuf::from("/c/settings.toml")),
-                text: text.to_owned(),
+                content: text.to_owned(),
             }),
             span: start..start + needle.len(),
         }

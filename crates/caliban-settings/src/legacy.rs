@@ -1,10 +1,9 @@
 //! The single-purpose files that preceded `settings.toml`, for as long as they are read.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use crate::document::{Content, Entry, Format, Node, Origin, Step, Table, Text, parse};
-use crate::error::{Fault, SettingsError};
+use crate::document::{Content, Entry, Format, Node, Origin, Step, Table, parse};
+use crate::error::{Fault, SettingsError, shown};
 use crate::locations::LegacyFiles;
 use crate::scope::Scope;
 
@@ -50,12 +49,7 @@ pub(crate) fn add_legacy(
         let Some(text) = read(path)? else {
             continue;
         };
-        let text = Text {
-            scope,
-            origin: Origin::File(path.clone()),
-            text,
-        };
-        let document = parse(Arc::new(text), Format::Toml)?;
+        let document = parse(scope, Origin::File(path.clone()), text, Format::Toml)?;
         let target = root.get_or_insert_with(|| Node {
             content: Content::Table(Table::default()),
             place: document.place.clone(),
@@ -66,7 +60,7 @@ pub(crate) fn add_legacy(
         };
         let (used, note) = add(target, source)?;
         report.files.push((path.clone(), used));
-        report.warnings.push(format!("{}: {note}", path.display()));
+        report.warnings.push(format!("{}: {note}", shown(path)));
     }
     Ok(report)
 }
@@ -127,14 +121,12 @@ fn add_permissions(target: &mut Table, mut source: Table) -> Result<(Use, String
             if let Some(entry) = source.into_iter().next() {
                 return Err(unknown(&entry));
             }
-            match entry.node.content {
-                Content::Table(block) => block,
+            let Content::Table(block) = entry.node.content else {
                 // Typed with the rest of the settings, where it fails with its place.
-                _ => {
-                    target.set(entry);
-                    return Ok((Use::Loaded, ADVICE.to_owned()));
-                }
-            }
+                target.set(entry);
+                return Ok((Use::Loaded, ADVICE.to_owned()));
+            };
+            block
         }
         None => source,
     };
@@ -211,12 +203,12 @@ mod tests {
             mcp: PathBuf::from("mcp.toml"),
             hooks: PathBuf::from("hooks.toml"),
         };
-        let document = Text {
-            scope: Scope::Project,
-            origin: Origin::File(PathBuf::from("settings.toml")),
-            text: settings.to_owned(),
-        };
-        let mut root = Some(parse(Arc::new(document), Format::Toml)?);
+        let mut root = Some(parse(
+            Scope::Project,
+            Origin::File(PathBuf::from("settings.toml")),
+            settings.to_owned(),
+            Format::Toml,
+        )?);
         let mut read = |path: &Path| Ok((path == Path::new(name)).then(|| text.to_owned()));
         let report = add_legacy(&mut root, Scope::Project, &files, &mut read)?;
         Ok((root.unwrap().to_value(), report.warnings.join("\n")))

@@ -1,7 +1,9 @@
-//! Where configuration comes from.
+//! Where configuration comes from: scopes and their files, merged with provenance, gated by
+//! workspace trust, and followed while they change.
 
 mod document;
 mod error;
+mod hex;
 pub mod import;
 pub mod key_helper;
 mod legacy;
@@ -12,6 +14,7 @@ mod merge;
 pub mod migrate;
 mod policy;
 mod private;
+mod reader;
 mod router;
 mod schema;
 mod scope;
@@ -24,13 +27,17 @@ pub mod variables;
 pub mod write;
 
 pub use error::{Fault, SettingsError};
-pub use live::*;
+pub use live::{Change, Consent, LiveSettings, Loosening, Reload, SettingsWatcher, loosens};
 pub use load::{LoadRequest, load};
 pub use locations::{LegacyFiles, Locations, Platform, ScopeFiles};
 pub use merge::Provenance;
 pub use policy::{Effect, Trust, gate};
 pub use private::{create_private_file, ensure_private_dir};
-pub use router::*;
+pub use router::{
+    Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, OpenAiStyle, ProviderBlock,
+    ProviderId, Requirements, Route, RouteEffort, RoutePurpose, RouterConfig, RouterFile,
+    RouterSource, Toggle, find_router_file, load_router_file,
+};
 pub use schema::settings_schema;
 pub use scope::{Scope, Sources};
 pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules};
@@ -38,4 +45,9 @@ pub use trust::{
     FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TrustDecision, TrustError, TrustRecord,
     TrustStore, WorkspaceFiles, notice,
 };
-pub use types::*;
+pub use types::{
+    ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, McpOauth, McpPermissions,
+    McpServer, McpTransport, Memory, ModelChoice, OauthMode, ParentSettingsBehavior,
+    PermissionMode, Permissions, QualifiedModel, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
+    SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode,
+};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::hex::hex;
 use crate::scope::Scope;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -376,11 +377,7 @@ fn join(platform: Platform, base: &Path, parts: &[&str]) -> PathBuf {
 /// The first 16 hexadecimal digits of a path's SHA-256. The path should be canonical.
 fn path_key(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&digest[..8])
 }
 
 /// A path as one readable name of at most 80 characters, its end kept.

@@ -244,22 +244,21 @@ pub(crate) fn keep_enforcement<'a>(merged: &mut Node, layers: impl Iterator<Item
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-    use std::sync::Arc;
-
     use proptest::prelude::*;
     use serde_json::json;
+    use std::path::PathBuf;
 
     use super::*;
-    use crate::document::{Format, Origin, Text, parse};
+    use crate::document::{Format, Origin, parse};
 
     fn node(scope: Scope, value: &Value) -> Node {
-        let text = Text {
+        parse(
             scope,
-            origin: Origin::File(PathBuf::from("s")),
-            text: value.to_string(),
-        };
-        parse(Arc::new(text), Format::Json).unwrap()
+            Origin::File(PathBuf::from("s")),
+            value.to_string(),
+            Format::Json,
+        )
+        .unwrap()
     }
 
     fn merged(layers: &[Node]) -> Node {

@@ -58,7 +58,8 @@ pub(crate) fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()
     Ok(())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 

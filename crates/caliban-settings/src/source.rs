@@ -75,14 +75,15 @@ pub(crate) fn read_workspace_file(workspace: &Path, path: &Path) -> WorkspaceFil
     if !resolved.starts_with(workspace) {
         return WorkspaceFile::Elsewhere(resolved);
     }
-    match read_file(path) {
+    match read_file(&resolved) {
         Ok(Some(text)) => WorkspaceFile::Text(text),
         Ok(None) => WorkspaceFile::Absent,
         Err(error) => WorkspaceFile::Unusable(error),
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 

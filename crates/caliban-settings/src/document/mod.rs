@@ -7,6 +7,8 @@ mod parse;
 mod typed;
 
 pub(crate) use names::{canonicalise, check_names};
-pub(crate) use node::{Content, Entry, Node, Origin, Place, Step, Table, Text, dotted};
+#[cfg(test)]
+pub(crate) use node::Text;
+pub(crate) use node::{Content, Entry, Node, Origin, Place, Step, Table, dotted};
 pub(crate) use parse::{Format, parse};
 pub(crate) use typed::typed;

@@ -9,18 +9,26 @@ use super::node::{Content, Entry, Node, Step, Table};
 use crate::error::{Fault, SettingsError};
 use crate::schema::settings_schema;
 
-/// Replaces second spellings by the first, so that scopes which spell a key differently merge.
+/// Replaces second spellings by the first, so that scopes which spell a key differently merge,
+/// and takes out what is not a setting.
 pub(crate) fn canonicalise(root: &mut Node) -> Result<(), SettingsError> {
     let Some(table) = root.as_table_mut() else {
         return Ok(());
     };
+    // Meant for editors, and nobody's setting.
+    table.remove("$schema");
     rename(table, "status_line", "statusLine")?;
     rename(table, "claudeMdExcludes", "claude_md_excludes")?;
     let servers = table
         .get("mcp_servers")
         .and_then(Node::as_table)
-        .map(|servers| servers.iter().map(|entry| entry.key.clone()).collect())
-        .unwrap_or_else(Vec::new);
+        .map(|servers| {
+            servers
+                .iter()
+                .map(|entry| entry.key.clone())
+                .collect::<Vec<_>>()
+        })
+        .unwrap_or_default();
     for name in servers {
         let server = table
             .get_mut("mcp_servers")
@@ -232,20 +240,20 @@ fn distance(left: &[char], right: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
-    use std::sync::Arc;
 
-    use super::super::node::{Origin, Text};
+    use super::super::node::Origin;
     use super::super::parse::{Format, parse};
     use super::*;
     use crate::scope::Scope;
 
     fn document(text: &str) -> Node {
-        let text = Text {
-            scope: Scope::User,
-            origin: Origin::File(PathBuf::from("s.toml")),
-            text: text.to_owned(),
-        };
-        let mut node = parse(Arc::new(text), Format::Toml).unwrap();
+        let mut node = parse(
+            Scope::User,
+            Origin::File(PathBuf::from("s.toml")),
+            text.to_owned(),
+            Format::Toml,
+        )
+        .unwrap();
         canonicalise(&mut node).unwrap();
         node
     }
@@ -307,12 +315,13 @@ mod tests {
 
     #[test]
     fn two_spellings_of_one_key_are_an_error() {
-        let text = Text {
-            scope: Scope::User,
-            origin: Origin::File(PathBuf::from("s.json")),
-            text: r#"{"statusLine": {"command": "a"}, "status_line": {"command": "b"}}"#.to_owned(),
-        };
-        let mut node = parse(Arc::new(text), Format::Json).unwrap();
+        let mut node = parse(
+            Scope::User,
+            Origin::File(PathBuf::from("s.json")),
+            r#"{"statusLine": {"command": "a"}, "status_line": {"command": "b"}}"#.to_owned(),
+            Format::Json,
+        )
+        .unwrap();
         assert!(matches!(
             canonicalise(&mut node),
             Err(SettingsError::Value(_))

@@ -1,7 +1,7 @@
 //! Values that remember where they were written, so that an error found after merging still
 //! names its file and line.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl fmt::Display for Origin {
 pub(crate) struct Text {
     pub(crate) scope: Scope,
     pub(crate) origin: Origin,
-    pub(crate) text: String,
+    pub(crate) content: String,
 }
 
 /// A stretch of a document.
@@ -133,6 +133,22 @@ impl IntoIterator for Table {
 }
 
 impl Node {
+    /// A document that says nothing and stands nowhere.
+    pub(crate) fn nothing() -> Self {
+        let text = Text {
+            scope: Scope::Managed,
+            origin: Origin::Overlay,
+            content: String::new(),
+        };
+        Self {
+            content: Content::Table(Table::default()),
+            place: Place {
+                text: Arc::new(text),
+                span: 0..0,
+            },
+        }
+    }
+
     pub(crate) fn as_table(&self) -> Option<&Table> {
         match &self.content {
             Content::Table(table) => Some(table),
@@ -218,10 +234,12 @@ pub(crate) fn dotted(path: &[Step]) -> String {
                 if is_bare {
                     out.push_str(key);
                 } else {
-                    out.push_str(&format!("{key:?}"));
+                    let _ = write!(out, "{key:?}");
                 }
             }
-            Step::Index(index) => out.push_str(&format!("[{index}]")),
+            Step::Index(index) => {
+                let _ = write!(out, "[{index}]");
+            }
         }
     }
     out

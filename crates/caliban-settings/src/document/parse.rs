@@ -7,8 +7,9 @@ use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, ast}
 use serde_json::Number;
 use toml::de::{DeTable, DeValue};
 
-use super::node::{Content, Entry, Node, Place, Table, Text};
+use super::node::{Content, Entry, Node, Origin, Place, Table, Text};
 use crate::error::{Fault, SettingsError};
+use crate::scope::Scope;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -17,7 +18,17 @@ pub(crate) enum Format {
 }
 
 /// Parses a document whose root must be a table.
-pub(crate) fn parse(text: Arc<Text>, format: Format) -> Result<Node, SettingsError> {
+pub(crate) fn parse(
+    scope: Scope,
+    origin: Origin,
+    content: String,
+    format: Format,
+) -> Result<Node, SettingsError> {
+    let text = Arc::new(Text {
+        scope,
+        origin,
+        content,
+    });
     match format {
         Format::Toml => parse_toml(&text),
         Format::Json => parse_json(&text),
@@ -36,7 +47,7 @@ fn syntax(place: &Place, message: &str) -> SettingsError {
 }
 
 fn parse_toml(text: &Arc<Text>) -> Result<Node, SettingsError> {
-    let document = DeTable::parse(&text.text).map_err(|error| {
+    let document = DeTable::parse(&text.content).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
         syntax(&place(text, span.start, span.end), error.message())
     })?;
@@ -114,12 +125,12 @@ fn parse_json(text: &Arc<Text>) -> Result<Node, SettingsError> {
         comments: CommentCollectionStrategy::Off,
         tokens: false,
     };
-    let parsed = jsonc_parser::parse_to_ast(&text.text, &collect, &JSON).map_err(|error| {
+    let parsed = jsonc_parser::parse_to_ast(&text.content, &collect, &JSON).map_err(|error| {
         let range = error.range();
         let message = sentence(&error.kind().to_string());
         syntax(&place(text, range.start, range.end), &message)
     })?;
-    let everything = place(text, 0, text.text.len());
+    let everything = place(text, 0, text.content.len());
     let Some(root) = parsed.value else {
         // An empty file says nothing, as an empty TOML file does.
         return Ok(Node {
@@ -200,12 +211,12 @@ mod tests {
     use crate::scope::Scope;
 
     fn read(format: Format, text: &str) -> Result<Node, SettingsError> {
-        let text = Text {
-            scope: Scope::User,
-            origin: Origin::File(PathBuf::from("f")),
-            text: text.to_owned(),
-        };
-        parse(Arc::new(text), format)
+        parse(
+            Scope::User,
+            Origin::File(PathBuf::from("f")),
+            text.to_owned(),
+            format,
+        )
     }
 
     #[test]

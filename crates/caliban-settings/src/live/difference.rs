@@ -22,13 +22,30 @@ pub fn loosens(old: &LoadedSettings, new: &LoadedSettings) -> Vec<Loosening> {
     Scope::ALL
         .into_iter()
         .flat_map(|scope| {
-            loosened_paths(root(old, scope), root(new, scope))
-                .into_iter()
-                .map(move |loosened| Loosening {
-                    key: loosened.key(),
-                    scope,
-                })
+            let keys = loosened_keys(old, new, scope).into_iter();
+            keys.map(move |loosened| Loosening {
+                key: loosened.key(),
+                scope,
+            })
         })
+        .collect()
+}
+
+/// The keys of one scope that became looser. A mode counts only where the one in effect did,
+/// because what one scope takes back another may make stricter.
+pub(super) fn loosened_keys(
+    old: &LoadedSettings,
+    new: &LoadedSettings,
+    scope: Scope,
+) -> Vec<Loosened> {
+    let mode = |loaded: &LoadedSettings| {
+        let mode = loaded.settings.permissions.default_mode;
+        mode.unwrap_or(PermissionMode::Default)
+    };
+    let is_mode_looser = mode(new) > mode(old);
+    loosened_paths(root(old, scope), root(new, scope))
+        .into_iter()
+        .filter(|loosened| loosened.nature != Nature::Mode || is_mode_looser)
         .collect()
 }
 
@@ -65,7 +82,7 @@ pub(super) fn loosened_paths(old: Option<&Node>, new: Option<&Node>) -> Vec<Loos
             }
             let keys: Vec<&str> = path.iter().map(String::as_str).collect();
             let value = |root: Option<&Node>| Some(root?.at(&keys)?.to_value());
-            if is_looser(nature, &keys, value(old), value(new)) {
+            if is_looser(nature, &keys, value(old).as_ref(), value(new).as_ref()) {
                 loosened.push(Loosened { path, nature });
             }
         }
@@ -97,7 +114,7 @@ fn expand(node: &Node, row: &str, path: &mut Vec<String>, found: &mut BTreeSet<V
     }
 }
 
-fn is_looser(nature: Nature, path: &[&str], old: Option<Value>, new: Option<Value>) -> bool {
+fn is_looser(nature: Nature, path: &[&str], old: Option<&Value>, new: Option<&Value>) -> bool {
     if old == new {
         return false;
     }
@@ -105,41 +122,40 @@ fn is_looser(nature: Nature, path: &[&str], old: Option<Value>, new: Option<Valu
         // `permissions` of a server has rows of its own.
         Nature::Runs => !matches!(path, ["mcp_servers", _, "permissions"]),
         Nature::Reserved(_) => true,
-        Nature::Endpoints => [&old, &new].into_iter().flatten().any(names_endpoint),
+        Nature::Endpoints => old.into_iter().chain(new).any(names_endpoint),
         Nature::LoosensWhen(loose) => {
-            let looseness = |value: &Option<Value>| match value.as_ref().and_then(Value::as_bool) {
+            let looseness = |value: Option<&Value>| match value.and_then(Value::as_bool) {
                 Some(value) if value == loose => 2,
                 Some(_) => 0,
                 None => 1,
             };
-            looseness(&new) > looseness(&old)
+            looseness(new) > looseness(old)
         }
         Nature::Widens => {
             // Without its own list a sandbox falls back to what a lower scope permits.
             let is_lifted = path.first() == Some(&"sandbox") && new.is_none();
-            is_lifted || !contains_all(&old, &new)
+            is_lifted || !contains_all(old, new)
         }
-        Nature::Restricts => !contains_all(&new, &old),
-        Nature::Mode => match (old.as_ref().and_then(mode), new.as_ref().and_then(mode)) {
+        Nature::Restricts => !contains_all(new, old),
+        Nature::Mode => match (old.and_then(mode), new.and_then(mode)) {
             (Some(old), Some(new)) => new > old,
             (Some(old), None) => old <= PermissionMode::Default,
             (None, Some(new)) => new > PermissionMode::Default,
             (None, None) => false,
         },
-        Nature::Rules => !only_tightens(&list(&old), &list(&new)),
+        Nature::Rules => !only_tightens(list(old), list(new)),
     }
 }
 
-fn list(value: &Option<Value>) -> Vec<Value> {
+fn list(value: Option<&Value>) -> &[Value] {
     match value {
-        Some(Value::Array(list)) => list.clone(),
-        Some(_) | None => Vec::new(),
+        Some(Value::Array(list)) => list,
+        Some(_) | None => &[],
     }
 }
 
-fn contains_all(outer: &Option<Value>, inner: &Option<Value>) -> bool {
-    let outer = list(outer);
-    list(inner).iter().all(|item| outer.contains(item))
+fn contains_all(outer: Option<&Value>, inner: Option<&Value>) -> bool {
+    list(inner).iter().all(|item| list(outer).contains(item))
 }
 
 /// Whether the new rules are the old ones with refusals added, permissions taken away, and
@@ -261,7 +277,7 @@ mod tests {
         #[case] expected: bool,
     ) {
         let path: Vec<&str> = key.split('.').collect();
-        assert_eq!(is_looser(nature, &path, Some(old), Some(new)), expected);
+        assert_eq!(is_looser(nature, &path, Some(&old), Some(&new)), expected);
     }
 
     #[test]
@@ -270,14 +286,14 @@ mod tests {
         assert!(is_looser(
             Nature::Restricts,
             &path,
-            Some(json!(["A"])),
+            Some(&json!(["A"])),
             None
         ));
         let path = ["sandbox", "filesystem", "allow_write"];
-        assert!(is_looser(Nature::Widens, &path, Some(json!([])), None));
+        assert!(is_looser(Nature::Widens, &path, Some(&json!([])), None));
         let path = ["permissions", "default_mode"];
-        assert!(is_looser(Nature::Mode, &path, Some(json!("plan")), None));
-        assert!(!is_looser(Nature::Mode, &path, Some(json!("auto")), None));
+        assert!(is_looser(Nature::Mode, &path, Some(&json!("plan")), None));
+        assert!(!is_looser(Nature::Mode, &path, Some(&json!("auto")), None));
     }
 
     #[test]

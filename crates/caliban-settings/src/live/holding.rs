@@ -130,22 +130,21 @@ fn empty(key: &str, place: Place) -> Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::super::difference::loosened_paths;
     use super::*;
-    use crate::document::{Format, Origin, Text, parse};
+    use crate::document::{Format, Origin, parse};
     use crate::scope::Scope;
 
     fn node(value: &Value) -> Node {
-        let text = Text {
-            scope: Scope::Project,
-            origin: Origin::Overlay,
-            text: value.to_string(),
-        };
-        parse(Arc::new(text), Format::Json).unwrap()
+        parse(
+            Scope::Project,
+            Origin::Overlay,
+            value.to_string(),
+            Format::Json,
+        )
+        .unwrap()
     }
 
     fn held(old: &Value, new: &Value) -> Value {

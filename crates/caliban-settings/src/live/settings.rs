@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::difference::{Loosening, changed_keys, loosened_paths, loosens, root};
+use super::difference::{Loosening, changed_keys, loosened_keys, loosens, root};
 use super::holding::hold;
+use crate::document::{Node, Table};
 use crate::error::SettingsError;
 use crate::load::{LoadRequest, combine, load};
 use crate::policy::Trust;
@@ -84,28 +85,42 @@ impl LiveSettings {
     pub fn reload(&self, consent: Consent) -> Reload {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.load();
-        let new = match load(&self.request).and_then(|new| match consent {
+        let loaded = load(&self.request).and_then(|new| match consent {
             Consent::Given => Ok((new, Vec::new())),
             Consent::Withheld => hold_back(&old, new),
-        }) {
-            Ok((new, now_held)) => {
-                let is_news = *held != now_held;
-                held.clone_from(&now_held);
-                let change = describe(&old, &new, now_held);
-                if change.keys.is_empty() && !is_news {
-                    return Reload::Unchanged;
-                }
-                self.current.store(Arc::new(new));
-                change
-            }
+        });
+        let (new, now_held) = match loaded {
+            Ok(loaded) => loaded,
             Err(error) => return Reload::Failed(error),
         };
-        Reload::Applied(new)
+        let is_news = *held != now_held;
+        held.clone_from(&now_held);
+        let change = describe(&old, &new, now_held);
+        self.current.store(Arc::new(new));
+        if change.keys.is_empty() && !is_news {
+            Reload::Unchanged
+        } else {
+            Reload::Applied(change)
+        }
     }
 }
 
 fn describe(old: &LoadedSettings, new: &LoadedSettings, held: Vec<Loosening>) -> Change {
-    let keys = changed_keys(&json!(old.settings), &json!(new.settings));
+    let mut keys = changed_keys(&json!(old.settings), &json!(new.settings));
+    // Rules and hooks depend on the scope they come from, even where the whole is the same.
+    for scope in Scope::ALL {
+        let policy = |loaded| {
+            let mut map = root(loaded, scope)
+                .and_then(Node::as_table)
+                .map(Table::to_map)
+                .unwrap_or_default();
+            map.retain(|key, _| key == "permissions" || key == "hooks");
+            Value::Object(map)
+        };
+        keys.extend(changed_keys(&policy(old), &policy(new)));
+    }
+    keys.sort();
+    keys.dedup();
     let restart_required = keys
         .iter()
         .filter(|key| {
@@ -138,7 +153,7 @@ fn hold_back(
         .filter_map(|scope| {
             let (before, after) = (root(old, scope), root(&new, scope));
             let node = if scope.is_workspace() {
-                hold(before, after, &loosened_paths(before, after))
+                hold(before, after, &loosened_keys(old, &new, scope))
             } else {
                 after.cloned()
             };

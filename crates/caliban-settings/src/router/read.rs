@@ -4,12 +4,11 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::discovery::{FoundRouterFile, RouterSource};
 use super::types::{ProviderId, RouterFile};
-use crate::document::{Content, Entry, Format, Node, Origin, Step, Text, dotted, parse, typed};
-use crate::error::{Fault, SettingsError};
+use crate::document::{Content, Entry, Format, Node, Origin, Step, dotted, parse, typed};
+use crate::error::{Fault, SettingsError, shown};
 use crate::policy::Trust;
 use crate::source::{WorkspaceFile, read_file, read_workspace_file};
 use crate::trust::{Ignored, IgnoredBecause};
@@ -40,12 +39,12 @@ pub fn load_router_file(
     let Some(text) = read(found, &mut loaded.warnings)? else {
         return Ok(loaded);
     };
-    let text = Text {
-        scope: found.source.scope(),
-        origin: Origin::File(found.path.clone()),
+    let mut root = parse(
+        found.source.scope(),
+        Origin::File(found.path.clone()),
         text,
-    };
-    let mut root = parse(Arc::new(text), Format::Toml)?;
+        Format::Toml,
+    )?;
     // Everything is checked, what is left out included.
     let _: RouterFile = typed(&root)?;
     check_routes(&root)?;
@@ -71,8 +70,8 @@ fn read(
                 WorkspaceFile::Elsewhere(target) => {
                     warnings.push(format!(
                         "`{}` is not read because it leads out of the workspace, to `{}`",
-                        path.display(),
-                        target.display()
+                        shown(path),
+                        shown(&target)
                     ));
                     return Ok(None);
                 }
@@ -160,7 +159,7 @@ fn is_admitted(provider: &str, entry: &Entry, trust: Trust, loaded: &mut LoadedR
     {
         loaded.warnings.push(format!(
             "`{}`: `{key}` is ignored because `{variable}` holds the key of something else",
-            loaded.path.display()
+            shown(&loaded.path)
         ));
         return false;
     }
@@ -338,7 +337,7 @@ model = "llama3.2:3b"
     #[test]
     fn mistakes_have_a_place() {
         for (text, line, message) in [
-            ("[provider.opnai]\n", 1, "unknown variant `opnai`"),
+            ("[provider.opnai]\n", 1, "unknown provider `opnai`"),
             ("[router]\nroutes = []\n", 2, "unknown field `routes`"),
             (
                 "[[router.route]]\npurpose = 'main'\n",

@@ -22,7 +22,7 @@ pub struct RouterFile {
 
 /// Everyone a route may name; the last three are reached through the router only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(try_from = "String")]
 pub enum ProviderId {
     Anthropic,
     OpenAi,
@@ -67,6 +67,18 @@ impl ProviderId {
             Self::Bedrock => &["AWS_"],
             Self::Vertex => &["GOOGLE_APPLICATION_", "GOOGLE_CLOUD_"],
         }
+    }
+}
+
+impl TryFrom<String> for ProviderId {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        let known = Self::ALL.into_iter().find(|id| id.as_str() == name);
+        known.ok_or_else(|| {
+            let names = Self::ALL.map(Self::as_str).join(", ");
+            format!("unknown provider `{name}`; use one of {names}")
+        })
     }
 }
 

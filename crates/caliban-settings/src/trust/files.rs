@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
 use crate::source::{WorkspaceFile, read_workspace_file};
 
 /// The files with fixed names whose keys need trust, relative to the workspace.
@@ -43,23 +44,27 @@ pub struct WorkspaceFiles {
 }
 
 impl WorkspaceFiles {
-    /// Reads the files. `router` is the workspace's `caliban.toml`, where it has one. A path that
-    /// cannot be resolved is taken as it is.
+    /// Reads the files. `router` is the `caliban.toml` that was found for the workspace, in it or
+    /// above it. A path that cannot be resolved is taken as it is.
     pub fn read(workspace: &Path, router: Option<&Path>) -> Self {
-        let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
-        let mut paths: Vec<PathBuf> = NAMES.iter().map(|name| workspace.join(name)).collect();
-        paths.extend(router.map(Path::to_owned));
+        let canonical = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let workspace = canonical(workspace);
         let plugins = plugin_files(&workspace.join(".caliban/plugins"));
         let is_complete = plugins.len() <= PLUGIN_FILES;
-        paths.extend(plugins);
-        let files = paths
-            .into_iter()
+        let mut files: BTreeMap<PathBuf, WorkspaceFile> = NAMES
+            .iter()
+            .map(|name| workspace.join(name))
+            .chain(plugins)
             .map(|path| {
                 let file = read_workspace_file(&workspace, &path);
                 (path, file)
             })
-            .filter(|(_, file)| *file != WorkspaceFile::Absent)
             .collect();
+        if let Some((path, directory)) = router.and_then(|path| Some((path, path.parent()?))) {
+            let file = read_workspace_file(&canonical(directory), path);
+            files.insert(path.to_owned(), file);
+        }
+        files.retain(|_, file| *file != WorkspaceFile::Absent);
         Self {
             workspace,
             files,
@@ -103,11 +108,7 @@ impl WorkspaceFiles {
                 WorkspaceFile::Unusable(_) => field(b"unusable"),
             }
         }
-        let digest: String = hasher
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = hex(&hasher.finalize());
         Some(FilesDigest(format!("sha256:{digest}")))
     }
 
@@ -175,6 +176,20 @@ mod tests {
         }
         fs::write(workspace.join("README.md"), "x").unwrap();
         assert_eq!(digest(workspace).unwrap(), *seen.last().unwrap());
+    }
+
+    #[test]
+    fn a_router_file_above_the_workspace_is_covered() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = root.path().join("below");
+        fs::create_dir(&workspace).unwrap();
+        let router = root.path().join("caliban.toml");
+        let digest = || WorkspaceFiles::read(&workspace, Some(&router)).digest();
+        let absent = digest();
+        fs::write(&router, "a").unwrap();
+        let first = digest();
+        fs::write(&router, "b").unwrap();
+        assert!(absent != first && first != digest());
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Applies the policy table to a scope's document before it is merged.
 
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::document::{Content, Entry, Node, Step, Table, dotted};
+use crate::error::shown;
 use crate::policy::{Effect, Found, Nature, Trust, find, is_allow_rule};
 use crate::scope::Scope;
 use crate::types::PermissionMode;
@@ -59,12 +61,12 @@ pub fn notice(workspace: &Path, ignored: &[Ignored]) -> Option<String> {
         .collect::<Vec<_>>()
         .join(", ");
     if more > 0 {
-        list.push_str(&format!(" and {more} more"));
+        let _ = write!(list, " and {more} more");
     }
     Some(format!(
         "workspace `{}` is not trusted; ignored from its settings: {list}. Run `caliban trust` to \
          trust it as it is now, or pass `--trust-workspace` for this run.",
-        workspace.display()
+        shown(workspace)
     ))
 }
 
@@ -181,12 +183,10 @@ pub(crate) fn covers(directory: &str, workspace: &Path, home: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::document::{Format, Origin, Text, parse};
+    use crate::document::{Format, Origin, parse};
 
     fn gated(
         scope: Scope,
@@ -194,12 +194,7 @@ mod tests {
         mode: Option<PermissionMode>,
         value: &Value,
     ) -> (Value, Vec<String>) {
-        let text = Text {
-            scope,
-            origin: Origin::Overlay,
-            text: value.to_string(),
-        };
-        let mut root = parse(Arc::new(text), Format::Json).unwrap();
+        let mut root = parse(scope, Origin::Overlay, value.to_string(), Format::Json).unwrap();
         let ignored = apply_gate(&mut root, scope, trust, mode);
         let keys = ignored.into_iter().map(|ignored| ignored.key).collect();
         (root.to_value(), keys)

@@ -72,6 +72,10 @@ impl<'de> Deserialize<'de> for ModelChoice {
 mod provider {
     use super::{Deserialize, Deserializer, Error, ProviderKind, Serializer};
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature is serde's"
+    )]
     pub(super) fn serialize<S: Serializer>(
         provider: &ProviderKind,
         serializer: S,

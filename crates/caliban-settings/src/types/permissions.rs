@@ -1,5 +1,7 @@
 //! Permission rules and modes as they are written.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,8 +47,9 @@ impl Permissions {
     }
 
     /// The rules of one scope in the order they are tried: the ordered ones, or the three lists
-    /// with the strictest first.
-    pub fn ordered(&self) -> Vec<RuleSpec> {
+    /// with the strictest first. Not for merged settings, where one scope's ordered rules would
+    /// silence another's lists.
+    pub(crate) fn ordered(&self) -> Vec<RuleSpec> {
         if !self.rules.is_empty() {
             return self.rules.clone();
         }
@@ -57,13 +60,9 @@ impl Permissions {
         ]
         .into_iter()
         .flat_map(|(patterns, action)| {
-            patterns.iter().map(move |pattern| RuleSpec {
-                pattern: pattern.clone(),
-                action,
-                comment: None,
-                reason: None,
-                expires_at: None,
-            })
+            patterns
+                .iter()
+                .map(move |pattern| RuleSpec::new(pattern, action))
         })
         .collect()
     }
@@ -98,6 +97,37 @@ pub enum RuleAction {
     Allow,
     Ask,
     Deny,
+}
+
+impl RuleSpec {
+    pub fn new(pattern: impl Into<String>, action: RuleAction) -> Self {
+        Self {
+            pattern: pattern.into(),
+            action,
+            comment: None,
+            reason: None,
+            expires_at: None,
+        }
+    }
+}
+
+impl RuleAction {
+    /// The order in which the older lists apply: whatever forbids comes first.
+    pub(crate) const STRICTEST_FIRST: [Self; 3] = [Self::Deny, Self::Ask, Self::Allow];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for RuleAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What happens to a call that would be asked about. The order of declaration is from strict to

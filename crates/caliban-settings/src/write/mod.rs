@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use toml_edit::{DocumentMut, InlineTable, Item, Key, Table, Value};
 
+pub use crate::types::{RuleAction, RuleSpec};
 pub(crate) use array::push;
 pub use error::{ShapeError, WriteError};
 pub(crate) use file::{parse, read_bounded};
-pub use rules::{Appended, RuleAction, RuleRef, RuleSpec};
+pub use rules::{Appended, RuleRef};
 
 use file::Place;
 use lock::Lock;

@@ -1,77 +1,24 @@
 //! The ordered list `permissions.rules`, in either of its two layouts.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::array::{self, text};
 use super::error::ShapeError;
 use super::values::{Layout, to_json};
+use crate::types::{RuleAction, RuleSpec};
 
-/// One entry of `permissions.rules`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleSpec {
-    pub pattern: String,
-    pub action: RuleAction,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub comment: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// A timestamp as it stands in the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<String>,
-}
-
-impl RuleSpec {
-    pub fn new(pattern: impl Into<String>, action: RuleAction) -> Self {
-        Self {
-            pattern: pattern.into(),
-            action,
-            comment: None,
-            reason: None,
-            expires_at: None,
-        }
-    }
-
-    fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        [
-            ("pattern", Some(self.pattern.as_str())),
-            ("action", Some(self.action.as_str())),
-            ("comment", self.comment.as_deref()),
-            ("reason", self.reason.as_deref()),
-            ("expires_at", self.expires_at.as_deref()),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RuleAction {
-    Allow,
-    Ask,
-    Deny,
-}
-
-impl RuleAction {
-    /// The order in which the older lists apply: whatever forbids comes first.
-    pub(crate) const STRICTEST_FIRST: [Self; 3] = [Self::Deny, Self::Ask, Self::Allow];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
-}
-
-impl fmt::Display for RuleAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
+/// A rule's fields as they are written.
+fn fields(rule: &RuleSpec) -> impl Iterator<Item = (&'static str, String)> {
+    let text = |value: &Option<String>| value.clone();
+    [
+        ("pattern", Some(rule.pattern.clone())),
+        ("action", Some(rule.action.to_string())),
+        ("comment", text(&rule.comment)),
+        ("reason", text(&rule.reason)),
+        ("expires_at", rule.expires_at.map(|time| time.to_string())),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key, value?)))
 }
 
 /// What became of a rule that was to be appended.
@@ -105,8 +52,8 @@ pub(crate) fn append(document: &mut DocumentMut, rule: &RuleSpec) -> Result<Appe
         return Ok(Appended::Added);
     };
     let mut outcome = Appended::AlreadyThere;
-    for (key, value) in rule.fields() {
-        if field(there, key).as_deref() != Some(value) {
+    for (key, value) in fields(rule) {
+        if field(there, key) != Some(value.clone()) {
             super::values::put(there, key, Item::Value(value.into()));
             outcome = Appended::Changed;
         }
@@ -187,7 +134,7 @@ pub(crate) fn remove(document: &mut DocumentMut, which: &RuleRef) -> Result<usiz
 /// Two rules are about the same when one of them could never be reached beside the other.
 fn is_about(entry: &dyn TableLike, rule: &RuleSpec) -> bool {
     field(entry, "pattern").as_deref() == Some(&rule.pattern)
-        && field(entry, "expires_at") == rule.expires_at
+        && field(entry, "expires_at") == rule.expires_at.map(|time| time.to_string())
 }
 
 fn field(entry: &dyn TableLike, key: &str) -> Option<String> {
@@ -281,14 +228,14 @@ impl<'a> List<'a> {
         match self {
             Self::Tables(tables) => {
                 let mut table = Table::new();
-                for (key, value) in rule.fields() {
+                for (key, value) in fields(rule) {
                     table.insert(key, Item::Value(value.into()));
                 }
                 tables.push(table);
             }
             Self::Inline(array) => {
                 let mut table = InlineTable::new();
-                for (key, value) in rule.fields() {
+                for (key, value) in fields(rule) {
                     table.insert(key, value.into());
                 }
                 array::push(array, table);

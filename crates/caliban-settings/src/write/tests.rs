@@ -176,7 +176,7 @@ fn an_expired_rule_does_not_stand_for_a_lasting_one() {
         Appended::Added
     );
     let mut dated = allow("X");
-    dated.expires_at = Some("2020-01-01T00:00:00Z".into());
+    dated.expires_at = Some("2020-01-01T00:00:00Z".parse().unwrap());
     assert_eq!(
         append_rule(&scope.file, &dated).unwrap(),
         Appended::AlreadyThere

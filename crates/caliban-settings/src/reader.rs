@@ -1,0 +1,175 @@
+//! Reads what each scope says: its settings file, its legacy files, or the overlay.
+
+use std::path::{Path, PathBuf};
+
+use crate::document::{Format, Node, Origin, canonicalise, check_names, parse, typed};
+use crate::error::{SettingsError, shown};
+use crate::legacy::{Use, add_legacy};
+use crate::load::LoadRequest;
+use crate::locations::ScopeFiles;
+use crate::scope::Scope;
+use crate::snapshot::FileReport;
+use crate::source::{WorkspaceFile, read_file};
+use crate::trust::WorkspaceFiles;
+use crate::types::Settings;
+
+/// Reads scope after scope and keeps account of the files.
+pub(crate) struct Reader<'a> {
+    request: &'a LoadRequest,
+    workspace: &'a WorkspaceFiles,
+    pub(crate) reports: Vec<FileReport>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(request: &'a LoadRequest, workspace: &'a WorkspaceFiles) -> Self {
+        Self {
+            request,
+            workspace,
+            reports: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// A scope's document with its legacy files, checked; `None` where it has none.
+    pub(crate) fn read_scope(&mut self, scope: Scope) -> Result<Option<Node>, SettingsError> {
+        let locations = &self.request.locations;
+        let workspace = self.workspace.workspace();
+        let mut root = match locations.settings(scope, workspace) {
+            Some(files) if !self.request.sources.contains(scope) => {
+                self.report(scope, files.toml, Use::Ignored);
+                return Ok(None);
+            }
+            Some(files) => self.read_settings(scope, files)?,
+            None => self.read_overlay()?,
+        };
+        if let Some(files) = locations.legacy(scope, workspace) {
+            let mut refused = Vec::new();
+            let mut read = |path: &Path| self.read_text(scope, path, &mut refused);
+            let report = add_legacy(&mut root, scope, &files, &mut read)?;
+            self.warnings.extend(refused);
+            self.warnings.extend(report.warnings);
+            for (path, used) in report.files {
+                self.report(scope, path, used);
+            }
+        }
+        let Some(mut root) = root else {
+            return Ok(None);
+        };
+        canonicalise(&mut root)?;
+        self.warnings.extend(check_names(&root)?);
+        let settings: Settings = typed(&root)?;
+        let permissions = &settings.permissions;
+        let has_lists = [&permissions.allow, &permissions.ask, &permissions.deny]
+            .iter()
+            .any(|list| !list.is_empty());
+        if has_lists && !permissions.rules.is_empty() {
+            self.warnings.push(format!(
+                "the {scope} scope sets `permissions.rules`, so its `permissions.allow`, `ask` \
+                 and `deny` do not count"
+            ));
+        }
+        Ok(Some(root))
+    }
+
+    fn read_settings(
+        &mut self,
+        scope: Scope,
+        files: ScopeFiles,
+    ) -> Result<Option<Node>, SettingsError> {
+        let ScopeFiles { toml, json } = files;
+        let mut refused = Vec::new();
+        let toml_text = self.read_text(scope, &toml, &mut refused)?;
+        // Ignored whatever it says, so it need not even be readable.
+        let json_text = match (&toml_text, self.read_text(scope, &json, &mut refused)) {
+            (Some(_), Ok(None)) => None,
+            (Some(_), Ok(Some(_)) | Err(_)) => {
+                self.warnings.push(format!(
+                    "`{}` is ignored because `{}` exists",
+                    shown(&json),
+                    shown(&toml)
+                ));
+                self.report(scope, json.clone(), Use::Ignored);
+                None
+            }
+            (None, text) => text?,
+        };
+        self.warnings.extend(refused);
+        let (path, text, format) = match (toml_text, json_text) {
+            (Some(text), _) => (toml, text, Format::Toml),
+            (None, Some(text)) => {
+                self.warnings.push(format!(
+                    "`{}` is read, but TOML is preferred; run `caliban settings import --from {} \
+                     --scope {scope}`",
+                    shown(&json),
+                    shown(&json)
+                ));
+                (json, text, Format::Json)
+            }
+            (None, None) => {
+                self.report(scope, toml, Use::Ignored);
+                return Ok(None);
+            }
+        };
+        self.report(scope, path.clone(), Use::Loaded);
+        parse(scope, Origin::File(path), text, format).map(Some)
+    }
+
+    fn read_overlay(&mut self) -> Result<Option<Node>, SettingsError> {
+        let Some(overlay) = &self.request.overlay else {
+            return Ok(None);
+        };
+        let scope = Scope::Cli;
+        if overlay.trim_start().starts_with('{') {
+            return parse(scope, Origin::Overlay, overlay.clone(), Format::Json).map(Some);
+        }
+        let path = PathBuf::from(overlay);
+        let format = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("toml") => Format::Toml,
+            Some("json") => Format::Json,
+            Some(_) | None => {
+                return Err(SettingsError::Overlay {
+                    given: overlay.clone(),
+                });
+            }
+        };
+        let text = read_file(&path)?.ok_or_else(|| SettingsError::Unreadable {
+            path: path.clone(),
+            reason: "there is no such file".to_owned(),
+        })?;
+        self.report(scope, path.clone(), Use::Loaded);
+        parse(scope, Origin::File(path), text, format).map(Some)
+    }
+
+    fn read_text(
+        &self,
+        scope: Scope,
+        path: &Path,
+        refused: &mut Vec<String>,
+    ) -> Result<Option<String>, SettingsError> {
+        if !scope.is_workspace() {
+            return read_file(path);
+        }
+        match self.workspace.file(path) {
+            WorkspaceFile::Absent => Ok(None),
+            WorkspaceFile::Text(text) => Ok(Some(text.clone())),
+            WorkspaceFile::Elsewhere(target) => {
+                refused.push(format!(
+                    "`{}` is not read because it leads out of the workspace, to `{}`",
+                    shown(path),
+                    shown(target)
+                ));
+                Ok(None)
+            }
+            WorkspaceFile::Unusable(error) => Err(error.clone()),
+        }
+    }
+
+    fn report(&mut self, scope: Scope, path: PathBuf, used: Use) {
+        self.reports.push(FileReport {
+            scope,
+            path,
+            loaded: used == Use::Loaded,
+        });
+    }
+}

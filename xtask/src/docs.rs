@@ -1,0 +1,33 @@
+//! Documentation that is generated from the code: `cargo xtask docs` writes it, `cargo xtask test`
+//! checks it.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::{root, say};
+
+/// Every generated page: where it is and what it says.
+fn pages() -> [(PathBuf, String); 1] {
+    [(
+        root().join("docs/environment.md"),
+        caliban_settings::variables::reference_page(),
+    )]
+}
+
+pub(crate) fn write() -> Result<()> {
+    for (path, text) in pages() {
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+        say(&format!("wrote {}", path.display()));
+    }
+    Ok(())
+}
+
+pub(crate) fn check() -> Result<()> {
+    for (path, text) in pages() {
+        if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+            bail!("{} is out of date: run `cargo xtask docs`", path.display());
+        }
+    }
+    Ok(())
+}
