@@ -20,6 +20,8 @@ pub(crate) struct Configuration<'a> {
     pub(crate) locations: Locations,
     /// Canonical.
     pub(crate) workspace: PathBuf,
+    /// What was asked for, to ask again when files change.
+    pub(crate) request: LoadRequest,
     pub(crate) loaded: LoadedSettings,
     pub(crate) router: Option<LoadedRouterFile>,
 }
@@ -66,7 +68,7 @@ impl<'a> Configuration<'a> {
         } else {
             TrustDecision::Recorded
         };
-        let loaded = load(&LoadRequest {
+        let request = LoadRequest {
             router_file: found
                 .as_ref()
                 .filter(|found| found.source == RouterSource::Project)
@@ -75,7 +77,8 @@ impl<'a> Configuration<'a> {
             sources,
             trust,
             ..LoadRequest::new(locations.clone(), &workspace)
-        })?;
+        };
+        let loaded = load(&request)?;
         let router = found
             .map(|found| load_router_file(&found, loaded.trust))
             .transpose()?;
@@ -83,6 +86,7 @@ impl<'a> Configuration<'a> {
             environment,
             locations,
             workspace,
+            request,
             loaded,
             router,
         })

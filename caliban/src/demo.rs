@@ -48,7 +48,7 @@ pub(crate) async fn demo(
     let session = session::demo(chosen, workspace, folder.path(), environment)?;
     let init = session::plain_init(&session);
     let mut face = Face::Text(TextFace::new(console, Announcements::On));
-    print(session, prompt.to_owned(), cancel, &init, &mut face).await?;
+    print(session, prompt.to_owned(), cancel, &init, None, &mut face).await?;
     note(
         "\nTo work with a model yourself, set `ANTHROPIC_API_KEY` (or another provider's key) and run `caliban -p \"…\"`.",
     );

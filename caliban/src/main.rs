@@ -2,6 +2,7 @@
 //! crates it wires together.
 
 mod args;
+mod config_watch;
 mod configuration;
 mod console;
 mod demo;
@@ -27,6 +28,7 @@ use caliban_settings::variables::Environment;
 use clap::Parser;
 
 use crate::args::{Cli, Command, ConfigCommand, OutputFormat, RunArgs};
+use crate::config_watch::ConfigWatch;
 use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    match run(cli) {
+    match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed) {
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn run(cli: Cli) -> Result<(), Failure> {
+async fn run(cli: &Cli) -> Result<(), Failure> {
     let read = |name: &str| std::env::var(name).ok();
     let environment = Environment::new(&read);
     let cancel = signals::cancellation();
@@ -92,7 +94,7 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Some(Command::Trust(args)) => {
             trust_command::run(args, &cli.settings, &environment, &mut console)
         }
-        None => ask(&cli, environment, &cancel, &mut console).await,
+        None => ask(cli, environment, &cancel, &mut console).await,
     }
 }
 
@@ -110,9 +112,10 @@ async fn ask(
             session,
             prompt,
             init,
+            watch,
         }) => {
             let mut face = face(args, session_id, console);
-            print::print(session, prompt, cancel, &init, &mut face).await
+            print::print(session, prompt, cancel, &init, watch, &mut face).await
         }
         Err(failure) => {
             match args.output.output_format {
@@ -132,6 +135,7 @@ struct Prepared {
     session: Session,
     prompt: String,
     init: Init,
+    watch: Option<ConfigWatch>,
 }
 
 /// Everything that can fail before the run begins.
@@ -152,6 +156,7 @@ fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<
         session,
         prompt,
         init,
+        watch: ConfigWatch::start(configuration.request, configuration.loaded),
     })
 }
 

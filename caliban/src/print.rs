@@ -1,11 +1,14 @@
 //! Print mode: one prompt in, the answer on standard output.
 
+use std::sync::Arc;
+
 use caliban_agent::{Event, Outcome};
 use caliban_harness::Session;
 use caliban_model::{CancellationToken, Message};
 use caliban_protocol::Init;
 use tokio::sync::mpsc;
 
+use crate::config_watch::ConfigWatch;
 use crate::exit::Failure;
 use crate::face::Face;
 
@@ -19,12 +22,24 @@ pub(crate) async fn print(
     prompt: String,
     cancel: &CancellationToken,
     init: &Init,
+    watch: Option<ConfigWatch>,
     face: &mut Face<'_>,
 ) -> Result<(), Failure> {
     face.begin(init)?;
     let (sender, mut events) = mpsc::channel::<Event>(EVENT_QUEUE);
+    let hooks = Arc::clone(&session.agent().hooks);
     let running = async {
-        let (outcome, _) = session.run(Message::user(prompt), &sender, cancel).await;
+        let run = session.run(Message::user(prompt), &sender, cancel);
+        let (outcome, _) = match watch {
+            None => run.await,
+            Some(mut watch) => {
+                let follow = watch.follow(&*hooks, &sender);
+                tokio::select! {
+                    ended = run => ended,
+                    never = follow => match never {},
+                }
+            }
+        };
         drop(sender);
         outcome
     };

@@ -591,3 +591,27 @@ fn wrong_use_is_refused(#[case] args: &[&str], #[case] code: i32) {
     let ran = run(plain(&bench).args(args));
     assert_eq!(ran.code, Some(code), "{}", ran.stderr);
 }
+
+#[test]
+fn a_change_of_the_settings_is_told_while_the_run_goes_on() {
+    // The command changes the file and waits until the change must have been noticed.
+    let command = "sleep 0.3; mkdir -p \"$HOME/.config/caliban\"; echo \"effort = 'low'\" > \"$HOME/.config/caliban/settings.toml\"; sleep 2";
+    let bench = bench(Script::new([
+        Reply::tool("Bash", json!({"command": command})),
+        Reply::text("ok"),
+    ]));
+    user(&bench, "effort = 'high'\n");
+    let ran =
+        run(plain(&bench).args(["-p", "hi", "--auto-allow", "--output-format", "stream-json"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let frames: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told = frames
+        .iter()
+        .find(|frame| frame["subtype"] == "config_change");
+    let message = told.expect("a warning frame")["message"].as_str().unwrap();
+    assert!(message.contains("`effort`"), "{message}");
+}
