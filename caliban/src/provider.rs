@@ -92,7 +92,17 @@ pub(crate) fn connect(
             OpenAiStyle::Responses => OpenAiApi::Responses,
             OpenAiStyle::Chat => OpenAiApi::Chat,
         }),
-        credentials: helper(kind, configuration)?,
+        credentials: match helper(kind, configuration)? {
+            Some(helper) => Some(helper),
+            None if kind
+                .key_variables()
+                .iter()
+                .any(|name| lookup(name).is_some()) =>
+            {
+                None
+            }
+            None => keyring(kind, environment),
+        },
     };
     let adapter = kind.connect(&lookup, &connection).map_err(|error| {
         match (key_variable, Failure::from(error)) {
@@ -135,6 +145,21 @@ fn helper(
             warn: Arc::new(|message| note(&format!("warning: {message}"))),
         },
     ))))
+}
+
+/// The key in the desktop's secret store, asked for only when there is no other.
+#[cfg(feature = "keyring")]
+fn keyring(kind: ProviderKind, environment: &Environment<'_>) -> Option<Arc<dyn Credentials>> {
+    if kind.key_variables().is_empty() {
+        return None;
+    }
+    let key = caliban_settings::keyring::lookup(kind.as_str(), environment)?;
+    Some(Arc::new(caliban_providers::StaticKey::new(key)))
+}
+
+#[cfg(not(feature = "keyring"))]
+fn keyring(_: ProviderKind, _: &Environment<'_>) -> Option<Arc<dyn Credentials>> {
+    None
 }
 
 /// `CALIBAN_CONNECT_TIMEOUT_MS`, `CALIBAN_FIRST_BYTE_TIMEOUT_MS` and `CALIBAN_IDLE_TIMEOUT_MS`.

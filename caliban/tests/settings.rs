@@ -615,3 +615,56 @@ fn a_change_of_the_settings_is_told_while_the_run_goes_on() {
     let message = told.expect("a warning frame")["message"].as_str().unwrap();
     assert!(message.contains("`effort`"), "{message}");
 }
+
+#[test]
+fn a_key_in_the_secret_store_is_used_when_there_is_no_other() {
+    let programs = ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"];
+    let path = std::env::var_os("PATH").unwrap();
+    let installed =
+        |program: &&str| std::env::split_paths(&path).any(|place| place.join(program).is_file());
+    if !programs.iter().all(installed) {
+        eprintln!("skipped: no secret store here; run `cargo xtask test`");
+        return;
+    }
+    let bench = bench(answers());
+    let go = |store: &str, variable: &str| {
+        let script = format!(
+            "printf pw | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1\n\
+             {store}\n\
+             {variable} exec '{}' -p hi",
+            env!("CARGO_BIN_EXE_caliban")
+        );
+        let mut command = Command::new("dbus-run-session");
+        command
+            .args(["--", "sh", "-c", &script])
+            .env_clear()
+            .env("PATH", &path)
+            .env("HOME", bench.home.path())
+            .env("XDG_RUNTIME_DIR", bench.home.path())
+            .env("ANTHROPIC_BASE_URL", bench.server.url())
+            .current_dir(bench.workspace.path())
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        run(&mut command)
+    };
+    let key = || {
+        bench
+            .server
+            .model_requests()
+            .pop()
+            .unwrap()
+            .header("x-api-key")
+            .map(str::to_owned)
+    };
+    let missing = go("", "");
+    assert_eq!(missing.code, Some(78), "{}", missing.stderr);
+    let store =
+        "printf stored-key | secret-tool store --label=caliban service caliban username anthropic";
+    let ran = go(store, "");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(key().as_deref(), Some("stored-key"));
+    let ran = go(store, "ANTHROPIC_API_KEY=from-the-environment");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(key().as_deref(), Some("from-the-environment"));
+}

@@ -19,8 +19,17 @@ const PYTHON_PACKAGES: [&str; 7] = [
     "numpy",
 ];
 
+/// Programs from Debian that play the counterpart in tests, by the command that shows they are
+/// there.
+const DEBIAN_PACKAGES: [(&str, &str); 3] = [
+    ("dbus-run-session", "dbus"),
+    ("gnome-keyring-daemon", "gnome-keyring"),
+    ("secret-tool", "libsecret-tools"),
+];
+
 /// Installs what is missing and returns the Python interpreter that has it.
 pub(crate) fn setup() -> Result<PathBuf> {
+    install_debian_packages()?;
     let home = root().join("target").join("test-env");
     let python = python();
     let stamp = home.join("installed.txt");
@@ -41,6 +50,29 @@ pub(crate) fn setup() -> Result<PathBuf> {
         .args(PYTHON_PACKAGES))?;
     std::fs::write(&stamp, wanted).context("the stamp of the test environment")?;
     Ok(python)
+}
+
+/// Without the right to install, the tests that need these programs say so and do nothing.
+fn install_debian_packages() -> Result<()> {
+    let missing: Vec<&str> = DEBIAN_PACKAGES
+        .iter()
+        .filter(|(program, _)| !is_installed(program))
+        .map(|(_, package)| *package)
+        .collect();
+    if missing.is_empty() || !is_root() || !is_installed("apt-get") {
+        return Ok(());
+    }
+    say("installing the test counterparts (Debian packages)");
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    run(Command::new("apt-get")
+        .args(["install", "-y", "-qq", "--no-install-recommends"])
+        .args(missing)
+        .env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// Where the interpreter is, installed or not.

@@ -6,6 +6,8 @@ mod error;
 mod hex;
 pub mod import;
 pub mod key_helper;
+#[cfg(feature = "keyring")]
+pub mod keyring;
 mod legacy;
 mod live;
 mod load;
