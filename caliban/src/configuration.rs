@@ -1,9 +1,11 @@
 //! The configuration of a run: the settings of all scopes, the router file, and trust.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use caliban_harness::child_environment;
 use caliban_providers::ProviderKind;
-use caliban_settings::variables::Environment;
+use caliban_settings::variables::{Environment, names};
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
     RouterSource, Scope, Settings, Sources, Trust, TrustDecision, find_router_file, load,
@@ -63,7 +65,7 @@ impl<'a> Configuration<'a> {
             Some(list) => list.parse()?,
             None => Sources::all(),
         };
-        let trust = if args.trust_workspace || environment.is_set("CALIBAN_TRUST_WORKSPACE") {
+        let trust = if args.trust_workspace || environment.is_set(names::CALIBAN_TRUST_WORKSPACE) {
             TrustDecision::Granted
         } else {
             TrustDecision::Recorded
@@ -123,6 +125,18 @@ impl<'a> Configuration<'a> {
         }
         warnings.extend(notice(&self.workspace, &ignored));
         warnings
+    }
+
+    /// The environment of child processes: without keys, with what the settings add.
+    pub(crate) fn child_environment(&self) -> Vec<(OsString, OsString)> {
+        let blocks = self
+            .router
+            .iter()
+            .flat_map(|router| router.file.provider.values());
+        let hidden: Vec<&str> = blocks
+            .filter_map(|block| block.api_key_env.as_deref())
+            .collect();
+        child_environment(std::env::vars_os(), &hidden, &self.settings().env)
     }
 
     /// What the router file says about reaching a provider.

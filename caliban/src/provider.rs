@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use caliban_harness::child_environment;
 use caliban_model::Provider;
 use caliban_providers::cassette::{Masking, Recording, Replay};
 use caliban_providers::{
     Connection, Credentials, Fallback, OpenAiApi, ProviderKind, RetryPolicy, Retrying, Timeouts,
 };
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
-use caliban_settings::variables::Environment;
+use caliban_settings::variables::{Environment, names};
 use caliban_settings::{ModelChoice, OpenAiStyle};
 
 use crate::args::{CassetteArgs, ModelArgs, ProviderArgs};
@@ -34,7 +33,7 @@ pub(crate) fn kind(
     if let Some(kind) = args.provider {
         return Ok(kind);
     }
-    if let Some(name) = configuration.environment.text("CALIBAN_PROVIDER") {
+    if let Some(name) = configuration.environment.text(names::CALIBAN_PROVIDER) {
         return Ok(name.parse()?);
     }
     let model = configuration.settings().model.as_ref();
@@ -134,13 +133,13 @@ fn helper(
     };
     let ttl = configuration
         .environment
-        .text("CALIBAN_API_KEY_HELPER_TTL_MS");
+        .text(names::CALIBAN_API_KEY_HELPER_TTL_MS);
     Ok(Some(Arc::new(HelperKey::new(
         kind.as_str(),
         spec.clone(),
         Surroundings {
             directory: configuration.workspace.clone(),
-            environment: child_environment(std::env::vars_os(), &configuration.settings().env),
+            environment: configuration.child_environment(),
             ttl: ttl_override(ttl.as_deref()).map_err(|error| unusable(&error))?,
             warn: Arc::new(|message| note(&format!("warning: {message}"))),
         },
@@ -167,9 +166,9 @@ fn timeouts(environment: &Environment<'_>) -> Result<Timeouts, Failure> {
     let default = Timeouts::default();
     let millis = |name| environment.millis(name);
     Ok(Timeouts {
-        connect: millis("CALIBAN_CONNECT_TIMEOUT_MS")?.unwrap_or(default.connect),
-        first_byte: millis("CALIBAN_FIRST_BYTE_TIMEOUT_MS")?.unwrap_or(default.first_byte),
-        idle: millis("CALIBAN_IDLE_TIMEOUT_MS")?.unwrap_or(default.idle),
+        connect: millis(names::CALIBAN_CONNECT_TIMEOUT_MS)?.unwrap_or(default.connect),
+        first_byte: millis(names::CALIBAN_FIRST_BYTE_TIMEOUT_MS)?.unwrap_or(default.first_byte),
+        idle: millis(names::CALIBAN_IDLE_TIMEOUT_MS)?.unwrap_or(default.idle),
     })
 }
 
@@ -179,11 +178,11 @@ fn retries(configuration: &Configuration<'_>) -> Result<RetryPolicy, Failure> {
     let environment = &configuration.environment;
     Ok(RetryPolicy {
         max_retries: environment
-            .number("CALIBAN_MAX_RETRIES")?
+            .number(names::CALIBAN_MAX_RETRIES)?
             .or(configuration.settings().max_retries)
             .unwrap_or(default.max_retries),
         base: environment
-            .millis("CALIBAN_RETRY_BASE_DELAY_MS")?
+            .millis(names::CALIBAN_RETRY_BASE_DELAY_MS)?
             .unwrap_or(default.base),
         ..default
     })

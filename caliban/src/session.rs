@@ -11,7 +11,7 @@ use caliban_harness::{
 use caliban_model::{CachePolicy, Effort, RateCard, Reasoning};
 use caliban_protocol::Init;
 use caliban_settings::EffortLevel;
-use caliban_settings::variables::Environment;
+use caliban_settings::variables::{Environment, names};
 use caliban_tools::{Guard, SearchConfig, WebPolicy};
 
 use crate::args::{RunArgs, ToolArgs};
@@ -32,7 +32,7 @@ pub(crate) fn build(
     settings.max_tokens = args.model.max_tokens;
     settings.temperature = args.model.temperature;
     settings.reasoning = reasoning(configured.effort);
-    if args.model.no_prompt_cache || environment.is_set("CALIBAN_NO_PROMPT_CACHE") {
+    if args.model.no_prompt_cache || environment.is_set(names::CALIBAN_NO_PROMPT_CACHE) {
         settings.cache = CachePolicy::Off;
     }
     settings.overrides = overrides(configured);
@@ -64,7 +64,7 @@ pub(crate) fn build(
         },
         home: environment.text("HOME").map(PathBuf::from),
         system: system_prompt(args)?,
-        permissions: if args.tools.auto_allow || environment.is_set("CALIBAN_AUTO_ALLOW") {
+        permissions: if args.tools.auto_allow || environment.is_set(names::CALIBAN_AUTO_ALLOW) {
             Permissions::AutoAllow
         } else {
             Permissions::Default
@@ -75,7 +75,7 @@ pub(crate) fn build(
             let jobs = configuration.locations.cache_dir().join("jobs");
             let sub_agents = sub_agents(&args.tools, environment);
             let mut tools = built_in(sub_agents, jobs, environment)?;
-            tools.environment = child_environment(std::env::vars_os(), &configured.env);
+            tools.environment = configuration.child_environment();
             Tools::BuiltIn(Box::new(tools))
         },
     })?)
@@ -144,7 +144,7 @@ fn built_in(
     environment: &Environment<'_>,
 ) -> Result<BuiltIn, Failure> {
     Ok(BuiltIn {
-        environment: child_environment(std::env::vars_os(), []),
+        environment: child_environment(std::env::vars_os(), &[], []),
         guard: guard(),
         jobs_directory,
         search: SearchConfig::from_variables(|name| environment.text(name))
@@ -155,7 +155,7 @@ fn built_in(
 }
 
 fn sub_agents(args: &ToolArgs, environment: &Environment<'_>) -> SubAgents {
-    if args.no_sub_agent || environment.is_set("CALIBAN_NO_SUB_AGENT") {
+    if args.no_sub_agent || environment.is_set(names::CALIBAN_NO_SUB_AGENT) {
         SubAgents::Withheld
     } else {
         SubAgents::Offered
@@ -220,15 +220,15 @@ fn parallel_tools(
     if args.parallel_tool_limit.is_some() {
         return Ok(args.parallel_tool_limit);
     }
-    if environment.is_set("CALIBAN_NO_PARALLEL_TOOLS") {
+    if environment.is_set(names::CALIBAN_NO_PARALLEL_TOOLS) {
         return Ok(Some(NonZeroUsize::MIN));
     }
-    Ok(environment.number("CALIBAN_PARALLEL_TOOL_LIMIT")?)
+    Ok(environment.number(names::CALIBAN_PARALLEL_TOOL_LIMIT)?)
 }
 
 /// The built-in prices, with the user's over them.
 fn rates(environment: &Environment<'_>) -> Result<Arc<RateCard>, Failure> {
-    let Some(path) = environment.text("CALIBAN_RATES_YAML") else {
+    let Some(path) = environment.text(names::CALIBAN_RATES_YAML) else {
         return Ok(Arc::new(RateCard::builtin().clone()));
     };
     let unusable =

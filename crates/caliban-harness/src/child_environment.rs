@@ -3,43 +3,39 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// Keys and tokens of model and search providers. A command the model runs has no use for them,
-/// and anybody who can steer the model would.
-const SECRETS: [&str; 24] = [
-    "ANTHROPIC_API_KEY",
+use caliban_settings::variables::VARIABLES;
+
+/// Keys of providers that are not ours but that a machine with ours is likely to have.
+const FOREIGN_SECRETS: [&str; 15] = [
     "ANTHROPIC_AUTH_TOKEN",
     "AWS_BEARER_TOKEN_BEDROCK",
-    "AZURE_OPENAI_API_KEY",
-    "BRAVE_API_KEY",
     "CEREBRAS_API_KEY",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "COHERE_API_KEY",
     "DEEPSEEK_API_KEY",
-    "EXA_API_KEY",
     "FIREWORKS_API_KEY",
-    "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
-    "GOOGLE_GEMINI_API_KEY",
     "GROQ_API_KEY",
     "MISTRAL_API_KEY",
     "MOONSHOT_API_KEY",
     "OLLAMA_API_KEY",
-    "OPENAI_API_KEY",
     "OPENROUTER_API_KEY",
-    "TAVILY_API_KEY",
     "TOGETHER_API_KEY",
     "XAI_API_KEY",
-    "ZAI_API_KEY",
 ];
 
-/// An environment without keys, and with what the settings add to it.
+/// An environment without keys, and with what the settings add to it. A command the model runs
+/// has no use for a key, and anybody who can steer the model would. `hidden` are variables that
+/// this configuration keeps keys in.
 pub fn child_environment<'a>(
     environment: impl IntoIterator<Item = (OsString, OsString)>,
+    hidden: &[&str],
     additions: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> Vec<(OsString, OsString)> {
+    let is_hidden = |name: &str| is_secret(name) || hidden.contains(&name);
     let mut kept: BTreeMap<OsString, OsString> = environment
         .into_iter()
-        .filter(|(name, _)| !is_secret(&name.to_string_lossy()))
+        .filter(|(name, _)| !is_hidden(&name.to_string_lossy()))
         .collect();
     // What the settings name goes along, a key included: that is what naming it is for.
     kept.extend(
@@ -51,8 +47,11 @@ pub fn child_environment<'a>(
 }
 
 fn is_secret(name: &str) -> bool {
-    SECRETS
+    VARIABLES
         .iter()
+        .filter(|variable| variable.is_secret)
+        .map(|variable| variable.name)
+        .chain(FOREIGN_SECRETS)
         .any(|secret| name.eq_ignore_ascii_case(secret))
 }
 
@@ -67,13 +66,18 @@ mod tests {
             "OPENAI_API_KEY",
             "anthropic_api_key",
             "GITHUB_TOKEN",
+            "STAGING_KEY",
         ]
         .map(|name| (name.into(), "x".into()));
         let additions = [
             ("GEMINI_API_KEY".to_owned(), "named".to_owned()),
             ("PATH".to_owned(), "other".to_owned()),
         ];
-        let made = child_environment(environment, additions.iter().map(|(a, b)| (a, b)));
+        let made = child_environment(
+            environment,
+            &["STAGING_KEY"],
+            additions.iter().map(|(a, b)| (a, b)),
+        );
         let made: Vec<(String, String)> = made
             .into_iter()
             .map(|(name, value)| (name.into_string().unwrap(), value.into_string().unwrap()))
