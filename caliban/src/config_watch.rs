@@ -2,64 +2,77 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use caliban_agent::{Event, HookEvent, Hooks};
 use caliban_settings::{
-    Change, LiveSettings, LoadRequest, LoadedSettings, Reload, SettingsWatcher,
+    Change, Consent, LiveSettings, LoadRequest, LoadedSettings, Reload, SettingsWatcher,
 };
 use tokio::sync::mpsc;
 
 /// Changes that wait to be told; more than this many in a row are one too many for anybody.
 const QUEUE: usize = 16;
 
-/// A watcher and the changes it has seen. Dropping it ends the watching.
+/// How long a run lasts before its settings are watched: setting up and taking down a watcher
+/// costs more than a short run does.
+const SHORT_RUN: Duration = Duration::from_secs(1);
+
+/// The settings a run began with, ready to be followed.
 pub(crate) struct ConfigWatch {
-    _watcher: SettingsWatcher,
-    reloads: mpsc::Receiver<Reload>,
+    live: Arc<LiveSettings>,
 }
 
 impl ConfigWatch {
-    /// Starts to watch. A system that cannot watch files is no reason not to run.
-    pub(crate) fn start(request: LoadRequest, loaded: LoadedSettings) -> Option<Self> {
-        let live = Arc::new(LiveSettings::new(request, loaded));
-        let (sender, reloads) = mpsc::channel(QUEUE);
-        let watcher = SettingsWatcher::start(live, move |reload| {
-            // A full queue holds news enough.
-            let _ = sender.try_send(reload);
-        });
-        Some(Self {
-            _watcher: watcher.ok()?,
-            reloads,
-        })
+    pub(crate) fn new(request: LoadRequest, loaded: LoadedSettings) -> Self {
+        Self {
+            live: Arc::new(LiveSettings::new(request, loaded)),
+        }
     }
 
-    /// Tells of changes, for ever.
+    /// Tells of changes, for ever. Dropping the future ends the watching.
     pub(crate) async fn follow(
-        &mut self,
+        self,
         hooks: &dyn Hooks,
         events: &mpsc::Sender<Event>,
     ) -> Infallible {
-        while let Some(reload) = self.reloads.recv().await {
-            let message = match reload {
-                Reload::Unchanged => continue,
-                Reload::Failed(error) => {
-                    format!("the settings changed and cannot be used; the old ones stay: {error}")
+        tokio::time::sleep(SHORT_RUN).await;
+        let (sender, mut reloads) = mpsc::channel(QUEUE);
+        let missed = sender.clone();
+        let watcher = SettingsWatcher::start(Arc::clone(&self.live), move |reload| {
+            // A full queue holds news enough.
+            let _ = sender.try_send(reload);
+        });
+        // A system that cannot watch files is no reason not to run.
+        if watcher.is_ok() {
+            // What changed before anybody watched.
+            let _ = missed.try_send(self.live.reload(Consent::Withheld));
+            while let Some(reload) = reloads.recv().await {
+                if let Some(message) = tell(reload, hooks).await {
+                    let event = Event::Notice {
+                        subtype: "config_change",
+                        message,
+                    };
+                    // The face is gone only when the run is.
+                    let _ = events.send(event).await;
                 }
-                Reload::Applied(change) => {
-                    let message = describe(&change);
-                    let keys = change.keys;
-                    hooks.notify(&HookEvent::ConfigChange { keys }).await;
-                    message
-                }
-            };
-            let event = Event::Notice {
-                subtype: "config_change",
-                message,
-            };
-            // The face is gone only when the run is.
-            let _ = events.send(event).await;
+            }
         }
         std::future::pending().await
+    }
+}
+
+async fn tell(reload: Reload, hooks: &dyn Hooks) -> Option<String> {
+    match reload {
+        Reload::Unchanged => None,
+        Reload::Failed(error) => Some(format!(
+            "the settings changed and cannot be used; the old ones stay: {error}"
+        )),
+        Reload::Applied(change) => {
+            let message = describe(&change);
+            let keys = change.keys;
+            hooks.notify(&HookEvent::ConfigChange { keys }).await;
+            Some(message)
+        }
     }
 }
 

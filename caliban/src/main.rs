@@ -115,7 +115,7 @@ async fn ask(
             watch,
         }) => {
             let mut face = face(args, session_id, console);
-            print::print(session, prompt, cancel, &init, watch, &mut face).await
+            print::print(session, prompt, cancel, &init, Some(watch), &mut face).await
         }
         Err(failure) => {
             match args.output.output_format {
@@ -135,7 +135,7 @@ struct Prepared {
     session: Session,
     prompt: String,
     init: Init,
-    watch: Option<ConfigWatch>,
+    watch: ConfigWatch,
 }
 
 /// Everything that can fail before the run begins.
@@ -156,7 +156,7 @@ fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<
         session,
         prompt,
         init,
-        watch: ConfigWatch::start(configuration.request, configuration.loaded),
+        watch: ConfigWatch::new(configuration.request, configuration.loaded),
     })
 }
 

@@ -32,7 +32,7 @@ pub(crate) async fn print(
         let run = session.run(Message::user(prompt), &sender, cancel);
         let (outcome, _) = match watch {
             None => run.await,
-            Some(mut watch) => {
+            Some(watch) => {
                 let follow = watch.follow(&*hooks, &sender);
                 tokio::select! {
                     ended = run => ended,
