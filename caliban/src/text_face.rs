@@ -81,6 +81,16 @@ impl<'a> TextFace<'a> {
                 }
                 self.console.end_line()?;
             }
+            // What a sub-agent does is announced too; its words are its parent's to read.
+            Event::Nested { event, .. } => {
+                if let Event::ToolReady {
+                    name, first_arg, ..
+                } = &**event
+                    && self.announcements == Announcements::On
+                {
+                    note(&format!("  {}", announcement(name, first_arg.as_deref())));
+                }
+            }
             Event::PromptAccepted { .. }
             | Event::TurnStarted { .. }
             | Event::TextDelta { .. }
@@ -93,8 +103,7 @@ impl<'a> TextFace<'a> {
             | Event::TurnEnded { .. }
             | Event::HookFired { .. }
             | Event::CompactionStarted { .. }
-            | Event::CompactionFinished { .. }
-            | Event::Nested { .. } => {}
+            | Event::CompactionFinished { .. } => {}
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ fn after_fault(wire: Wire, fault: Fault) -> (Ran, usize) {
     let ran = run(bench
         .command()
         .args(["-p", "hi"])
-        .env("CALIBAN_FIRST_BYTE_TIMEOUT_MS", "400")
-        .env("CALIBAN_IDLE_TIMEOUT_MS", "400"));
+        .env("CALIBAN_FIRST_BYTE_TIMEOUT_MS", "2000")
+        .env("CALIBAN_IDLE_TIMEOUT_MS", "2000"));
     (ran, bench.server.model_requests().len())
 }
 

@@ -480,6 +480,11 @@ fn a_sub_agent_works_in_its_own_context_behind_the_same_gate() {
         ran.stderr
     );
     assert!(!bench.workspace.path().join("made").exists());
+    assert!(
+        ran.stderr.contains("\n  Running Read: notes.txt\n"),
+        "{}",
+        ran.stderr
+    );
     let requests = bench.server.model_requests();
     assert_eq!(requests.len(), 4);
     let names = |index: usize| -> Vec<String> {
