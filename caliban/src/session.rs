@@ -12,7 +12,7 @@ use caliban_model::{CachePolicy, Effort, RateCard, Reasoning};
 use caliban_protocol::Init;
 use caliban_settings::EffortLevel;
 use caliban_settings::variables::{Environment, names};
-use caliban_tools::{Guard, SearchConfig, WebPolicy};
+use caliban_tools::{Guard, PrivateAddresses, SearchConfig, WebPolicy};
 
 use crate::args::{RunArgs, ToolArgs};
 use crate::configuration::Configuration;
@@ -50,6 +50,11 @@ pub(crate) fn build(
     } else {
         Micro::Off
     };
+    let permissions = if args.tools.auto_allow || environment.is_set(names::CALIBAN_AUTO_ALLOW) {
+        Permissions::AutoAllow
+    } else {
+        Permissions::Default
+    };
     Ok(Session::new(Choices {
         provider: Arc::clone(&chosen.provider),
         settings,
@@ -64,11 +69,7 @@ pub(crate) fn build(
         },
         home: environment.text("HOME").map(PathBuf::from),
         system: system_prompt(args)?,
-        permissions: if args.tools.auto_allow || environment.is_set(names::CALIBAN_AUTO_ALLOW) {
-            Permissions::AutoAllow
-        } else {
-            Permissions::Default
-        },
+        permissions,
         tools: if args.tools.no_tools {
             Tools::None
         } else {
@@ -76,6 +77,10 @@ pub(crate) fn build(
             let sub_agents = sub_agents(&args.tools, environment);
             let mut tools = built_in(sub_agents, jobs, environment)?;
             tools.environment = configuration.child_environment();
+            if permissions == Permissions::AutoAllow {
+                // A command could reach this machine's own services just as well.
+                tools.web.private = PrivateAddresses::LoopbackOnly;
+            }
             Tools::BuiltIn(Box::new(tools))
         },
     })?)

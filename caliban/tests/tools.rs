@@ -12,7 +12,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use caliban_testkit::{Match, ModelEntry, Reply, Script, Usage};
+use caliban_testkit::{BlockingServer, Match, ModelEntry, Reply, Script, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 use support::{Bench, Ran, Wire, run};
@@ -153,7 +153,10 @@ fn the_whole_tool_set_works_on_every_provider(
             ("EnterPlanMode", json!({})),
             ("Write", json!({"path": "forbidden.txt", "content": "x"})),
             ("ExitPlanMode", json!({"plan": "done"})),
-            ("WebFetch", json!({"url": "http://127.0.0.1:9/"})),
+            (
+                "WebFetch",
+                json!({"url": "http://169.254.169.254/latest/meta-data"}),
+            ),
             ("WebSearch", json!({"query": "x"})),
             ("Nothing", json!({})),
             ("Read", json!({"path": "src/a.txt", "lines": 3})),
@@ -189,7 +192,7 @@ fn the_whole_tool_set_works_on_every_provider(
     says(11, &["bash_1"]);
     says(12, &["test"]);
     says(14, &["not permitted", "plan mode"]);
-    says(16, &["127.0.0.1"]);
+    says(16, &["169.254.169.254", "link-local"]);
     says(17, &["BRAVE_API_KEY"]);
     says(18, &["no tool named `Nothing`"]);
     says(19, &["`lines`", "`path`"]);
@@ -593,4 +596,18 @@ fn the_first_request_is_small() {
     let size = bench.server.model_requests()[0].body.len();
     // Prompt, sixteen tools and a short message. Raise this only on purpose.
     assert!((8_000..13_000).contains(&size), "{size} bytes");
+}
+
+#[test]
+fn pages_of_this_machine_are_read_where_everything_is_allowed() {
+    let page = BlockingServer::start(Script::new([])).unwrap();
+    let url = format!("{}/healthz", page.url());
+    let bench = Bench::new(
+        Wire::Anthropic,
+        one_by_one(vec![("WebFetch", json!({"url": url}))]),
+    );
+    let ran = work(&bench);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(told(&bench)[0].contains("200"), "{:?}", told(&bench));
+    assert_eq!(page.requests().len(), 1);
 }

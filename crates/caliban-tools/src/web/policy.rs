@@ -20,6 +20,8 @@ pub struct WebPolicy {
 pub enum PrivateAddresses {
     #[default]
     Refused,
+    /// This machine itself, but no network it is in.
+    LoopbackOnly,
     Allowed,
 }
 
@@ -84,17 +86,16 @@ impl WebPolicy {
             (Err(_), Route::Proxy) => Vec::new(),
             (Err(reason), Route::Direct) => return Err(Refusal::Unresolved { host, reason }),
         };
-        if !self.may_be_private(&host) {
-            let special = addresses
-                .iter()
-                .find_map(|&address| Some((address, special_use(address)?)));
-            if let Some((address, kind)) = special {
-                return Err(Refusal::Private {
-                    host,
-                    address,
-                    kind,
-                });
-            }
+        let refused = addresses
+            .iter()
+            .filter(|address| !self.admits(&host, **address))
+            .find_map(|&address| Some((address, special_use(address)?)));
+        if let Some((address, kind)) = refused {
+            return Err(Refusal::Private {
+                host,
+                address,
+                kind,
+            });
         }
         Ok(Target {
             url,
@@ -105,14 +106,18 @@ impl WebPolicy {
         })
     }
 
-    fn may_be_private(&self, host: &str) -> bool {
-        match self.private {
+    /// Whether a host may have this address even if it is not on the public internet.
+    fn admits(&self, host: &str, address: IpAddr) -> bool {
+        let by_kind = match self.private {
             PrivateAddresses::Allowed => true,
-            PrivateAddresses::Refused => self
+            PrivateAddresses::LoopbackOnly => address.is_loopback(),
+            PrivateAddresses::Refused => false,
+        };
+        by_kind
+            || self
                 .allowed_hosts
                 .iter()
-                .any(|allowed| allowed.eq_ignore_ascii_case(host)),
-        }
+                .any(|allowed| allowed.eq_ignore_ascii_case(host))
     }
 }
 
