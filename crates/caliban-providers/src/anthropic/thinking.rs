@@ -106,7 +106,11 @@ impl Planner<'_, '_> {
         let effort = self.traits.efforts.fit(wish);
         let thinking = match self.traits.thinking {
             ThinkingForm::Adaptive | ThinkingForm::AdaptiveOrManual => Thinking::Adaptive,
-            ThinkingForm::Manual => self.manual(budget_of(wish)),
+            // A level is a wish: a quarter of the answer stays for what is said.
+            ThinkingForm::Manual => {
+                let room = self.request.max_tokens - self.request.max_tokens / 4;
+                self.manual(budget_of(wish).min(room))
+            }
             ThinkingForm::None
             | ThinkingForm::Level
             | ThinkingForm::Effort
@@ -349,11 +353,11 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_stays_below_the_limit_of_the_answer() {
+    fn a_budget_stays_below_the_limit_and_a_level_leaves_room_for_the_answer() {
         let fitted = |reasoning, max_tokens| said("claude-haiku-4-5", reasoning, max_tokens);
         assert_eq!(
             fitted(Reasoning::Effort(Effort::High), 8_192).thinking,
-            enabled(8_191)
+            enabled(6_144)
         );
         let high = fitted(Reasoning::Budget(9_000), 8_192);
         assert_eq!(high.thinking, enabled(8_191));
