@@ -4,7 +4,7 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use caliban_model::ToolContent;
 
@@ -17,6 +17,10 @@ const MAX_SPILL_FILE: usize = 64 * 1024 * 1024;
 const MAX_SPILL_FILES: usize = 200;
 /// The most characters of a call's id in a file's name.
 const MAX_NAME: usize = 100;
+/// How long the files of a finished session are kept.
+const KEPT: Duration = Duration::from_hours(30 * 24);
+/// The most sessions looked at for old files at a time.
+const MAX_SESSIONS: usize = 1_000;
 
 /// Shortens every text of a result that is longer than the limit: head and tail stay, the whole
 /// goes to a file, named after the call, that the note in the middle names.
@@ -91,6 +95,11 @@ fn write_spill(text: &str, directory: &Path, call_id: &str) -> std::io::Result<P
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    if !directory.exists()
+        && let Some(sessions) = directory.parent()
+    {
+        prune_sessions(sessions);
+    }
     builder.create(directory)?;
     prune(directory);
     let name: String = call_id
@@ -114,6 +123,27 @@ fn write_spill(text: &str, directory: &Path, call_id: &str) -> std::io::Result<P
     let end = text.floor_char_boundary(MAX_SPILL_FILE);
     file?.write_all(&text.as_bytes()[..end])?;
     Ok(path)
+}
+
+/// Removes what sessions of long ago left; called when a session writes its first file.
+fn prune_sessions(sessions: &Path) {
+    let Ok(entries) = std::fs::read_dir(sessions) else {
+        return;
+    };
+    for entry in entries.flatten().take(MAX_SESSIONS) {
+        let is_old = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > KEPT));
+        // Only directories that we made ourselves are named like a session.
+        let is_session = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| uuid::Uuid::parse_str(name).is_ok());
+        if is_old && is_session {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Keeps the newest files; failing to remove one is no reason to lose a result.
@@ -176,6 +206,29 @@ mod tests {
             assert_eq!(mode(Path::new(path)), 0o600);
             assert_eq!(mode(&spill), 0o700);
         }
+    }
+
+    #[test]
+    fn sessions_of_long_ago_are_cleared_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join(uuid::Uuid::nil().to_string());
+        let other = folder.path().join("not-a-session");
+        for place in [&old, &other] {
+            std::fs::create_dir(place).unwrap();
+            let long_ago = SystemTime::now() - KEPT * 2;
+            let times = std::fs::FileTimes::new().set_modified(long_ago);
+            std::fs::File::open(place)
+                .unwrap()
+                .set_times(times)
+                .unwrap();
+        }
+        write_spill(
+            "x",
+            &folder.path().join(uuid::Uuid::max().to_string()),
+            "id",
+        )
+        .unwrap();
+        assert!(!old.exists() && other.exists());
     }
 
     #[test]

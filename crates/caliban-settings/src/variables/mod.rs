@@ -85,7 +85,8 @@ pub fn reference_page() -> String {
     let mut page = String::from(
         "# Environment variables\n\n\
          A flag beats a variable, and a variable beats the settings. An empty value counts as \
-         unset. A switch is on with any other value, `0` included.\n",
+         unset. A switch is on with any other value, `0` included. Variables of parts that this \
+         version does not have yet are listed so that nothing else takes their names.\n",
     );
     for group in Group::ALL {
         let title = group.title();
