@@ -115,6 +115,7 @@ impl Run<'_> {
 
     /// Decides what an answer means for the run.
     async fn after(&mut self, reply: Reply) -> Result<Next, Outcome> {
+        let cost = self.charge(&reply).await;
         match reply.stop {
             StopReason::Refusal => {
                 return Err(Outcome::Refusal {
@@ -127,7 +128,8 @@ impl Run<'_> {
                 });
             }
             StopReason::ContextExceeded => {
-                self.make_room(CompactionReason::TooLong).await?;
+                let complaint = "the model's context window is full".to_owned();
+                self.shorten(complaint).await?;
                 return Ok(Next::Turn);
             }
             StopReason::EndTurn
@@ -138,7 +140,7 @@ impl Run<'_> {
             | StopReason::Other(_) => {}
         }
         let calls = reply.message.tool_uses().count();
-        self.accept(&reply).await;
+        self.accept(&reply, cost).await;
         match reply.stop {
             // A call cut off by the limit must not run, whatever it looks like.
             StopReason::MaxTokens => {

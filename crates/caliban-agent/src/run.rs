@@ -144,7 +144,6 @@ impl<'a> Run<'a> {
         match call.result {
             Ok(reply) => {
                 self.turns = turn;
-                self.too_long = 0;
                 Ok(Some(reply))
             }
             Err(broken) => {
@@ -162,19 +161,23 @@ impl<'a> Run<'a> {
             return Err(error.into());
         };
         self.learned_window = limit.or(self.learned_window);
+        self.shorten(error.to_string()).await
+    }
+
+    /// Makes the conversation shorter because the provider could not take it; if that cannot be
+    /// done, `complaint` is the end of the run.
+    pub(crate) async fn shorten(&mut self, complaint: String) -> Result<(), Outcome> {
         self.too_long += 1;
-        let full = || Outcome::ContextFull {
-            message: error.to_string(),
-        };
+        let full = Outcome::ContextFull { message: complaint };
         let settings = &self.agent.settings.compaction;
         if settings.threshold.is_none() || self.too_long > MAX_TOO_LONG {
-            return Err(full());
+            return Err(full);
         }
         let before = self.conversation.messages().to_vec();
         self.make_room(CompactionReason::TooLong).await?;
         // Sending the same again would fail the same way.
         if self.conversation.messages() == before {
-            return Err(full());
+            return Err(full);
         }
         Ok(())
     }
@@ -199,12 +202,15 @@ impl<'a> Run<'a> {
         Ok(request)
     }
 
+    /// Enters an answer into the books, whatever becomes of it.
+    pub(crate) async fn charge(&self, reply: &Reply) -> Option<Decimal> {
+        let origin = reply.message.origin.as_ref()?;
+        self.enter(origin, reply.usage).await
+    }
+
     /// Makes an answer part of the conversation.
-    pub(crate) async fn accept(&mut self, reply: &Reply) {
-        let cost = match &reply.message.origin {
-            Some(origin) => self.enter(origin, reply.usage).await,
-            None => None,
-        };
+    pub(crate) async fn accept(&mut self, reply: &Reply, cost: Option<Decimal>) {
+        self.too_long = 0;
         if !reply.message.content.is_empty() {
             self.conversation.push(Arc::clone(&reply.message));
             self.conversation.measured(&reply.usage);

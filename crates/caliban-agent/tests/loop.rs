@@ -676,6 +676,22 @@ async fn a_prompt_the_provider_finds_too_long_is_compacted_or_the_run_ends() {
     assert!(matches!(ran.outcome, Outcome::ContextFull { .. }));
     assert_eq!(bench_off.provider.requests.lock().unwrap().len(), 1);
 
+    let full_window = || {
+        answer(
+            vec![Block::text("and so")],
+            StopReason::ContextExceeded,
+            small(),
+        )
+    };
+    let bench_full = bench((0..10).map(|_| full_window()).collect());
+    let ran = bench_full.run().await;
+    assert!(
+        matches!(ran.outcome, Outcome::ContextFull { .. }),
+        "{:?}",
+        ran.outcome
+    );
+    assert_eq!(bench_full.provider.requests.lock().unwrap().len(), 1);
+
     let endless = bench((0..10).map(|_| too_long()).collect());
     let ran = endless.run().await;
     assert!(matches!(ran.outcome, Outcome::ContextFull { .. }));
