@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use caliban_model::Provider;
+use caliban_harness::model_for;
+use caliban_model::{Provider, Purpose};
 use caliban_providers::cassette::{Masking, Recording, Replay};
 use caliban_providers::{
     Connection, Credentials, Fallback, OpenAiApi, ProviderKind, RetryPolicy, Retrying, Timeouts,
@@ -57,10 +58,10 @@ fn model(args: &ModelArgs, kind: ProviderKind, configuration: &Configuration<'_>
         .as_ref()
         .filter(|model| provider_of(model).is_none_or(|provider| provider == kind))
         .map(ModelChoice::name);
-    let pinned = settings.model_overrides.get("main_loop");
+    let pinned = model_for(Purpose::MainLoop, settings);
     args.model
         .as_deref()
-        .or(pinned.map(String::as_str))
+        .or(pinned)
         .or(configured)
         .unwrap_or(kind.default_model())
         .to_owned()

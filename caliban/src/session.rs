@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_agent::{Confinement, Micro, ModelOverrides, Settings};
+use caliban_agent::{Confinement, Settings};
 use caliban_harness::{
-    BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, child_environment,
+    BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, agent_settings,
+    child_environment,
 };
-use caliban_model::{CachePolicy, Effort, RateCard, Reasoning};
+use caliban_model::{CachePolicy, RateCard};
 use caliban_protocol::Init;
-use caliban_settings::EffortLevel;
 use caliban_settings::variables::{Environment, names};
 use caliban_tools::{Guard, PrivateAddresses, SearchConfig, WebPolicy};
 
@@ -27,29 +27,18 @@ pub(crate) fn build(
     configuration: &Configuration<'_>,
 ) -> Result<Session, Failure> {
     let environment = &configuration.environment;
-    let configured = configuration.settings();
-    let mut settings = Settings::new(chosen.model.clone());
+    let mut settings = agent_settings(&chosen.model, configuration.settings());
     settings.max_tokens = args.model.max_tokens;
     settings.temperature = args.model.temperature;
-    settings.reasoning = reasoning(configured.effort);
     if args.model.no_prompt_cache || environment.is_set(names::CALIBAN_NO_PROMPT_CACHE) {
         settings.cache = CachePolicy::Off;
     }
-    settings.overrides = overrides(configured);
     settings.limits.max_turns = args.limits.max_turns;
     settings.limits.budget = args.limits.max_budget_usd;
     if let Some(limit) = parallel_tools(&args.tools, environment)? {
         settings.parallel_tools = limit;
     }
-    let cap = configured.tool_result_cap().unwrap_or_default();
-    settings.capping.limit = usize::try_from(cap).ok().and_then(NonZeroUsize::new);
     settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
-    settings.compaction.threshold = configured.compaction_threshold();
-    settings.compaction.micro = if configured.micro_compaction() {
-        Micro::On
-    } else {
-        Micro::Off
-    };
     let permissions = if args.tools.auto_allow || environment.is_set(names::CALIBAN_AUTO_ALLOW) {
         Permissions::AutoAllow
     } else {
@@ -173,31 +162,6 @@ fn guard() -> Guard {
         return Guard::ReExec(PathBuf::from("/proc/self/exe"));
     }
     std::env::current_exe().map_or(Guard::None, Guard::ReExec)
-}
-
-fn reasoning(effort: Option<EffortLevel>) -> Reasoning {
-    match effort {
-        None | Some(EffortLevel::Auto) => Reasoning::Auto,
-        Some(EffortLevel::Low) => Reasoning::Effort(Effort::Low),
-        Some(EffortLevel::Medium) => Reasoning::Effort(Effort::Medium),
-        Some(EffortLevel::High) => Reasoning::Effort(Effort::High),
-        Some(EffortLevel::Max) => Reasoning::Effort(Effort::Max),
-    }
-}
-
-/// The purposes that have a model of their own; both spellings of a purpose are understood.
-fn overrides(settings: &caliban_settings::Settings) -> ModelOverrides {
-    let find = |purpose: &str| {
-        settings
-            .model_overrides
-            .iter()
-            .find(|(name, _)| name.replace('-', "_") == purpose)
-            .map(|(_, model)| Arc::from(model.as_str()))
-    };
-    ModelOverrides {
-        summarization: find("summarization"),
-        sub_agent: find("sub_agent"),
-    }
 }
 
 /// The further roots that exist; one that does not is nobody's to use.

@@ -102,8 +102,6 @@ pub enum CompactionReason {
     Threshold,
     /// The provider said the prompt is too long.
     TooLong,
-    /// Somebody asked for it.
-    Manual,
 }
 
 /// A call that was not permitted.

@@ -120,8 +120,6 @@ pub enum WarningKind {
     ParameterDropped { parameter: String },
     /// The provider reported no usage; the numbers are estimated.
     UsageEstimated,
-    /// The answer looks like a tool call written as text.
-    UnexecutedToolCall,
 }
 
 impl WarningKind {
@@ -131,7 +129,6 @@ impl WarningKind {
             Self::ModelMismatch { .. } => "model_mismatch",
             Self::ParameterDropped { .. } => "parameter_dropped",
             Self::UsageEstimated => "usage_estimated",
-            Self::UnexecutedToolCall => "unexecuted_tool_call",
         }
     }
 }

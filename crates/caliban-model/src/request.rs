@@ -127,7 +127,10 @@ pub struct Metadata {
 }
 
 /// Why the harness makes a call; routes are chosen by it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Purpose {
     #[default]
     MainLoop,

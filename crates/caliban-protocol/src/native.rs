@@ -264,7 +264,7 @@ fn details(kind: &WarningKind) -> Option<Value> {
             Some(json!({"requested": requested, "actual": actual}))
         }
         WarningKind::ParameterDropped { parameter } => Some(json!({"parameter": parameter})),
-        WarningKind::UsageEstimated | WarningKind::UnexecutedToolCall => None,
+        WarningKind::UsageEstimated => None,
     }
 }
 

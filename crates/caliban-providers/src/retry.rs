@@ -136,8 +136,11 @@ impl Progress {
             || (self.shown == Shown::Superseded && self.restarted);
         if !error.is_retryable() || spent {
             if self.attempt > 0 && error.kind != ErrorKind::Cancelled {
-                error.message =
-                    format!("{} (gave up after {} retries)", error.message, self.attempt);
+                let retries = match self.attempt {
+                    1 => "one retry".to_owned(),
+                    more => format!("{more} retries"),
+                };
+                error.message = format!("{} (gave up after {retries})", error.message);
             }
             return Err(error);
         }

@@ -37,8 +37,8 @@ pub use policy::{Effect, Trust, gate};
 pub use private::{create_private_file, ensure_private_dir};
 pub use router::{
     Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, OpenAiStyle, ProviderBlock,
-    ProviderId, Requirements, Route, RouteEffort, RoutePurpose, RouterConfig, RouterFile,
-    RouterSource, Toggle, find_router_file, load_router_file,
+    ProviderId, Requirements, Route, RouteEffort, RouterConfig, RouterFile, RouterSource, Toggle,
+    find_router_file, load_router_file,
 };
 pub use schema::settings_schema;
 pub use scope::{Scope, Sources};

@@ -102,7 +102,7 @@ fn an_import_goes_over_what_is_there_and_says_so() {
     fs::write(
         &target,
         r#"# mine
-model = "other" # for now
+model = "other" # a note
 additional_directories = ["../docs"]
 
 [permissions]
@@ -156,7 +156,7 @@ command = "github-mcp"
     );
     let text = fs::read_to_string(&target).unwrap();
     assert!(
-        text.starts_with("# mine\nmodel = \"claude-sonnet-4-6\" # for now\n"),
+        text.starts_with("# mine\nmodel = \"claude-sonnet-4-6\" # a note\n"),
         "{text}"
     );
     assert!(

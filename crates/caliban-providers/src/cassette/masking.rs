@@ -141,7 +141,7 @@ mod tests {
         Masking::new(
             [
                 ("{home}", "/home/me".to_owned()),
-                ("{workspace}", "/home/me/work".to_owned()),
+                ("{workspace}", "/home/me/project".to_owned()),
             ],
             [
                 ("MY_API_KEY".to_owned(), "hunter2hunter2".to_owned()),
@@ -153,14 +153,14 @@ mod tests {
 
     #[test]
     fn secrets_go_and_places_become_names() {
-        let mut value = json!({"a": ["key hunter2hunter2 abc not-a-secret", "sk-ant-abcdefghijklmnopqrst", {"b": "/home/me/work/x and /home/me/y"}]});
+        let mut value = json!({"a": ["key hunter2hunter2 abc not-a-secret", "sk-ant-abcdefghijklmnopqrst", {"b": "/home/me/project/x and /home/me/y"}]});
         masking().mask(&mut value);
         assert_eq!(
             value,
             json!({"a": ["key {redacted} abc not-a-secret", "{redacted}", {"b": "{workspace}/x and {home}/y"}]})
         );
         masking().unmask(&mut value);
-        assert_eq!(value["a"][2]["b"], "/home/me/work/x and /home/me/y");
+        assert_eq!(value["a"][2]["b"], "/home/me/project/x and /home/me/y");
     }
 
     #[test]

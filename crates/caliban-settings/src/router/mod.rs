@@ -8,5 +8,5 @@ pub use discovery::{FoundRouterFile, RouterSource, find_router_file};
 pub use read::{LoadedRouterFile, load_router_file};
 pub use types::{
     Breaker, Hedge, ImageLimits, OpenAiStyle, ProviderBlock, ProviderId, Requirements, Route,
-    RouteEffort, RoutePurpose, RouterConfig, RouterFile, Toggle,
+    RouteEffort, RouterConfig, RouterFile, Toggle,
 };

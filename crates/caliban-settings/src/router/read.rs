@@ -193,7 +193,9 @@ fn belongs_to_another(provider: &str, variable: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::types::{Hedge, OpenAiStyle, RouteEffort, RoutePurpose, Toggle};
+    use caliban_model::Purpose;
+
+    use super::super::types::{Hedge, OpenAiStyle, RouteEffort, Toggle};
     use super::*;
 
     const FULL: &str = r#"
@@ -271,7 +273,7 @@ model = "llama3.2:3b"
             (100, 1568)
         );
         let router = file.router.unwrap();
-        assert_eq!(router.default_purpose, Some(RoutePurpose::MainLoop));
+        assert_eq!(router.default_purpose, Some(Purpose::MainLoop));
         let route = &router.routes[0];
         let hedge = Hedge {
             hedge_after_ms: Some(1000),

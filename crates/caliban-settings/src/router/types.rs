@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use caliban_model::Purpose;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -134,7 +135,7 @@ impl Default for ImageLimits {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RouterConfig {
-    pub default_purpose: Option<RoutePurpose>,
+    pub default_purpose: Option<Purpose>,
     /// In the order they are tried.
     #[serde(rename = "route")]
     pub routes: Vec<Route>,
@@ -144,36 +145,12 @@ pub struct RouterConfig {
     pub breaker: Option<Breaker>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RoutePurpose {
-    MainLoop,
-    Summarization,
-    FastClassifier,
-    SubAgent,
-    Embedding,
-    Other,
-}
-
-impl RoutePurpose {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::MainLoop => "main_loop",
-            Self::Summarization => "summarization",
-            Self::FastClassifier => "fast_classifier",
-            Self::SubAgent => "sub_agent",
-            Self::Embedding => "embedding",
-            Self::Other => "other",
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
     #[serde(default)]
     id: Option<String>,
-    pub purpose: RoutePurpose,
+    pub purpose: Purpose,
     pub provider: ProviderId,
     pub model: String,
     /// The routes tried next: those listed, none where the list is empty, and the later ones of
@@ -197,7 +174,7 @@ impl Route {
     /// The route's own name, or one made of what it is.
     pub fn id(&self) -> String {
         self.id.clone().unwrap_or_else(|| {
-            let (provider, purpose) = (self.provider.as_str(), self.purpose.as_str());
+            let (provider, purpose) = (self.provider.as_str(), self.purpose.slug());
             format!("{provider}:{}:{purpose}", self.model)
         })
     }
