@@ -1,12 +1,14 @@
 //! Print mode: one prompt in, the answer on standard output.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use caliban_agent::{Event, Outcome};
 use caliban_harness::Session;
 use caliban_model::{CancellationToken, Message};
 use caliban_protocol::Init;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::config_watch::ConfigWatch;
 use crate::exit::Failure;
@@ -14,6 +16,8 @@ use crate::face::Face;
 
 /// Events that wait to be shown; a run waits for a face that is further behind.
 const EVENT_QUEUE: usize = 256;
+/// How long background jobs may keep the program after its result.
+const SHUTDOWN: Duration = Duration::from_millis(1500);
 
 /// Runs a prompt and shows what happens. If nobody reads the output any more, the run is
 /// cancelled.
@@ -56,7 +60,8 @@ pub(crate) async fn print(
         shown
     };
     let (outcome, shown) = tokio::join!(running, showing);
-    session.shutdown().await;
+    // The result is out; what takes longer to end, its guardian ends without us.
+    let _ = timeout(SHUTDOWN, session.shutdown()).await;
     shown?;
     match outcome {
         Outcome::Success { .. } => Ok(()),

@@ -95,6 +95,24 @@ fn a_finished_run_leaves_no_background_job() {
 }
 
 #[test]
+fn a_job_that_will_not_end_does_not_hold_the_result_back() {
+    let mark = format!("sleep 5{}", std::process::id());
+    let deaf = json!({"command": format!("trap '' TERM; {mark} & {mark} & wait; {mark}"), "background": true});
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([Reply::tool("Bash", deaf), Reply::text("done")]),
+    );
+    let ran = bench.run(["-p", "go", "--auto-allow"]);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "done\n"),
+        "{}",
+        ran.stderr
+    );
+    eventually("its guardian ends it", || marked(&mark).is_empty());
+}
+
+#[test]
 fn a_second_interrupt_exits_at_once() {
     // The first interrupt gives the tool time to end; this one does not care.
     let bench = Bench::new(
