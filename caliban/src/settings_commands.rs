@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use caliban_settings::variables::Environment;
-use caliban_settings::{Scope, import, migrate};
+use caliban_settings::{Scope, import, migrate, value_at};
 use serde_json::Value;
 
 use crate::args::SettingsCommand;
@@ -33,7 +33,7 @@ fn table(document: &Value) -> String {
     let mut lines = Vec::new();
     let width = scopes.keys().map(String::len).max().unwrap_or(0);
     for (key, scope) in scopes {
-        let value = lookup(&document["settings"], key).map_or_else(String::new, Value::to_string);
+        let value = value_at(&document["settings"], key).map_or_else(String::new, Value::to_string);
         let scope = scope.as_str().unwrap_or_default();
         lines.push(format!("{key:width$}  {scope:8}  {value}"));
     }
@@ -60,17 +60,6 @@ fn table(document: &Value) -> String {
         ));
     }
     lines.join("\n") + "\n"
-}
-
-/// The value at a dotted key; keys may hold dots themselves.
-fn lookup<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
-    if let Some(found) = value.get(key) {
-        return Some(found);
-    }
-    key.match_indices('.').find_map(|(dot, _)| {
-        let inner = value.get(&key[..dot])?;
-        lookup(inner, &key[dot + 1..])
-    })
 }
 
 /// `config migrate`.
@@ -167,8 +156,8 @@ fn import(
     if merged.changes.is_empty() {
         return console.write(&format!("`{}` has it all already\n", target.display()));
     }
-    let changes = merged.changes.join(", ");
-    console.write(&format!("wrote {changes} to `{}`\n", target.display()))
+    let changes = merged.changes.join("\n  ");
+    console.write(&format!("changed `{}`:\n  {changes}\n", target.display()))
 }
 
 fn scope_files(

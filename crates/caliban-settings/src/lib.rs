@@ -42,7 +42,7 @@ pub use router::{
 };
 pub use schema::settings_schema;
 pub use scope::{Scope, Sources};
-pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules};
+pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, value_at};
 pub use trust::{
     FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TrustDecision, TrustError, TrustRecord,
     TrustStore, WorkspaceFiles, notice,

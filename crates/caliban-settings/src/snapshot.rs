@@ -104,9 +104,12 @@ impl LoadedSettings {
 
     /// What `config print` prints.
     pub fn to_print_json(&self) -> Value {
+        let settings = json!(self.settings);
+        // A list whose entries were all left out has a scope but no value.
         let scopes: Map<String, Value> = self
             .provenance
             .iter()
+            .filter(|(key, _)| value_at(&settings, key).is_some())
             .map(|(key, scope)| (key.to_owned(), json!(scope)))
             .collect();
         let warnings: Vec<String> = self
@@ -133,4 +136,15 @@ impl LoadedSettings {
             "warnings": warnings,
         })
     }
+}
+
+/// The value at a dotted key; names may hold dots themselves.
+pub fn value_at<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    if let Some(found) = value.get(key) {
+        return Some(found);
+    }
+    key.match_indices('.').find_map(|(dot, _)| {
+        let inner = value.get(&key[..dot])?;
+        value_at(inner, &key[dot + 1..])
+    })
 }
