@@ -96,6 +96,8 @@ impl<'a> TextFace<'a> {
             | Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStarted { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
             | Event::ToolProgress { .. }
             | Event::ToolFinished { .. }
             | Event::AssistantMessage { .. }

@@ -12,6 +12,7 @@ use crate::conversation::Conversation;
 use crate::event::{CompactionReason, Event, RunTotals};
 use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict};
 use crate::listener::Listener;
+use crate::operator::SharedOperator;
 use crate::outcome::Outcome;
 use crate::registry::Registry;
 use crate::reply::Reply;
@@ -25,6 +26,8 @@ pub struct Agent {
     pub provider: Arc<dyn Provider>,
     pub tools: Registry,
     pub hooks: Arc<dyn Hooks>,
+    /// Who is asked for consent.
+    pub operator: SharedOperator,
     pub workspace: Arc<Workspace>,
     pub settings: Settings,
     /// Shared by all agents of a session, so that limits hold for their sum.

@@ -16,8 +16,9 @@ use tokio::time::timeout;
 
 use crate::capping::cap;
 use crate::event::{Denial, Event};
-use crate::hooks::{HookEvent, Hooks, ToolCall, Verdict};
+use crate::hooks::{HookEvent, Hooks, Opinion, ToolCall, Verdict};
 use crate::listener::Listener;
+use crate::operator::{Answer, Interrupt, Operator, Question};
 use crate::registry::Registry;
 use crate::settings::Capping;
 use crate::tool::{
@@ -34,6 +35,8 @@ const PROGRESS_QUEUE: usize = 256;
 pub(crate) struct Dispatch<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) hooks: &'a dyn Hooks,
+    pub(crate) operator: &'a dyn Operator,
+    pub(crate) turn: u32,
     pub(crate) workspace: &'a Arc<Workspace>,
     pub(crate) session_id: &'a Arc<str>,
     pub(crate) parallel: NonZeroUsize,
@@ -92,6 +95,8 @@ impl Dispatch<'_> {
             input: input.clone(),
             effect: tool.map_or(Effect::ReadOnly, |tool| tool.effect()),
             first_arg: tool.and_then(|tool| tool.first_arg(input)),
+            turn: self.turn,
+            opinion: Opinion::None,
         };
         self.listener
             .hear(Event::ToolReady {
@@ -115,13 +120,13 @@ impl Dispatch<'_> {
         let Some(tool) = tool else {
             return refuse(call, ToolOutput::invalid("There is no such tool."), None);
         };
-        let asking = self.hooks.before_tool(&call);
-        let Some(verdict) = self.cancel.run_until_cancelled(asking).await else {
+        let permission = self.permission(&call);
+        let Some(permission) = self.cancel.run_until_cancelled(permission).await else {
             return refuse(call, cancelled(), None);
         };
-        match verdict {
-            Verdict::Allow => {}
-            Verdict::AllowWith(input) => {
+        match permission {
+            Ok(None) => {}
+            Ok(Some(input)) => {
                 if let Err(problem) = self.registry.validate(name, &input) {
                     let denial = Denial::by_hook(format!("a hook changed the input: {problem}"));
                     return refuse(call, denied(&denial), Some(denial));
@@ -129,7 +134,7 @@ impl Dispatch<'_> {
                 call.first_arg = tool.first_arg(&input);
                 call.input = input;
             }
-            Verdict::Deny(denial) => {
+            Err(denial) => {
                 let event = HookEvent::PermissionDenied {
                     call: call.clone(),
                     denial: denial.clone(),
@@ -139,6 +144,53 @@ impl Dispatch<'_> {
             }
         }
         Gated::Allowed(Arc::clone(tool), call)
+    }
+
+    /// Asks hooks, and the operator where they say so. Returns the changed input, if it was
+    /// changed.
+    async fn permission(&self, call: &ToolCall) -> Result<Option<Value>, Denial> {
+        match self.hooks.before_tool(call).await {
+            Verdict::Allow => Ok(None),
+            Verdict::AllowWith(input) => Ok(Some(input)),
+            Verdict::Approve { input, .. } => Ok(input),
+            Verdict::Deny(denial) => Err(denial),
+            Verdict::Ask(question) => self.ask_operator(call, &question).await,
+        }
+    }
+
+    async fn ask_operator(
+        &self,
+        call: &ToolCall,
+        question: &Question,
+    ) -> Result<Option<Value>, Denial> {
+        self.listener
+            .hear(Event::PermissionAsked {
+                id: Arc::clone(&call.id),
+                question: Box::new(question.clone()),
+            })
+            .await;
+        let event = HookEvent::PermissionRequest { call: call.clone() };
+        self.hooks.notify(&event).await;
+        let answer = self.operator.decide(call, question).await;
+        self.hooks.answered(call, &answer);
+        self.listener
+            .hear(Event::PermissionAnswered {
+                id: Arc::clone(&call.id),
+                answer: answer.clone(),
+            })
+            .await;
+        match answer {
+            Answer::Allow { input, .. } => Ok(input.or_else(|| question.input.clone())),
+            Answer::Deny {
+                reason, interrupt, ..
+            } => {
+                if interrupt == Interrupt::Yes {
+                    self.cancel.cancel();
+                }
+                Err(question.denial(call, reason))
+            }
+            Answer::Nobody => Err(question.unattended()),
+        }
     }
 
     /// Runs what was allowed; results are told in the order in which calls end.

@@ -7,6 +7,7 @@ use caliban_model::{Message, Retry, Usage, Warning};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
+use crate::operator::{Answer, Question};
 use crate::outcome::Outcome;
 use crate::tool::ToolOutput;
 
@@ -35,6 +36,15 @@ pub enum Event {
         input: Value,
         /// What identifies the call to a person: a path, a command.
         first_arg: Option<String>,
+    },
+    /// The operator is asked about a call; an answer follows unless the run ends.
+    PermissionAsked {
+        id: Arc<str>,
+        question: Box<Question>,
+    },
+    PermissionAnswered {
+        id: Arc<str>,
+        answer: Answer,
     },
     /// A call was permitted and runs now.
     ToolStarted {

@@ -10,18 +10,27 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::event::{CompactionReason, Denial};
+use crate::operator::{Answer, Question};
 use crate::outcome::Outcome;
 use crate::tool::{Effect, ToolOutput};
 
 /// Looks on and decides. Every method does nothing by default.
 ///
-/// The three deciding methods are awaited before the run goes on, for every agent and in every
-/// mode; a hook that cannot decide must say no.
+/// The deciding methods are awaited before the run goes on, for every agent and in every mode; a
+/// hook that cannot decide must say no.
 pub trait Hooks: Send + Sync + Debug {
+    /// `SessionStart`: before the first prompt; what is returned is read by the model.
+    fn at_start<'a>(&'a self, _source: SessionSource) -> BoxFuture<'a, Option<String>> {
+        async { None }.boxed()
+    }
+
     /// `PreToolUse`: before a call runs. Called one call at a time, in the order of the calls.
     fn before_tool<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         async { Verdict::Allow }.boxed()
     }
+
+    /// The operator answered what [`Verdict::Ask`] asked about this call.
+    fn answered(&self, _call: &ToolCall, _answer: &Answer) {}
 
     /// `UserPromptSubmit`: before a prompt becomes part of the conversation.
     fn before_prompt<'a>(&'a self, _prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
@@ -46,17 +55,56 @@ pub struct ToolCall {
     pub name: Arc<str>,
     pub input: Value,
     pub effect: Effect,
-    /// The argument that rules are written about.
+    /// The argument that identifies it to a person.
     pub first_arg: Option<String>,
+    /// The turn that made it, counted from 1.
+    pub turn: u32,
+    /// What those asked before thought of it.
+    pub opinion: Opinion,
 }
 
 /// Whether a call may run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
+    /// No objection.
     Allow,
-    /// With another input, which is validated like the model's own.
+    /// No objection, with another input, which is validated like the model's own.
     AllowWith(Value),
+    /// Permitted on the operator's behalf: what would be asked need not be asked any more.
+    Approve {
+        reason: Option<String>,
+        input: Option<Value>,
+    },
+    /// The operator must say.
+    Ask(Box<Question>),
     Deny(Denial),
+}
+
+/// What advisers think of a call before the gate decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Opinion {
+    #[default]
+    None,
+    /// It may run without asking, where a rule would ask.
+    Approved { reason: Option<String> },
+    /// It is to be asked about, where a rule would allow it.
+    Ask { reason: String },
+}
+
+/// How a session came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionSource {
+    Startup,
+    Resume,
+}
+
+impl SessionSource {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Resume => "resume",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,9 +129,6 @@ pub enum StopVerdict {
 /// What hooks are told of.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HookEvent {
-    SessionStart {
-        source: String,
-    },
     SessionEnd {
         reason: String,
     },
@@ -149,7 +194,6 @@ impl HookEvent {
     /// The name under which users configure it.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::SessionStart { .. } => "SessionStart",
             Self::SessionEnd { .. } => "SessionEnd",
             Self::PreCompact { .. } => "PreCompact",
             Self::PostCompact { .. } => "PostCompact",
@@ -171,45 +215,95 @@ impl HookEvent {
     }
 }
 
+impl Opinion {
+    /// The stricter of two opinions.
+    #[must_use]
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (ask @ Self::Ask { .. }, _) | (_, ask @ Self::Ask { .. }) => ask,
+            (Self::None, opinion) | (opinion, Self::None) => opinion,
+            (first @ Self::Approved { .. }, Self::Approved { .. }) => first,
+        }
+    }
+}
+
 /// No hooks.
 #[derive(Debug)]
 pub struct NoHooks;
 
 impl Hooks for NoHooks {}
 
-/// Several hooks as one: asked in order, the first refusal decides, a changed input is what the
-/// next one sees.
-#[derive(Debug, Default)]
-pub struct HookChain(pub Vec<Arc<dyn Hooks>>);
+/// Advisers and a gate as one. Advisers are asked in order: the first refusal ends it, a changed
+/// input is what the next one sees, anything else is an opinion. The gate decides.
+#[derive(Debug)]
+pub struct HookChain {
+    pub advisers: Vec<Arc<dyn Hooks>>,
+    pub gate: Arc<dyn Hooks>,
+}
+
+impl HookChain {
+    fn all(&self) -> impl Iterator<Item = &Arc<dyn Hooks>> {
+        self.advisers.iter().chain([&self.gate])
+    }
+}
 
 impl Hooks for HookChain {
+    fn at_start<'a>(&'a self, source: SessionSource) -> BoxFuture<'a, Option<String>> {
+        async move {
+            let mut additions = Vec::new();
+            for hooks in self.all() {
+                additions.extend(hooks.at_start(source).await);
+            }
+            (!additions.is_empty()).then(|| additions.join("\n\n"))
+        }
+        .boxed()
+    }
+
     fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         async move {
             let mut call = call.clone();
-            let mut changed = false;
-            for hooks in &self.0 {
-                match hooks.before_tool(&call).await {
-                    Verdict::Allow => {}
-                    Verdict::AllowWith(input) => {
-                        call.input = input;
-                        changed = true;
-                    }
+            let mut changed = None;
+            for adviser in &self.advisers {
+                let (input, opinion) = match adviser.before_tool(&call).await {
+                    Verdict::Allow => continue,
+                    Verdict::AllowWith(input) => (Some(input), Opinion::None),
+                    Verdict::Approve { reason, input } => (input, Opinion::Approved { reason }),
+                    Verdict::Ask(question) => (
+                        None,
+                        Opinion::Ask {
+                            reason: question.reason,
+                        },
+                    ),
                     Verdict::Deny(denial) => return Verdict::Deny(denial),
+                };
+                if let Some(input) = input {
+                    call.input = input.clone();
+                    changed = Some(input);
                 }
+                call.opinion = call.opinion.and(opinion);
             }
-            if changed {
-                Verdict::AllowWith(call.input)
-            } else {
-                Verdict::Allow
+            match (self.gate.before_tool(&call).await, changed) {
+                (Verdict::Allow, Some(input)) => Verdict::AllowWith(input),
+                (Verdict::Ask(mut question), Some(input)) => {
+                    question.input.get_or_insert(input);
+                    Verdict::Ask(question)
+                }
+                (verdict, _) => verdict,
             }
         }
         .boxed()
     }
 
+    fn answered(&self, call: &ToolCall, answer: &Answer) {
+        for hooks in self.all() {
+            hooks.answered(call, answer);
+        }
+    }
+
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async move {
             let mut additions = Vec::new();
-            for hooks in &self.0 {
+            for hooks in self.all() {
                 match hooks.before_prompt(prompt).await {
                     PromptVerdict::Accept => {}
                     PromptVerdict::AcceptWith(text) => additions.push(text),
@@ -227,7 +321,7 @@ impl Hooks for HookChain {
 
     fn before_stop<'a>(&'a self, text: &'a str) -> BoxFuture<'a, StopVerdict> {
         async move {
-            for hooks in &self.0 {
+            for hooks in self.all() {
                 if let StopVerdict::Continue { message } = hooks.before_stop(text).await {
                     return StopVerdict::Continue { message };
                 }
@@ -239,7 +333,7 @@ impl Hooks for HookChain {
 
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         async move {
-            for hooks in &self.0 {
+            for hooks in self.all() {
                 hooks.notify(event).await;
             }
         }

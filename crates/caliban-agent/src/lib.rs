@@ -10,6 +10,7 @@ mod dispatch;
 mod event;
 mod hooks;
 mod listener;
+mod operator;
 mod outcome;
 mod registry;
 mod repetition;
@@ -24,9 +25,11 @@ pub use conversation::Conversation;
 
 pub use event::{CompactionReason, Denial, DenialSource, Event, RunTotals};
 pub use hooks::{
-    HookChain, HookEvent, Hooks, NoHooks, PromptVerdict, StopVerdict, ToolCall, Verdict,
+    HookChain, HookEvent, Hooks, NoHooks, Opinion, PromptVerdict, SessionSource, StopVerdict,
+    ToolCall, Verdict,
 };
 pub use listener::Listener;
+pub use operator::{Answer, Interrupt, Operator, Question, Remember, SharedOperator, Unattended};
 pub use outcome::Outcome;
 pub use registry::Registry;
 pub use settings::{

@@ -269,6 +269,8 @@ impl<'a> Run<'a> {
         let finished = Dispatch {
             registry: &agent.tools,
             hooks: &*agent.hooks,
+            operator: &*agent.operator,
+            turn: self.turns,
             workspace: &agent.workspace,
             session_id: &agent.session_id,
             parallel: agent.settings.parallel_tools,

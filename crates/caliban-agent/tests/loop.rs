@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Confinement, Conversation, Denial, Effect, Event, HookEvent, Hooks, InputProvider,
-    NoHooks, Outcome, PromptVerdict, Registry, Settings, StopVerdict, ToolCall, ToolContext,
-    ToolOutput, ToolStatus, TypedTool, Verdict, Workspace,
+    Agent, Answer, Confinement, Conversation, Denial, Effect, Event, HookChain, HookEvent, Hooks,
+    InputProvider, Interrupt, NoHooks, Operator, Opinion, Outcome, PromptVerdict, Question,
+    Registry, Remember, Settings, StopVerdict, ToolCall, ToolContext, ToolOutput, ToolStatus,
+    TypedTool, Unattended, Verdict, Workspace,
 };
 use caliban_model::{
     Block, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream, Message,
@@ -211,6 +212,7 @@ fn bench_with(
             provider: provider.clone(),
             tools: Registry::new([Step(shared.clone()).boxed()]),
             hooks,
+            operator: Arc::new(Unattended),
             workspace: workspace(folder.path()),
             settings,
             ledger: Arc::new(Mutex::new(CostLedger::new(Arc::new(
@@ -881,5 +883,154 @@ fn every_outcome_has_its_code_and_name() {
             "{outcome:?}"
         );
         assert_eq!(outcome.message().is_none(), code == 0);
+    }
+}
+
+/// Answers every question the same way.
+#[derive(Debug)]
+struct Person(Answer);
+
+impl Operator for Person {
+    fn decide<'a>(&'a self, _: &'a ToolCall, _: &'a Question) -> BoxFuture<'a, Answer> {
+        let answer = self.0.clone();
+        async move { answer }.boxed()
+    }
+}
+
+fn question() -> Box<Question> {
+    Box::new(Question {
+        reason: "Step is new".into(),
+        rule: Some("Step".into()),
+        remedy: "Run with `--allow Step`.".into(),
+        suggestions: Vec::new(),
+        target: None,
+        input: None,
+    })
+}
+
+/// Asks about everything that nobody approved; an adviser when `opinion` says so.
+#[derive(Debug, Default)]
+struct Asking {
+    answers: Mutex<Vec<Answer>>,
+}
+
+impl Hooks for Asking {
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        async {
+            match &call.opinion {
+                Opinion::Approved { .. } => Verdict::Allow,
+                Opinion::None | Opinion::Ask { .. } => Verdict::Ask(question()),
+            }
+        }
+        .boxed()
+    }
+
+    fn answered(&self, _: &ToolCall, answer: &Answer) {
+        self.answers.lock().unwrap().push(answer.clone());
+    }
+}
+
+async fn asked(answer: Answer) -> (Bench, Ran) {
+    let hooks = Arc::new(Asking::default());
+    let script = vec![calls(&[("a", "Step", json!({"name": "x"}))])];
+    let mut bench = bench_with(script, hooks.clone(), None);
+    bench.agent.operator = Arc::new(Person(answer.clone()));
+    let ran = bench.run().await;
+    assert_eq!(*hooks.answers.lock().unwrap(), [answer]);
+    let order: Vec<_> = ran
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolReady { .. } => Some("ready"),
+            Event::PermissionAsked { .. } => Some("asked"),
+            Event::PermissionAnswered { .. } => Some("answered"),
+            Event::ToolFinished { .. } => Some("finished"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["ready", "asked", "answered", "finished"]);
+    (bench, ran)
+}
+
+#[tokio::test]
+async fn the_operator_is_asked_and_obeyed() {
+    let once = Remember::Once;
+    let (bench, _) = asked(Answer::Allow {
+        input: Some(json!({"name": "changed"})),
+        remember: once.clone(),
+    })
+    .await;
+    assert_eq!(bench.log(), ["+changed", "-changed"]);
+
+    let (bench, ran) = asked(Answer::Deny {
+        reason: Some("not today".into()),
+        remember: once.clone(),
+        interrupt: Interrupt::No,
+    })
+    .await;
+    assert!(bench.log().is_empty());
+    let told = results(&ran.conversation.messages()[2]);
+    assert_eq!(told[0].1, "The call was not permitted: not today.");
+    assert!(matches!(ran.outcome, Outcome::Success { .. }));
+
+    let (bench, ran) = asked(Answer::Deny {
+        reason: None,
+        remember: once,
+        interrupt: Interrupt::Yes,
+    })
+    .await;
+    assert!(bench.log().is_empty());
+    assert_eq!(ran.outcome, Outcome::Cancelled);
+
+    let (bench, ran) = asked(Answer::Nobody).await;
+    assert!(bench.log().is_empty());
+    let told = results(&ran.conversation.messages()[2]);
+    assert_eq!(
+        told[0].1,
+        "The call was not permitted: Step is new. Run with `--allow Step`."
+    );
+}
+
+/// Gives the same advice on every call.
+#[derive(Debug)]
+struct Adviser(Verdict);
+
+impl Hooks for Adviser {
+    fn before_tool<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        let verdict = self.0.clone();
+        async { verdict }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn advice_approves_what_would_be_asked_and_the_strictest_counts() {
+    let approve = || Verdict::Approve {
+        reason: None,
+        input: Some(json!({"name": "approved"})),
+    };
+    let deny = || Verdict::Deny(Denial::by_hook("no"));
+    for (advice, runs) in [
+        (vec![approve()], true),
+        (vec![Verdict::Allow], false),
+        (vec![approve(), Verdict::Ask(question())], false),
+        (vec![Verdict::Ask(question()), approve()], false),
+        (vec![approve(), deny()], false),
+    ] {
+        let chain = HookChain {
+            advisers: advice
+                .iter()
+                .map(|verdict| Arc::new(Adviser(verdict.clone())) as Arc<dyn Hooks>)
+                .collect(),
+            gate: Arc::new(Asking::default()),
+        };
+        let script = vec![calls(&[("a", "Step", json!({"name": "x"}))])];
+        let bench = bench_with(script, Arc::new(chain), None);
+        bench.run().await;
+        let expected: &[&str] = if runs {
+            &["+approved", "-approved"]
+        } else {
+            &[]
+        };
+        assert_eq!(bench.log(), expected, "{advice:?}");
     }
 }

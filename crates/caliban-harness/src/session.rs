@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use caliban_agent::{
-    Agent, Confinement, Conversation, HookChain, Hooks, Listener, Outcome, PathError, Registry,
-    RunTotals, Settings, Tool, TypedTool, Workspace,
+    Agent, Confinement, Conversation, HookChain, Listener, Outcome, PathError, Registry, RunTotals,
+    Settings, Tool, TypedTool, Unattended, Workspace,
 };
 use caliban_model::{CancellationToken, CostLedger, Message, Provider, RateCard};
 use caliban_tools::{
@@ -102,14 +102,15 @@ impl Session {
             choices.confinement,
         )?;
         let shared = build_tools(choices.tools);
-        let hooks: Vec<Arc<dyn Hooks>> = vec![Arc::new(Gate::new(
-            choices.permissions,
-            Arc::clone(&shared.plan),
-        ))];
+        let hooks = HookChain {
+            advisers: Vec::new(),
+            gate: Arc::new(Gate::new(choices.permissions, Arc::clone(&shared.plan))),
+        };
         let mut agent = Agent {
             provider: choices.provider,
             tools: Registry::new(shared.tools.iter().cloned()),
-            hooks: Arc::new(HookChain(hooks)),
+            hooks: Arc::new(hooks),
+            operator: Arc::new(Unattended),
             workspace: Arc::new(workspace),
             settings: choices.settings,
             ledger: Arc::new(Mutex::new(CostLedger::new(choices.rates))),

@@ -126,6 +126,8 @@ impl Encoder {
             })],
             Event::TurnStarted { .. }
             | Event::ToolStarted { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
             | Event::ToolProgress { .. }
             | Event::AssistantMessage { .. }
             | Event::ToolResults { .. }

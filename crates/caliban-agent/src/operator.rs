@@ -1,0 +1,103 @@
+//! The person or program that a run may ask for consent.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::event::{Denial, DenialSource};
+use crate::hooks::ToolCall;
+
+/// Answers questions about calls. Consent exists only as an [`Answer`] that came from here; no
+/// text of a model or a tool confers it.
+pub trait Operator: Send + Sync + Debug {
+    /// Waits for the answer. The run may be cancelled meanwhile, which drops the future.
+    fn decide<'a>(&'a self, call: &'a ToolCall, question: &'a Question) -> BoxFuture<'a, Answer>;
+}
+
+/// Why a call is asked about, and what would have permitted it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub reason: String,
+    /// The rule that asks, as it is written.
+    pub rule: Option<String>,
+    /// How this very call can be permitted when nobody can be asked.
+    pub remedy: String,
+    /// Rules that would permit this call and as little else as possible.
+    pub suggestions: Vec<String>,
+    /// What the call is really about, where that differs from what it says: the target of a link.
+    pub target: Option<String>,
+    /// The input to run with, where a hook changed it.
+    pub input: Option<Value>,
+}
+
+/// What the operator says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// Go on, perhaps with another input, which is validated like the model's own.
+    Allow {
+        input: Option<Value>,
+        remember: Remember,
+    },
+    Deny {
+        reason: Option<String>,
+        remember: Remember,
+        interrupt: Interrupt,
+    },
+    /// There is nobody to ask.
+    Nobody,
+}
+
+/// How long an answer holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remember {
+    Once,
+    /// For the rest of the session, for calls that match this rule.
+    Session {
+        pattern: String,
+    },
+}
+
+/// Whether a refusal also ends the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    No,
+    Yes,
+}
+
+/// Nobody can be asked: every question is a refusal that names the remedy.
+#[derive(Debug)]
+pub struct Unattended;
+
+impl Operator for Unattended {
+    fn decide<'a>(&'a self, _: &'a ToolCall, _: &'a Question) -> BoxFuture<'a, Answer> {
+        async { Answer::Nobody }.boxed()
+    }
+}
+
+impl Question {
+    /// The refusal that an answer comes to.
+    pub(crate) fn denial(&self, call: &ToolCall, answer: Option<String>) -> Denial {
+        Denial {
+            source: DenialSource::Person,
+            reason: answer.unwrap_or_else(|| format!("the user refused {}", call.name)),
+            rule: self.rule.clone(),
+            remedy: None,
+        }
+    }
+
+    /// The refusal when nobody can answer.
+    pub(crate) fn unattended(&self) -> Denial {
+        Denial {
+            source: DenialSource::Unattended,
+            reason: self.reason.clone(),
+            rule: self.rule.clone(),
+            remedy: Some(self.remedy.clone()),
+        }
+    }
+}
+
+/// Shared by all agents of a session.
+pub type SharedOperator = Arc<dyn Operator>;
