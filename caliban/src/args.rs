@@ -4,7 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use caliban_providers::ProviderKind;
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
+use clap::{
+    ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
 use rust_decimal::Decimal;
 
 /// An AI agent harness for scripts, applications and the terminal.
@@ -24,6 +27,91 @@ pub(crate) struct Cli {
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+}
+
+/// Rules for this run, above all others.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct RuleArgs {
+    /// Allow calls that match: `Tool`, `Tool:<glob>`, `Tool(<glob>)`. Can be repeated; the first
+    /// flag that matches counts.
+    #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny calls that match. Can be repeated.
+    #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
+    pub(crate) deny: Vec<String>,
+
+    /// Ask about calls that match. Can be repeated.
+    #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
+    pub(crate) ask: Vec<String>,
+
+    /// All three in the order they were typed.
+    #[arg(skip)]
+    pub(crate) ordered: Vec<RuleSpec>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Permissions")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch exactly as it was typed"
+)]
+pub(crate) struct PermissionArgs {
+    /// What happens to calls that would be asked about: default, acceptEdits, plan, auto, dontAsk
+    /// or bypassPermissions (`CALIBAN_DEFAULT_PERMISSION_MODE`)
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Dangerous: judge no call at all (`CALIBAN_NO_PERMISSIONS`)
+    #[arg(long, conflicts_with_all = ["allow", "deny", "ask", "auto_allow"])]
+    pub(crate) no_permissions: bool,
+
+    /// Dangerous: allow every call that would be asked about (`CALIBAN_AUTO_ALLOW`)
+    #[arg(long)]
+    pub(crate) auto_allow: bool,
+
+    /// Dangerous: needed for the mode bypassPermissions
+    #[arg(long)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+
+    /// In the mode auto, ask instead of consulting the classifier (`CALIBAN_DISABLE_AUTO_MODE`)
+    #[arg(long)]
+    pub(crate) disable_auto_mode: bool,
+}
+
+impl Cli {
+    /// Parses the command line of this process.
+    pub(crate) fn from_process() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        cli.rules.ordered = ordered_rules(&matches);
+        Ok(cli)
+    }
+}
+
+/// The rules of `--allow`, `--deny` and `--ask` in the order they were typed.
+fn ordered_rules(matches: &ArgMatches) -> Vec<RuleSpec> {
+    let mut deepest = matches;
+    while let Some((_, inner)) = deepest.subcommand() {
+        deepest = inner;
+    }
+    let mut found: Vec<(usize, RuleSpec)> = [
+        ("allow", RuleAction::Allow),
+        ("deny", RuleAction::Deny),
+        ("ask", RuleAction::Ask),
+    ]
+    .into_iter()
+    .flat_map(|(name, action)| {
+        let places = deepest.indices_of(name).into_iter().flatten();
+        let patterns = deepest.get_many::<String>(name).into_iter().flatten();
+        places.zip(patterns.map(move |pattern| RuleSpec::new(pattern, action)))
+    })
+    .collect();
+    found.sort_by_key(|(place, _)| *place);
+    found.into_iter().map(|(_, rule)| rule).collect()
 }
 
 #[derive(Debug, Args)]
@@ -64,6 +152,138 @@ pub(crate) enum Command {
     },
     /// Trust a workspace: let its settings run programs and loosen rules.
     Trust(TrustArgs),
+    /// Look at permission rules, try them out and change them.
+    Perms {
+        #[command(subcommand)]
+        command: PermsCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermsCommand {
+    /// List the rules of a scope, or all that are in effect.
+    List {
+        /// managed, user, project, local or cli [default: project]
+        #[arg(long, value_name = "SCOPE", conflicts_with = "effective")]
+        scope: Option<RuleScope>,
+        /// All scopes in the order they are tried, the built-in rules last.
+        #[arg(long)]
+        effective: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether a call would be allowed (exit code 0), denied (1) or asked about (2).
+    Test(CallArgs),
+    /// Show every rule in the order it is tried, and the one that decides.
+    Explain(CallArgs),
+    /// Append a rule to a scope.
+    Add {
+        /// `Tool`, `Tool:<glob>`, `Bash:~<glob>` or `Tool:key=<glob>`.
+        #[arg(value_name = "PATTERN")]
+        pattern: String,
+        /// allow, ask or deny.
+        #[arg(value_name = "ACTION", value_parser = rule_action)]
+        action: RuleAction,
+        /// user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+        /// A note for whoever reads the rules.
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+        /// Why it is denied; told to the model.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// When the rule stops counting, such as 2027-01-01T00:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<jiff::Timestamp>,
+    },
+    /// Remove rules from a scope.
+    #[command(group = ArgGroup::new("which").required(true).multiple(false))]
+    Remove {
+        /// The number that `perms list` shows.
+        #[arg(long, value_name = "N", group = "which")]
+        index: Option<std::num::NonZeroUsize>,
+        /// All rules with exactly this pattern.
+        #[arg(long, value_name = "PAT", group = "which")]
+        pattern: Option<String>,
+        /// user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+    },
+    /// Take over the rules of Claude Code or an older caliban.
+    Import {
+        /// The file to read.
+        #[arg(long, value_name = "PATH")]
+        from: PathBuf,
+        /// user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "user")]
+        scope: RuleScope,
+        /// Show what would be written and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the rules of a scope for use elsewhere.
+    Export {
+        /// managed, user, project, local or cli.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value = "toml")]
+        format: ExportFormat,
+    },
+    /// Show decisions from the log, oldest first.
+    Audit {
+        /// Only those made at this time or later, such as 2026-06-01T00:00:00Z.
+        #[arg(long, value_name = "ISO")]
+        since: Option<jiff::Timestamp>,
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        /// allow, ask or deny.
+        #[arg(long, value_name = "ACTION", value_parser = rule_action)]
+        action: Option<RuleAction>,
+        /// Only so many, the most recent ones.
+        #[arg(long, value_name = "N")]
+        head: Option<usize>,
+    },
+    /// Report duplicates, contradictions, and rules that never decide or bind less than they seem.
+    Lint {
+        /// managed, user, project, local or cli.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool, such as Bash.
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: String,
+    /// Its input as a JSON object, such as '{"command": "git push"}'.
+    #[arg(value_name = "INPUT_JSON", default_value = "{}")]
+    pub(crate) input: String,
+}
+
+/// A scope that has rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuleScope {
+    Managed,
+    User,
+    Project,
+    Local,
+    Cli,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Toml,
+    Json,
+}
+
+fn rule_action(text: &str) -> Result<RuleAction, String> {
+    [RuleAction::Allow, RuleAction::Ask, RuleAction::Deny]
+        .into_iter()
+        .find(|action| action.as_str() == text)
+        .ok_or_else(|| "expected allow, ask or deny".to_owned())
 }
 
 #[derive(Debug, Subcommand)]
@@ -187,6 +407,9 @@ pub(crate) struct RunArgs {
     pub(crate) tools: ToolArgs,
 
     #[command(flatten)]
+    pub(crate) permissions: PermissionArgs,
+
+    #[command(flatten)]
     pub(crate) cassette: CassetteArgs,
 }
 
@@ -251,10 +474,6 @@ pub(crate) struct ToolArgs {
     /// Do not announce tool calls on standard error.
     #[arg(long)]
     pub(crate) quiet: bool,
-
-    /// Dangerous: allow every call that would need consent (`CALIBAN_AUTO_ALLOW`)
-    #[arg(long)]
-    pub(crate) auto_allow: bool,
 
     /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)
     #[arg(long)]
@@ -333,7 +552,6 @@ fn temperature(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

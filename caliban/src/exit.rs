@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     NoInput(String),
     /// The configuration or the input cannot be used: 78.
     Config(String),
+    /// Everything was said already; only the code remains.
+    Silent(u8),
     /// Nobody reads our output any more; there is nobody to tell.
     OutputClosed,
 }
@@ -34,6 +36,7 @@ impl Failure {
         ExitCode::from(match self {
             Self::Outcome(outcome) => outcome.exit_code(),
             Self::Runtime(_) | Self::OutputClosed => 1,
+            Self::Silent(code) => *code,
             Self::Usage(_) => 64,
             Self::NoInput(_) => 66,
             Self::Config(_) => 78,
@@ -49,6 +52,7 @@ impl fmt::Display for Failure {
             | Self::Usage(message)
             | Self::NoInput(message)
             | Self::Config(message) => f.write_str(message),
+            Self::Silent(_) => Ok(()),
             Self::OutputClosed => f.write_str("standard output was closed"),
         }
     }

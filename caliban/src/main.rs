@@ -9,6 +9,8 @@ mod demo;
 mod exit;
 mod face;
 mod models;
+mod permissions;
+mod perms_command;
 mod print;
 mod prompt;
 mod provider;
@@ -25,7 +27,6 @@ use caliban_harness::Session;
 use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, Init, Partial, Replay};
 use caliban_settings::variables::Environment;
-use clap::Parser;
 
 use crate::args::{Cli, Command, ConfigCommand, OutputFormat, RunArgs};
 use crate::config_watch::ConfigWatch;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     {
         return caliban_tools::guard_main(words);
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::from_process() {
         Ok(cli) => cli,
         Err(error) => {
             let code = if error.use_stderr() { 64 } else { 0 };
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            if !matches!(failure, Failure::OutputClosed) {
+            if !matches!(failure, Failure::OutputClosed | Failure::Silent(_)) {
                 note(&format!("caliban: {failure}"));
             }
             failure.code()
@@ -93,6 +94,9 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
         }
         Some(Command::Trust(args)) => {
             trust_command::run(args, &cli.settings, &environment, &mut console)
+        }
+        Some(Command::Perms { command }) => {
+            perms_command::run(command, &cli.rules, &configure()?, &mut console)
         }
         None => ask(cli, environment, &cancel, &mut console).await,
     }
@@ -150,8 +154,8 @@ fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<
     let workspace = configuration::workspace(args.tools.workspace.as_deref())?;
     let configuration = Configuration::load(&cli.settings, workspace, environment)?;
     let chosen = provider::choose(&args.provider, &args.model, &args.cassette, &configuration)?;
-    let session = session::build(args, &chosen, session_id.to_owned(), &configuration)?;
-    let init = session::init(&session, &chosen, &configuration);
+    let session = session::build(cli, &chosen, session_id.to_owned(), &configuration)?;
+    let init = session::init(&session, &chosen, &cli.rules, &configuration);
     Ok(Prepared {
         session,
         prompt,

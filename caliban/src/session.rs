@@ -10,22 +10,26 @@ use caliban_harness::{
     child_environment,
 };
 use caliban_model::{CachePolicy, RateCard};
+use caliban_permissions::{AutoAllow, Regime};
 use caliban_protocol::Init;
+use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
 use caliban_tools::{Guard, PrivateAddresses, SearchConfig, WebPolicy};
 
-use crate::args::{RunArgs, ToolArgs};
+use crate::args::{Cli, RuleArgs, RunArgs, ToolArgs};
 use crate::configuration::Configuration;
 use crate::exit::Failure;
+use crate::permissions;
 use crate::provider::Chosen;
 
 /// Builds the session that was asked for.
 pub(crate) fn build(
-    args: &RunArgs,
+    cli: &Cli,
     chosen: &Chosen,
     session_id: String,
     configuration: &Configuration<'_>,
 ) -> Result<Session, Failure> {
+    let args = &cli.run;
     let environment = &configuration.environment;
     let mut settings = agent_settings(&chosen.model, configuration.settings());
     settings.max_tokens = args.model.max_tokens;
@@ -39,11 +43,8 @@ pub(crate) fn build(
         settings.parallel_tools = limit;
     }
     settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
-    let permissions = if args.tools.auto_allow || environment.is_set(names::CALIBAN_AUTO_ALLOW) {
-        Permissions::AutoAllow
-    } else {
-        Permissions::Default
-    };
+    let permissions = permissions::build(&args.permissions, &cli.rules, configuration)?;
+    let web = web_policy(&permissions);
     Ok(Session::new(Choices {
         provider: Arc::clone(&chosen.provider),
         settings,
@@ -66,22 +67,47 @@ pub(crate) fn build(
             let sub_agents = sub_agents(&args.tools, environment);
             let mut tools = built_in(sub_agents, jobs, environment)?;
             tools.environment = configuration.child_environment();
-            if permissions == Permissions::AutoAllow {
-                // A command could reach this machine's own services just as well.
-                tools.web.private = PrivateAddresses::LoopbackOnly;
-            }
+            tools.web = web;
             Tools::BuiltIn(Box::new(tools))
         },
     })?)
 }
 
+/// What may be fetched beyond the public internet: the hosts that rules name, and this machine
+/// where everything may run, for a command could reach its services just as well.
+fn web_policy(permissions: &Permissions) -> WebPolicy {
+    let is_open = permissions.auto_allow == AutoAllow::On
+        || matches!(
+            permissions.regime,
+            Regime::Disabled
+                | Regime::Rules(PermissionMode::DontAsk | PermissionMode::BypassPermissions)
+        );
+    WebPolicy {
+        private: if is_open {
+            PrivateAddresses::LoopbackOnly
+        } else {
+            PrivateAddresses::Refused
+        },
+        allowed_hosts: permissions.book.allowed_hosts(),
+    }
+}
+
 /// What a session tells of itself before it begins.
-pub(crate) fn init(session: &Session, chosen: &Chosen, configuration: &Configuration<'_>) -> Init {
+pub(crate) fn init(
+    session: &Session,
+    chosen: &Chosen,
+    rules: &RuleArgs,
+    configuration: &Configuration<'_>,
+) -> Init {
     Init {
         setting_sources: configuration.sources(),
         trusted: configuration.is_trusted(),
         fallback_model: chosen.fallback_model.clone(),
-        warnings: configuration.warnings(),
+        warnings: configuration
+            .warnings()
+            .into_iter()
+            .chain(permissions::warnings(rules))
+            .collect(),
         ..plain_init(session)
     }
 }
@@ -97,7 +123,7 @@ pub(crate) fn plain_init(session: &Session) -> Init {
         setting_sources: Vec::new(),
         bare_mode: false,
         cwd: agent.workspace.root().display().to_string(),
-        permission_mode: "default".to_owned(),
+        permission_mode: session.regime().as_str().to_owned(),
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         pricing_as_of: RateCard::builtin().as_of().to_owned(),
         trusted: false,
@@ -123,7 +149,7 @@ pub(crate) fn demo(
         confinement: Confinement::Restricted,
         home: None,
         system: SystemPrompt::Default,
-        permissions: Permissions::AutoAllow,
+        permissions: Permissions::unattended(),
         tools: Tools::BuiltIn(Box::new(built_in(
             SubAgents::Offered,
             state.join("jobs"),
@@ -165,7 +191,7 @@ fn guard() -> Guard {
 }
 
 /// The further roots that exist; one that does not is nobody's to use.
-fn additional_directories(configuration: &Configuration<'_>) -> Vec<PathBuf> {
+pub(crate) fn additional_directories(configuration: &Configuration<'_>) -> Vec<PathBuf> {
     configuration
         .settings()
         .additional_directories

@@ -245,7 +245,9 @@ fn denials_are_listed() {
     assert_eq!(ran.code, Some(0));
     let denial = &frames(&ran)[0]["denials"][0];
     assert_eq!(denial["tool"], "Write");
-    assert!(denial["remedy"].as_str().unwrap().contains("--auto-allow"));
+    let remedy = denial["remedy"].as_str().unwrap();
+    assert!(remedy.contains("--allow 'Write:"), "{remedy}");
+    assert!(remedy.contains("--permission-mode acceptEdits"), "{remedy}");
 }
 
 #[rstest]

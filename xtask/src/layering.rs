@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// The house from the ground up. Crates of one floor do not know each other.
-const FLOORS: [&[&str]; 6] = [
+const FLOORS: [&[&str]; 7] = [
     &["caliban-model", "caliban-testkit"],
     &["caliban-providers", "caliban-agent"],
     &["caliban-tools", "caliban-settings", "caliban-protocol"],
+    &["caliban-permissions"],
     &["caliban-harness"],
     &["caliban"],
     &["xtask"],

@@ -129,6 +129,8 @@ pub struct Denial {
 pub enum DenialSource {
     Rule,
     Hook,
+    /// The classifier of auto mode.
+    Classifier,
     Person,
     /// Nobody could be asked.
     Unattended,

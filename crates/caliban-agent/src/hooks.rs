@@ -20,7 +20,7 @@ use crate::tool::{Effect, ToolOutput};
 /// hook that cannot decide must say no.
 pub trait Hooks: Send + Sync + Debug {
     /// `SessionStart`: before the first prompt; what is returned is read by the model.
-    fn at_start<'a>(&'a self, _source: SessionSource) -> BoxFuture<'a, Option<String>> {
+    fn at_start(&self, _source: SessionSource) -> BoxFuture<'_, Option<String>> {
         async { None }.boxed()
     }
 
@@ -248,7 +248,7 @@ impl HookChain {
 }
 
 impl Hooks for HookChain {
-    fn at_start<'a>(&'a self, source: SessionSource) -> BoxFuture<'a, Option<String>> {
+    fn at_start(&self, source: SessionSource) -> BoxFuture<'_, Option<String>> {
         async move {
             let mut additions = Vec::new();
             for hooks in self.all() {

@@ -5,6 +5,7 @@
 mod agent;
 mod capping;
 mod compaction;
+mod consult;
 mod conversation;
 mod dispatch;
 mod event;
@@ -21,6 +22,7 @@ mod tool;
 mod workspace;
 
 pub use agent::{Agent, InputProvider};
+pub use consult::Consultant;
 pub use conversation::Conversation;
 
 pub use event::{CompactionReason, Denial, DenialSource, Event, RunTotals};

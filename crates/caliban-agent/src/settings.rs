@@ -30,6 +30,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelOverrides {
     pub summarization: Option<Arc<str>>,
+    pub classifier: Option<Arc<str>>,
     pub sub_agent: Option<Arc<str>>,
 }
 
@@ -103,6 +104,11 @@ impl Settings {
     /// The model that writes summaries.
     pub(crate) fn summary_model(&self) -> &Arc<str> {
         self.overrides.summarization.as_ref().unwrap_or(&self.model)
+    }
+
+    /// The model that judges calls in auto mode.
+    pub fn classifier_model(&self) -> &Arc<str> {
+        self.overrides.classifier.as_ref().unwrap_or(&self.model)
     }
 }
 

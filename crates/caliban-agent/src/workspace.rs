@@ -96,6 +96,23 @@ impl Workspace {
     /// Resolves a path from a tool's input: `~` expanded, relative to the root, links followed
     /// as far as the path exists, containment checked by components on the result.
     pub fn resolve(&self, path: &str) -> Result<ResolvedPath, PathError> {
+        let resolved = self.resolve_freely(path)?;
+        let root = self.roots().find(|root| resolved.real.starts_with(root));
+        match (self.confinement, root) {
+            (Confinement::Open, _) => Ok(resolved),
+            (Confinement::Restricted, Some(root)) => Ok(ResolvedPath {
+                root: Some(root.clone()),
+                ..resolved
+            }),
+            (Confinement::Restricted, None) => Err(PathError::Outside {
+                path: resolved.real,
+                root: self.root.clone(),
+            }),
+        }
+    }
+
+    /// The same wherever it leads: for judging a path, not for using it.
+    pub fn resolve_freely(&self, path: &str) -> Result<ResolvedPath, PathError> {
         if path.trim().is_empty() {
             return Err(PathError::Empty);
         }
@@ -106,19 +123,9 @@ impl Workspace {
         // `..` must mean what the kernel makes of it: the parent of what a link points to. So
         // links are followed component by component, and the lexical form is only for display.
         let real = follow(&absolute)?;
-        let root = self.roots().find(|root| real.starts_with(root));
-        if self.confinement == Confinement::Restricted && root.is_none() {
-            return Err(PathError::Outside {
-                path: real,
-                root: self.root.clone(),
-            });
-        }
         Ok(ResolvedPath {
             given: lexical(&absolute),
-            root: match self.confinement {
-                Confinement::Open => None,
-                Confinement::Restricted => root.cloned(),
-            },
+            root: None,
             real,
         })
     }

@@ -20,6 +20,7 @@ pub fn agent_settings(model: &str, configured: &caliban_settings::Settings) -> S
     let pinned = |purpose| model_for(purpose, configured).map(Arc::from);
     settings.overrides = ModelOverrides {
         summarization: pinned(Purpose::Summarization),
+        classifier: pinned(Purpose::FastClassifier),
         sub_agent: pinned(Purpose::SubAgent),
     };
     let cap = configured.tool_result_cap().unwrap_or_default();

@@ -1,76 +1,357 @@
-//! Which calls may run when nobody can be asked.
+//! The gate before every call of every agent of a session: rules, then mode, then the operator.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Denial, DenialSource, Effect, Hooks, ToolCall, Verdict};
-use caliban_tools::PlanMode;
+use arc_swap::ArcSwap;
+use caliban_agent::{
+    Answer, Consultant, Denial, DenialSource, Effect, Hooks, Opinion, Question, Remember, ToolCall,
+    TypedTool, Verdict,
+};
+use caliban_model::CancellationToken;
+use caliban_permissions::{
+    AuditLog, AutoAllow, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, DecidedBy, Decision, Entry,
+    Judge, MatchedRule, Origin, Regime, Relaxed, Rule, VerdictCache, Why, classifier_question,
+    classifier_verdict, relax, remedy, suggestions,
+};
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
+use caliban_tools::{ExitPlanMode, PlanMode};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
-/// What happens to calls that would need a person's consent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permissions {
-    /// They are refused.
-    Default,
-    /// They are allowed.
-    AutoAllow,
-}
+/// Calls whose answer is awaited; more than a turn can hold.
+const MAX_PENDING: usize = 1024;
 
-/// Allowed without asking: they look, or change only the session itself.
-const HARMLESS: [&str; 8] = [
-    "AgentTool",
-    "BashOutput",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Glob",
-    "Grep",
-    "Read",
-    "TodoWrite",
-];
-
-/// Stands before every call of every agent of a session.
+/// Stands before every call.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    permissions: Permissions,
-    plan: Arc<PlanMode>,
+    judge: ArcSwap<Judge>,
+    parts: GateParts,
+    /// Calls that the operator is being asked about, by id.
+    pending: Mutex<HashMap<Arc<str>, Decision>>,
+    /// That the log cannot be written, until it was told.
+    complaint: Mutex<Complaint>,
+}
+
+/// What a gate is made of besides its judge.
+#[derive(Debug)]
+pub(crate) struct GateParts {
+    pub(crate) regime: Regime,
+    pub(crate) auto_allow: AutoAllow,
+    pub(crate) plan: Arc<PlanMode>,
+    pub(crate) plan_set_by: SetBy,
+    pub(crate) auto: Option<Auto>,
+    pub(crate) audit: Option<AuditLog>,
+    pub(crate) session_id: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+enum Complaint {
+    #[default]
+    None,
+    Waiting(String),
+    Told,
+}
+
+/// Who turned plan mode on. What the operator set is not the model's to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SetBy {
+    Model,
+    Operator,
+}
+
+/// What auto mode asks.
+#[derive(Debug)]
+pub(crate) struct Auto {
+    pub(crate) rules: AutoRules,
+    pub(crate) classifier: Consultant,
+    pub(crate) cache: Mutex<VerdictCache>,
+}
+
+/// What became of a call, and by whose word.
+enum Settled {
+    Allow(DecidedBy),
+    Deny(DecidedBy, Denial),
+    Ask(String),
 }
 
 impl Gate {
-    pub(crate) fn new(permissions: Permissions, plan: Arc<PlanMode>) -> Self {
-        Self { permissions, plan }
+    pub(crate) fn new(judge: Judge, parts: GateParts) -> Self {
+        Self {
+            judge: ArcSwap::from_pointee(judge),
+            parts,
+            pending: Mutex::default(),
+            complaint: Mutex::default(),
+        }
     }
 
-    fn decide(&self, call: &ToolCall) -> Verdict {
-        if self.plan.is_active() {
-            match call.effect {
-                Effect::ReadOnly | Effect::Session => {}
-                Effect::Writes | Effect::Executes => {
-                    return Verdict::Deny(Denial {
-                        source: DenialSource::Rule,
-                        reason: format!("{} may not run in plan mode", call.name),
-                        rule: None,
-                        remedy: Some("Finish the plan and call ExitPlanMode first.".to_owned()),
-                    });
-                }
+    pub(crate) fn regime(&self) -> Regime {
+        match self.parts.regime {
+            Regime::Rules(_) if self.parts.plan.is_active() => Regime::Rules(PermissionMode::Plan),
+            regime => regime,
+        }
+    }
+
+    /// What went wrong with the log, once.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let mut complaint = lock(&self.complaint);
+        match std::mem::take(&mut *complaint) {
+            Complaint::None => None,
+            Complaint::Told => {
+                *complaint = Complaint::Told;
+                None
+            }
+            Complaint::Waiting(message) => {
+                *complaint = Complaint::Told;
+                Some(message)
             }
         }
-        match self.permissions {
-            Permissions::AutoAllow => Verdict::Allow,
-            Permissions::Default if HARMLESS.contains(&&*call.name) => Verdict::Allow,
-            Permissions::Default => Verdict::Deny(Denial {
-                source: DenialSource::Unattended,
-                reason: format!("{} needs consent and nobody can be asked", call.name),
-                rule: None,
-                remedy: Some(
-                    "The user can permit it by running caliban with `--auto-allow`.".to_owned(),
-                ),
-            }),
+    }
+
+    async fn settle(&self, call: &ToolCall, decision: &Decision) -> Settled {
+        let judge = self.judge.load();
+        let mode = match self.regime() {
+            Regime::Disabled => return Settled::Allow(DecidedBy::Mode),
+            Regime::Rules(PermissionMode::BypassPermissions) => {
+                return match &decision.why {
+                    Why::Catastrophe(_) => refuse(&judge, decision),
+                    _ => Settled::Allow(DecidedBy::Mode),
+                };
+            }
+            Regime::Rules(mode) => mode,
+        };
+        if mode == PermissionMode::Plan
+            && let Some(denial) = blocked_by_plan(call)
+        {
+            return Settled::Deny(DecidedBy::Mode, denial);
+        }
+        if mode == PermissionMode::Plan
+            && self.parts.plan_set_by == SetBy::Operator
+            && &*call.name == ExitPlanMode::NAME
+            && call.opinion == Opinion::None
+        {
+            return Settled::Ask("leaving plan mode needs the consent of the user".to_owned());
+        }
+        let asked = match (decision.action, &call.opinion) {
+            (RuleAction::Deny, _) => return refuse(&judge, decision),
+            (RuleAction::Allow, Opinion::None | Opinion::Approved { .. }) => {
+                return Settled::Allow(DecidedBy::Rule);
+            }
+            (RuleAction::Ask, Opinion::Approved { .. }) => {
+                return Settled::Allow(DecidedBy::Hook);
+            }
+            (_, Opinion::Ask { reason }) => reason.clone(),
+            (RuleAction::Ask, Opinion::None) => why_asked(call, decision),
+        };
+        match relax(mode, self.parts.auto_allow, &call.name, decision) {
+            Relaxed::Allow => Settled::Allow(DecidedBy::Mode),
+            Relaxed::Ask => Settled::Ask(asked),
+            Relaxed::Classify => self.classify(call, &judge, asked).await,
+        }
+    }
+
+    /// Asks the lists of auto mode, then its classifier. Whatever fails is asked.
+    async fn classify(&self, call: &ToolCall, judge: &Judge, asked: String) -> Settled {
+        let Some(auto) = &self.parts.auto else {
+            return Settled::Ask(asked);
+        };
+        let now = Timestamp::now();
+        let verdict = match auto.rules.verdict(judge, &call.name, &call.input, now) {
+            Some(verdict) => Some(verdict),
+            None => auto.verdict(call, judge).await,
+        };
+        match verdict {
+            Some(AutoVerdict::Allow) => Settled::Allow(DecidedBy::Classifier),
+            Some(AutoVerdict::SoftDeny { reason }) => Settled::Ask(reason),
+            Some(AutoVerdict::HardDeny { reason }) => Settled::Deny(
+                DecidedBy::Classifier,
+                Denial {
+                    source: DenialSource::Classifier,
+                    reason,
+                    rule: None,
+                    remedy: None,
+                },
+            ),
+            None => Settled::Ask(format!("{asked} (the classifier gave no verdict)")),
+        }
+    }
+
+    fn question(&self, call: &ToolCall, decision: &Decision, reason: String) -> Question {
+        let judge = self.judge.load();
+        let suggestions = suggestions(&judge, &call.name, &call.input, decision, Timestamp::now());
+        Question {
+            reason,
+            rule: Some(rule(&judge, decision).pattern.text().to_owned()),
+            remedy: remedy(&call.name, decision, &suggestions),
+            suggestions,
+            target: match &decision.why {
+                Why::Protected { path, .. } => Some(path.clone()),
+                _ => None,
+            },
+            input: None,
+        }
+    }
+
+    fn log(&self, call: &ToolCall, decision: &Decision, action: RuleAction, by: DecidedBy) {
+        let Some(audit) = &self.parts.audit else {
+            return;
+        };
+        let judge = self.judge.load();
+        let rule = rule(&judge, decision);
+        let now = Timestamp::now();
+        let entry = Entry {
+            ts: Entry::stamp(now),
+            session_id: self.parts.session_id.to_string(),
+            turn_index: call.turn,
+            tool_use_id: call.id.to_string(),
+            tool_name: call.name.to_string(),
+            input_excerpt: Entry::excerpt(&call.input.to_string()),
+            action,
+            matched_rule: MatchedRule {
+                pattern: rule.pattern.text().to_owned(),
+                action: rule.action,
+            },
+            decided_by: by,
+            permission_mode: self.regime().as_str().to_owned(),
+        };
+        if let Err(error) = audit.append(&entry, now) {
+            let mut complaint = lock(&self.complaint);
+            if matches!(*complaint, Complaint::None) {
+                *complaint = Complaint::Waiting(format!("decisions cannot be logged: {error}"));
+            }
+        }
+    }
+
+    fn remember(&self, pattern: &str, action: RuleAction) {
+        if let Ok(rule) = Rule::new(RuleSpec::new(pattern, action), Origin::Runtime) {
+            let judge = self.judge.load().with_first(rule);
+            self.judge.store(Arc::new(judge));
         }
     }
 }
 
 impl Hooks for Gate {
     fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
-        async move { self.decide(call) }.boxed()
+        async move {
+            let judge = self.judge.load_full();
+            let decision = judge.decide(&call.name, &call.input, Timestamp::now());
+            match self.settle(call, &decision).await {
+                Settled::Allow(by) => {
+                    self.log(call, &decision, RuleAction::Allow, by);
+                    Verdict::Allow
+                }
+                Settled::Deny(by, denial) => {
+                    self.log(call, &decision, RuleAction::Deny, by);
+                    Verdict::Deny(denial)
+                }
+                Settled::Ask(reason) => {
+                    let question = self.question(call, &decision, reason);
+                    let mut pending = lock(&self.pending);
+                    if pending.len() < MAX_PENDING {
+                        pending.insert(Arc::clone(&call.id), decision);
+                    }
+                    Verdict::Ask(Box::new(question))
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn answered(&self, call: &ToolCall, answer: &Answer) {
+        let Some(decision) = lock(&self.pending).remove(&call.id) else {
+            return;
+        };
+        let (action, by) = match answer {
+            Answer::Allow { .. } => (RuleAction::Allow, DecidedBy::Operator),
+            Answer::Deny { .. } => (RuleAction::Deny, DecidedBy::Operator),
+            Answer::Nobody => (RuleAction::Deny, DecidedBy::Unattended),
+        };
+        self.log(call, &decision, action, by);
+        match answer {
+            Answer::Allow { remember, .. } | Answer::Deny { remember, .. } => match remember {
+                Remember::Once => {}
+                Remember::Session { pattern } => self.remember(pattern, action),
+            },
+            Answer::Nobody => {}
+        }
+    }
+}
+
+impl Auto {
+    async fn verdict(&self, call: &ToolCall, judge: &Judge) -> Option<AutoVerdict> {
+        if let Some(verdict) = lock(&self.cache).get(&call.name, &call.input) {
+            return Some(verdict);
+        }
+        let root = judge.places.workspace.root();
+        let question = classifier_question(&call.name, &call.input, root);
+        let answer = self
+            .classifier
+            .ask(CLASSIFIER_PROMPT, &question, &CancellationToken::new())
+            .await
+            .ok()?;
+        let verdict = classifier_verdict(&answer)?;
+        lock(&self.cache).put(&call.name, &call.input, verdict.clone());
+        Some(verdict)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn rule<'a>(judge: &'a Judge, decision: &Decision) -> &'a Rule {
+    &judge.book.rules()[decision.rule]
+}
+
+fn refuse(judge: &Judge, decision: &Decision) -> Settled {
+    let rule = rule(judge, decision);
+    let by_rule = || {
+        format!(
+            "the rule `{}` ({}) denies it",
+            rule.pattern.text(),
+            rule.origin
+        )
+    };
+    let reason = match &decision.why {
+        Why::Catastrophe(why) => format!("no rule or mode allows this: {why}"),
+        Why::Unproved(why) => format!("{}: {why}", by_rule()),
+        _ => rule.reason.clone().unwrap_or_else(by_rule),
+    };
+    Settled::Deny(
+        DecidedBy::Rule,
+        Denial {
+            source: DenialSource::Rule,
+            reason,
+            rule: Some(rule.pattern.text().to_owned()),
+            remedy: None,
+        },
+    )
+}
+
+/// In plan mode nothing is changed and nothing is run.
+fn blocked_by_plan(call: &ToolCall) -> Option<Denial> {
+    match call.effect {
+        Effect::ReadOnly | Effect::Session => None,
+        Effect::Writes | Effect::Executes => Some(Denial {
+            source: DenialSource::Rule,
+            reason: format!("{} may not run in plan mode", call.name),
+            rule: None,
+            remedy: Some("Finish the plan and call ExitPlanMode first.".to_owned()),
+        }),
+    }
+}
+
+fn why_asked(call: &ToolCall, decision: &Decision) -> String {
+    let name = &call.name;
+    match &decision.why {
+        Why::Protected { name: place, path } => {
+            format!("{name} needs consent for `{path}`, because `{place}` is protected")
+        }
+        Why::Unproved(why) => format!("{name} needs consent, because {why}"),
+        Why::Unresolved(path) => {
+            format!("{name} needs consent, because `{path}` cannot be resolved safely")
+        }
+        Why::Rule | Why::Guard(_) | Why::Catastrophe(_) => format!("{name} needs consent"),
     }
 }

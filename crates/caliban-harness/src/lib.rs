@@ -4,10 +4,11 @@
 mod agent_settings;
 mod child_environment;
 mod gate;
+mod permissions;
 mod session;
 mod system_prompt;
 
 pub use agent_settings::{agent_settings, model_for};
 pub use child_environment::child_environment;
-pub use gate::Permissions;
+pub use permissions::{Permissions, judge, protected};
 pub use session::{BuiltIn, Choices, Session, SetupError, SubAgents, SystemPrompt, Tools};

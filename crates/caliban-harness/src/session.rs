@@ -3,19 +3,26 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Confinement, Conversation, HookChain, Listener, Outcome, PathError, Registry, RunTotals,
-    Settings, Tool, TypedTool, Unattended, Workspace,
+    Agent, Confinement, Consultant, Conversation, Event, HookChain, Hooks, Listener, Outcome,
+    PathError, Registry, RunTotals, Settings, Tool, TypedTool, Unattended, Workspace,
 };
-use caliban_model::{CancellationToken, CostLedger, Message, Provider, RateCard};
+use caliban_model::{CancellationToken, CostLedger, Message, Provider, Purpose, RateCard};
+use caliban_permissions::Regime;
+use caliban_settings::PermissionMode;
 use caliban_tools::{
     AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob, Grep,
     Guard, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool,
     SearchConfig, Shell, TodoList, TodoWrite, WebFetch, WebPolicy, WebSearch, WriteTool,
 };
 
-use crate::gate::{Gate, Permissions};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::gate::{Auto, Gate, GateParts, SetBy};
+use crate::permissions::{Permissions, judge};
 use crate::system_prompt::{default_prompt, sub_agent_prompt};
 
 /// Everything a session is made of. Nothing is read from the environment or the disk except what
@@ -83,6 +90,33 @@ pub struct Session {
     agent: Agent,
     conversation: Conversation,
     jobs: Option<Arc<Jobs>>,
+    gate: Arc<Gate>,
+}
+
+/// An answer of the classifier is one short object.
+const CLASSIFIER_TOKENS: u32 = 256;
+const CLASSIFIER_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Tells what the gate could not say itself: that its log cannot be written.
+struct Complaining<'a> {
+    listener: &'a dyn Listener,
+    gate: &'a Gate,
+}
+
+impl Listener for Complaining<'_> {
+    fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        async move {
+            if let Some(message) = self.gate.complaint() {
+                let notice = Event::Notice {
+                    subtype: "audit_log",
+                    message,
+                };
+                self.listener.hear(notice).await;
+            }
+            self.listener.hear(event).await;
+        }
+        .boxed()
+    }
 }
 
 /// What the tools of a session share.
@@ -98,13 +132,30 @@ impl Session {
         let workspace = Workspace::new(
             &choices.workspace,
             &choices.additional_directories,
-            choices.home,
+            choices.home.clone(),
             choices.confinement,
         )?;
         let shared = build_tools(choices.tools);
+        let session_id: Arc<str> = Arc::from(choices.session_id);
+        let ledger = Arc::new(Mutex::new(CostLedger::new(choices.rates)));
+        let gate = Arc::new(gate(
+            choices.permissions,
+            &workspace,
+            choices.home,
+            &shared.plan,
+            Consultant {
+                provider: Arc::clone(&choices.provider),
+                model: Arc::clone(choices.settings.classifier_model()),
+                purpose: Purpose::FastClassifier,
+                ledger: Arc::clone(&ledger),
+                max_tokens: CLASSIFIER_TOKENS,
+                deadline: CLASSIFIER_DEADLINE,
+            },
+            Arc::clone(&session_id),
+        ));
         let hooks = HookChain {
             advisers: Vec::new(),
-            gate: Arc::new(Gate::new(choices.permissions, Arc::clone(&shared.plan))),
+            gate: Arc::clone(&gate) as Arc<dyn Hooks>,
         };
         let mut agent = Agent {
             provider: choices.provider,
@@ -113,8 +164,8 @@ impl Session {
             operator: Arc::new(Unattended),
             workspace: Arc::new(workspace),
             settings: choices.settings,
-            ledger: Arc::new(Mutex::new(CostLedger::new(choices.rates))),
-            session_id: Arc::from(choices.session_id),
+            ledger,
+            session_id,
             input: None,
         };
         let root = agent.workspace.root().to_owned();
@@ -134,7 +185,13 @@ impl Session {
             agent,
             conversation: Conversation::new(system.into_iter().collect()),
             jobs: shared.jobs,
+            gate,
         })
+    }
+
+    /// How calls are judged at this moment.
+    pub fn regime(&self) -> Regime {
+        self.gate.regime()
     }
 
     pub fn agent(&self) -> &Agent {
@@ -152,8 +209,12 @@ impl Session {
         listener: &dyn Listener,
         cancel: &CancellationToken,
     ) -> (Outcome, RunTotals) {
+        let listener = Complaining {
+            listener,
+            gate: &self.gate,
+        };
         self.agent
-            .run(&mut self.conversation, prompt, listener, cancel)
+            .run(&mut self.conversation, prompt, &listener, cancel)
             .await
     }
 
@@ -163,6 +224,48 @@ impl Session {
             jobs.shutdown().await;
         }
     }
+}
+
+/// The gate of all agents of a session.
+fn gate(
+    permissions: Permissions,
+    workspace: &Workspace,
+    home: Option<PathBuf>,
+    plan: &Arc<PlanMode>,
+    classifier: Consultant,
+    session_id: Arc<str>,
+) -> Gate {
+    // Plan mode has its own switch, which the model may turn; behind it the default rules.
+    let (regime, plan_set_by) = match permissions.regime {
+        Regime::Rules(PermissionMode::Plan) => {
+            plan.enter();
+            (Regime::Rules(PermissionMode::Default), SetBy::Operator)
+        }
+        regime => (regime, SetBy::Model),
+    };
+    let judge = judge(
+        permissions.book,
+        permissions.protected,
+        workspace.clone(),
+        home,
+    );
+    let auto = permissions.auto.map(|rules| Auto {
+        rules,
+        classifier,
+        cache: Mutex::default(),
+    });
+    Gate::new(
+        judge,
+        GateParts {
+            regime,
+            auto_allow: permissions.auto_allow,
+            plan: Arc::clone(plan),
+            plan_set_by,
+            auto,
+            audit: permissions.audit,
+            session_id,
+        },
+    )
 }
 
 fn build_tools(tools: Tools) -> Shared {

@@ -219,6 +219,7 @@ fn denial(id: &str, tool: &str, denial: &Denial) -> Value {
     let source = match denial.source {
         DenialSource::Rule => "rule",
         DenialSource::Hook => "hook",
+        DenialSource::Classifier => "classifier",
         DenialSource::Person => "person",
         DenialSource::Unattended => "unattended",
     };

@@ -9,8 +9,7 @@ use caliban_model::{
 };
 
 use super::share;
-use crate::event::Event;
-use crate::listener::Listener;
+use crate::consult::Deaf;
 use crate::reply::ask;
 use crate::settings::Settings;
 
@@ -33,15 +32,6 @@ const SUMMARY_TOKENS: u32 = 4_096;
 pub(super) struct Asked {
     pub(super) text: Result<String, Error>,
     pub(super) spent: Vec<Usage>,
-}
-
-/// Nobody watches a summary being written.
-struct Deaf;
-
-impl Listener for Deaf {
-    fn hear(&self, _: Event) -> futures::future::BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
 }
 
 /// The message that stands in for the summarised turns.

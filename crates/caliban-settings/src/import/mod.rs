@@ -40,7 +40,7 @@ pub struct Imported {
     /// What was left out or changed, and why. Never contains values that may be secret.
     pub notes: Vec<String>,
     settings: Map<String, Value>,
-    rules: Vec<RuleSpec>,
+    pub rules: Vec<RuleSpec>,
     origin: Option<PathBuf>,
 }
 

@@ -1,6 +1,7 @@
 //! Permission rules and modes as they are written.
 
 use std::fmt;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -143,6 +144,49 @@ pub enum PermissionMode {
     Auto,
     DontAsk,
     BypassPermissions,
+}
+
+impl PermissionMode {
+    /// In the order in which a person switches through them.
+    pub const ALL: [Self; 6] = [
+        Self::Default,
+        Self::AcceptEdits,
+        Self::Plan,
+        Self::Auto,
+        Self::DontAsk,
+        Self::BypassPermissions,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Auto => "auto",
+            Self::DontAsk => "dontAsk",
+            Self::BypassPermissions => "bypassPermissions",
+        }
+    }
+}
+
+impl FromStr for PermissionMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+            .ok_or_else(|| {
+                let modes = Self::ALL.map(Self::as_str).join(", ");
+                format!("unknown permission mode `{text}`; use one of {modes}")
+            })
+    }
+}
+
+impl fmt::Display for PermissionMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,100 @@
+//! How patterns match the commands of a shell line: strictly when they allow, generously when
+//! they object.
+
+use crate::pattern::{CommandPattern, Reach};
+use crate::shell::{Command, Wrapping};
+
+/// A command as a pattern sees it: its words, and the same as one text.
+#[derive(Debug)]
+pub(crate) struct Text<'a> {
+    pub(crate) words: Vec<&'a str>,
+    pub(crate) joined: String,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) fn new(words: impl IntoIterator<Item = &'a str>) -> Self {
+        let words: Vec<&str> = words.into_iter().collect();
+        Self {
+            joined: words.join(" "),
+            words,
+        }
+    }
+
+    pub(crate) fn of(command: &'a Command) -> Self {
+        Self::new(command.words.iter().map(|word| word.text.as_str()))
+    }
+
+    /// Where each word begins in the joined text.
+    fn beginnings(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().scan(0, |next, word| {
+            let begin = *next;
+            *next += word.len() + 1;
+            Some(begin)
+        })
+    }
+
+    pub(crate) fn program(&self) -> &'a str {
+        self.words.first().copied().unwrap_or_default()
+    }
+}
+
+impl CommandPattern {
+    /// Whether it proves this command allowed: it matches from the first word on, and spells
+    /// every word that would make the program do something else than usual.
+    pub(crate) fn allows(&self, command: &Command, text: &Text<'_>) -> bool {
+        let matches = match self.reach {
+            Reach::Whole => self.glob.matches(&text.joined),
+            Reach::Prefix => self.matches_beginning(&text.joined),
+            Reach::Anywhere => return self.allows_through_wrappers(command, text),
+        };
+        matches && self.spells_hazards(command)
+    }
+
+    /// `~` finds a command behind its wrappers, never in the arguments of another program.
+    fn allows_through_wrappers(&self, command: &Command, text: &Text<'_>) -> bool {
+        match command.wrapping {
+            Wrapping::Plain => self.glob.matches(&text.joined) && self.spells_hazards(command),
+            Wrapping::Transparent | Wrapping::Wrapper => {
+                !command.inner.is_empty()
+                    && command
+                        .inner
+                        .iter()
+                        .all(|inner| self.allows_through_wrappers(inner, &Text::of(inner)))
+            }
+        }
+    }
+
+    /// Whether it objects to a command that these words may be.
+    pub(crate) fn objects(&self, text: &Text<'_>) -> bool {
+        match self.reach {
+            Reach::Whole => self.glob.matches(&text.joined),
+            Reach::Prefix => self.matches_beginning(&text.joined),
+            Reach::Anywhere => text
+                .beginnings()
+                .any(|from| self.matches_beginning(&text.joined[from..])),
+        }
+    }
+
+    /// Whether the pattern spells a word: in full, or an option up to its value.
+    pub(crate) fn spells(&self, word: &str) -> bool {
+        self.glob.is_literal() && self.reach != Reach::Prefix
+            || self.glob.spelled_words().iter().any(|spelled| {
+                *spelled == word
+                    || (spelled.starts_with('-') && spelled.len() > 1 && word.starts_with(spelled))
+            })
+    }
+
+    fn spells_hazards(&self, command: &Command) -> bool {
+        command.hazards.iter().all(|hazard| {
+            command
+                .words
+                .get(hazard.word)
+                .is_some_and(|word| self.spells(&word.text))
+        })
+    }
+
+    /// What follows does not matter, as long as it is another word.
+    fn matches_beginning(&self, text: &str) -> bool {
+        self.glob.matches(text) || self.longer.matches(text)
+    }
+}

@@ -1,0 +1,455 @@
+//! The verdict of the rules on a call. The gate, `perms test` and `perms explain` all ask here.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use caliban_settings::RuleAction;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::catastrophe;
+use crate::commands::Text;
+use crate::lines;
+use crate::paths::{PathPattern, Places, Subject};
+use crate::pattern::{About, FieldPattern, FieldValue};
+use crate::protected::{Access, Protected};
+use crate::rulebook::{Defaults, Found, Guard, Rule, RuleBook};
+use crate::shell::{self, Completeness};
+use crate::tools::{self, Argument};
+
+/// What verdicts are given with.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    pub book: RuleBook,
+    pub places: Places,
+    pub protected: Protected,
+}
+
+/// The verdict on a call.
+#[derive(Debug, Clone)]
+pub struct Decision {
+    pub action: RuleAction,
+    /// The rule that decided, by its place in the book.
+    pub rule: usize,
+    pub why: Why,
+    /// What the call was taken apart into: the commands of a line, the files they write.
+    pub parts: Vec<Part>,
+}
+
+/// Why a verdict is what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// A rule says so.
+    Rule,
+    Guard(Guard),
+    /// A protected place, which no rule names.
+    Protected {
+        name: String,
+        path: String,
+    },
+    /// It would destroy too much.
+    Catastrophe(&'static str),
+    /// The command cannot be proved to be what an allow rule means.
+    Unproved(String),
+    /// The path cannot be resolved safely.
+    Unresolved(String),
+}
+
+/// A part of a call and what the rules say about it.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub item: Item,
+    pub action: RuleAction,
+    pub rule: usize,
+    pub why: Why,
+}
+
+/// What a part is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A simple command, its words joined.
+    Command(String),
+    /// A file, as this tool would touch it.
+    File { tool: String, path: PathBuf },
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(text) => f.write_str(text),
+            Self::File { tool, path } => write!(f, "{tool}:{}", path.display()),
+        }
+    }
+}
+
+impl Judge {
+    /// Judges a call.
+    pub fn decide(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
+        let tool = tools::canonical(tool);
+        match tools::argument(tool) {
+            Argument::Command => self.command(tool, input, now),
+            Argument::Source => self.file(tool, input, Access::Read, now),
+            Argument::Target => self.file(tool, input, Access::Change, now),
+            Argument::Url | Argument::Text(_) | Argument::None => self.plain(tool, input, now),
+        }
+    }
+
+    fn plain(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
+        let mut decision = self.whole(tool, now, |rule| self.matches(rule, tool, input, None));
+        if matches!(tool, "Grep" | "Glob")
+            && let Some(path) = tools::path(input)
+        {
+            // Looking for something in a file is reading it.
+            decision = decision.and(self.file_decision("Read", path, Access::Read, input, now));
+        }
+        decision
+    }
+
+    fn file(&self, tool: &str, input: &Value, access: Access, now: Timestamp) -> Decision {
+        let path = tools::path(input).unwrap_or_default();
+        self.file_decision(tool, path, access, input, now)
+    }
+
+    /// The verdict on a tool that reads or changes a file.
+    pub(crate) fn file_decision(
+        &self,
+        tool: &str,
+        path: &str,
+        access: Access,
+        input: &Value,
+        now: Timestamp,
+    ) -> Decision {
+        let subject = self.places.subject(path);
+        // Each name of the file is judged for itself: a link is allowed only if it and its target
+        // are, and refused if either is.
+        let decisions = subject.names().map(|name| {
+            self.whole(tool, now, |rule| {
+                self.matches(rule, tool, input, Some(name))
+            })
+            .with_part(Item::File {
+                tool: tool.to_owned(),
+                path: name.to_owned(),
+            })
+        });
+        let Some(decision) = decisions.reduce(Decision::and) else {
+            return Decision::default_refusal();
+        };
+        if decision.action != RuleAction::Allow {
+            return decision;
+        }
+        if let Subject::Unknown { given } = &subject {
+            return decision.asked(Why::Unresolved(given.display().to_string()));
+        }
+        let rule = &self.book.rules()[decision.rule];
+        match self.protected_place(&subject, access) {
+            Some((name, path)) if !names(rule, &name) => {
+                decision.asked(Why::Protected { name, path })
+            }
+            Some(_) | None => decision,
+        }
+    }
+
+    /// The protected place that a path lies in, as given or as it is.
+    pub(crate) fn protected_place(
+        &self,
+        subject: &Subject,
+        access: Access,
+    ) -> Option<(String, String)> {
+        [subject.real(), subject.given()]
+            .into_iter()
+            .find_map(|path| {
+                let name = self.protected.name_of(path, access)?;
+                Some((name, path.display().to_string()))
+            })
+    }
+
+    /// A Bash call: every command of the line is judged, and the strictest verdict counts.
+    fn command(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
+        let line = input
+            .get("command")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let base = input.get("cwd").and_then(Value::as_str);
+        let read = shell::lenient(line);
+        let proof = shell::strict(line);
+        let mut decision = match &proof {
+            Ok(script) => lines::proved(self, script, base, input, now),
+            Err(refusal) => {
+                let mut decision = self.whole(tool, now, |rule| {
+                    matches!(rule.pattern.about(), About::Anything) && rule.is_about(tool)
+                });
+                if decision.action != RuleAction::Allow {
+                    decision.why = Why::Unproved(refusal.to_string());
+                }
+                decision
+            }
+        };
+        let candidates = read.candidates.iter().map(|candidate| {
+            let words = candidate.words.iter().map(String::as_str);
+            Text::new(words)
+        });
+        for text in candidates.chain([Text::new(line.split_whitespace())]) {
+            decision = decision.and_maybe(self.objection(tool, input, &text, now));
+        }
+        if read.complete == Completeness::CutOff {
+            decision = decision.and_maybe(self.too_long(tool, now));
+        }
+        let home = self.places.home.as_deref();
+        let vital = catastrophe::in_line(line).or_else(|| {
+            read.candidates
+                .iter()
+                .find_map(|candidate| catastrophe::in_command(&candidate.words, home))
+        });
+        match vital {
+            Some(why) if decision.action == RuleAction::Allow => Decision {
+                action: RuleAction::Deny,
+                why: Why::Catastrophe(why),
+                ..decision
+            },
+            Some(_) | None => decision,
+        }
+    }
+
+    /// What a rule of somebody says against a command that might be run.
+    fn objection(
+        &self,
+        tool: &str,
+        input: &Value,
+        text: &Text<'_>,
+        now: Timestamp,
+    ) -> Option<Decision> {
+        let rules = self.book.about_program(text.program());
+        let found = self
+            .book
+            .find(&rules.iter().copied(), Defaults::Left, now, |rule| {
+                self.objects(rule, tool, input, text)
+            })?;
+        (found.rule.action != RuleAction::Allow)
+            .then(|| Decision::of(found).with_part(Item::Command(text.joined.clone())))
+    }
+
+    /// A line too long to be read completely is refused where anything about commands is.
+    fn too_long(&self, tool: &str, now: Timestamp) -> Option<Decision> {
+        let found = self
+            .book
+            .find(&self.book.all(), Defaults::Left, now, |rule| {
+                rule.action == RuleAction::Deny && rule.is_about(tool)
+            })?;
+        let why = Why::Unproved("the command is too long to be read completely".to_owned());
+        Some(Decision {
+            why,
+            ..Decision::of(found)
+        })
+    }
+
+    /// The first rule about a whole call. There is always one: the last default.
+    pub(crate) fn whole(
+        &self,
+        tool: &str,
+        now: Timestamp,
+        matches: impl Fn(&Rule) -> bool,
+    ) -> Decision {
+        let found = self
+            .book
+            .find(&self.book.all(), Defaults::Included, now, |rule| {
+                rule.is_about(tool) && matches(rule)
+            });
+        found.map_or_else(Decision::default_refusal, Decision::of)
+    }
+
+    /// Whether a rule matches a call that is not a command.
+    fn matches(&self, rule: &Rule, tool: &str, input: &Value, path: Option<&Path>) -> bool {
+        match rule.pattern.about() {
+            About::Anything => true,
+            About::Command(_) => false,
+            About::Path(pattern) => {
+                path.is_some_and(|path| self.path_matches(rule.action, pattern, path))
+            }
+            About::Url(pattern) => {
+                let url = input.get("url").and_then(Value::as_str).unwrap_or_default();
+                match rule.action {
+                    RuleAction::Allow => pattern.allows(url),
+                    RuleAction::Ask | RuleAction::Deny => pattern.objects(url),
+                }
+            }
+            About::Fields(fields) => fields
+                .iter()
+                .all(|field| self.field_matches(rule.action, field, tool, input)),
+        }
+    }
+
+    fn path_matches(&self, action: RuleAction, pattern: &PathPattern, path: &Path) -> bool {
+        match action {
+            RuleAction::Allow => pattern.allows(path, &self.places),
+            RuleAction::Ask | RuleAction::Deny => pattern.objects(path, &self.places),
+        }
+    }
+
+    pub(crate) fn field_matches(
+        &self,
+        action: RuleAction,
+        field: &FieldPattern,
+        tool: &str,
+        input: &Value,
+    ) -> bool {
+        let value = field.find(input).or_else(|| match tools::argument(tool) {
+            Argument::Source | Argument::Target if field.key.ends_with("path") => {
+                tools::path(input).map(str::to_owned)
+            }
+            _ => None,
+        });
+        let Some(value) = value else {
+            return false;
+        };
+        match (&field.value, action) {
+            (FieldValue::Text(glob), _) => glob.matches(&value),
+            // Commands are taken apart before; see `lines`.
+            (FieldValue::Command(_), _) => true,
+            (FieldValue::Path(pattern), _) => {
+                let subject = self.places.subject(&value);
+                let mut names = subject.names();
+                match action {
+                    RuleAction::Allow => names.all(|name| self.path_matches(action, pattern, name)),
+                    RuleAction::Ask | RuleAction::Deny => {
+                        names.any(|name| self.path_matches(action, pattern, name))
+                    }
+                }
+            }
+            (FieldValue::Url(pattern), RuleAction::Allow) => pattern.allows(&value),
+            (FieldValue::Url(pattern), RuleAction::Ask | RuleAction::Deny) => {
+                pattern.objects(&value)
+            }
+        }
+    }
+
+    /// Whether a rule is about a command that these words may be. An allow rule counts here only
+    /// as what comes first: it never proves anything.
+    fn objects(&self, rule: &Rule, tool: &str, input: &Value, text: &Text<'_>) -> bool {
+        match rule.pattern.about() {
+            About::Anything => true,
+            About::Command(pattern) => pattern.objects(text),
+            About::Fields(fields) => fields.iter().all(|field| match &field.value {
+                FieldValue::Command(pattern) => pattern.objects(text),
+                _ => self.field_matches(rule.action, field, tool, input),
+            }),
+            About::Path(_) | About::Url(_) => false,
+        }
+    }
+}
+
+/// Whether a rule names a protected place.
+pub(crate) fn names(rule: &Rule, name: &str) -> bool {
+    let path = |pattern: &PathPattern| pattern.names(name);
+    match rule.pattern.about() {
+        About::Path(pattern) => path(pattern),
+        About::Fields(fields) => fields.iter().any(|field| match &field.value {
+            FieldValue::Path(pattern) => path(pattern),
+            _ => false,
+        }),
+        About::Anything | About::Command(_) | About::Url(_) => false,
+    }
+}
+
+impl FieldPattern {
+    /// The field's value as text; dots lead into objects.
+    fn find(&self, input: &Value) -> Option<String> {
+        let value = self
+            .key
+            .split('.')
+            .try_fold(input, |value, key| value.get(key))?;
+        Some(match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        })
+    }
+}
+
+impl Decision {
+    pub(crate) fn of(found: Found<'_>) -> Self {
+        Self {
+            action: found.rule.action,
+            rule: found.index,
+            why: found.guard.map_or(Why::Rule, Why::Guard),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Nothing matched at all, which the last default prevents; refused all the same.
+    fn default_refusal() -> Self {
+        Self {
+            action: RuleAction::Deny,
+            rule: 0,
+            why: Why::Rule,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Not allowed after all, and so are its parts.
+    pub(crate) fn asked(mut self, why: Why) -> Self {
+        for part in &mut self.parts {
+            if part.action == RuleAction::Allow {
+                part.action = RuleAction::Ask;
+                part.why = why.clone();
+            }
+        }
+        Self {
+            action: RuleAction::Ask,
+            why,
+            ..self
+        }
+    }
+
+    /// This verdict as that of one part.
+    pub(crate) fn with_part(mut self, item: Item) -> Self {
+        self.parts.insert(
+            0,
+            Part {
+                item,
+                action: self.action,
+                rule: self.rule,
+                why: self.why.clone(),
+            },
+        );
+        self
+    }
+
+    /// Both must agree: the stricter verdict, with the parts of both.
+    #[must_use]
+    pub(crate) fn and(self, other: Self) -> Self {
+        let (mut decided, minor) = if other.action > self.action {
+            (other, self)
+        } else {
+            (self, other)
+        };
+        for part in minor.parts {
+            if !decided.parts.iter().any(|there| there.item == part.item) {
+                decided.parts.push(part);
+            }
+        }
+        decided
+    }
+
+    #[must_use]
+    pub(crate) fn and_maybe(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) => self.and(other),
+            None => self,
+        }
+    }
+}
+
+impl Judge {
+    /// The same with a rule before all others, for the rest of a session.
+    #[must_use]
+    pub fn with_first(&self, rule: Rule) -> Self {
+        Self {
+            book: self.book.with_first(rule),
+            ..self.clone()
+        }
+    }
+
+    /// The root that relative paths of commands start from.
+    pub(crate) fn root(&self) -> &Path {
+        self.places.workspace.root()
+    }
+}

@@ -1,0 +1,41 @@
+//! Which tool calls may run: rules, the reading of commands, paths and URLs, modes, and the log of
+//! decisions.
+
+mod audit;
+mod auto;
+mod catastrophe;
+mod commands;
+mod evaluation;
+mod lines;
+mod lint;
+mod mode;
+mod paths;
+mod pattern;
+mod protected;
+mod remedy;
+mod rulebook;
+pub mod shell;
+mod tools;
+mod urls;
+mod wildcard;
+
+pub use audit::{AuditLog, DecidedBy, Entry, Filter, MatchedRule};
+pub use auto::{
+    AutoModeError, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, VerdictCache, classifier_question,
+    classifier_verdict,
+};
+pub use evaluation::{Decision, Item, Judge, Part, Why};
+pub use lint::{Finding, lint};
+pub use mode::{
+    AutoAllow, Enforcement, Gating, Latch, ModeError, ModeRequest, Regime, Relaxed, relax,
+};
+pub use paths::{PathPattern, Places, Subject};
+pub use pattern::{
+    About, CommandPattern, FieldPattern, FieldValue, Pattern, PatternError, Reach, ToolName,
+};
+pub use protected::{Access, Protected};
+pub use remedy::{remedy, suggestions};
+pub use rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook, RuleError};
+pub use tools::{Argument, EDITORS, KNOWN, KnownTool};
+pub use urls::{UrlPattern, UrlPatternError};
+pub use wildcard::Wildcard;

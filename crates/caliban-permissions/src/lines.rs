@@ -1,0 +1,317 @@
+//! The verdict on a shell line whose commands are known: each must be allowed, and so must the
+//! files it writes.
+
+use std::path::{Path, PathBuf};
+
+use caliban_settings::RuleAction;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::catastrophe::is_disk;
+use crate::commands::Text;
+use crate::evaluation::{Decision, Item, Judge, Why, names};
+use crate::pattern::{About, CommandPattern, FieldValue};
+use crate::protected::Access;
+use crate::rulebook::{Defaults, Origin, Rule};
+use crate::shell::{Certainty, Command, Redirection, RedirectionKind, Script, Wrapping};
+
+/// Where relative paths of a line may start: the directory it starts in, and those it changes to.
+#[derive(Debug)]
+struct Bases {
+    directories: Vec<PathBuf>,
+    /// Whether it changes to somewhere that cannot be read from the line.
+    lost: bool,
+}
+
+/// Judges a line.
+pub(crate) fn proved(
+    judge: &Judge,
+    script: &Script,
+    cwd: Option<&str>,
+    input: &Value,
+    now: Timestamp,
+) -> Decision {
+    let line = Line {
+        judge,
+        bases: Bases::of(judge, script, cwd),
+        input,
+        now,
+    };
+    let decisions = script.commands.iter().map(|command| line.command(command));
+    decisions
+        .reduce(Decision::and)
+        // An empty line runs nothing; only the rules about the tool itself speak.
+        .unwrap_or_else(|| judge.whole("Bash", now, |rule| rule.pattern.is_bare()))
+}
+
+struct Line<'a> {
+    judge: &'a Judge,
+    bases: Bases,
+    input: &'a Value,
+    now: Timestamp,
+}
+
+impl Line<'_> {
+    /// A command, what it wraps, and what it writes.
+    fn command(&self, command: &Command) -> Decision {
+        let text = Text::of(command);
+        let own = self.own(command, &text);
+        let rule = &self.judge.book.rules()[own.rule];
+        let spelled = own.action == RuleAction::Allow && spells_inner(rule, command);
+        let wrapped = command.inner.iter().map(|inner| {
+            let verdict = self.command(inner);
+            // A rule that spells the wrapped program has thought of it; refusals stay.
+            if spelled && verdict.action == RuleAction::Ask && !self.is_explicit(&verdict) {
+                Decision {
+                    action: RuleAction::Allow,
+                    ..verdict
+                }
+            } else {
+                verdict
+            }
+        });
+        let wrapped = wrapped.reduce(Decision::and);
+        let decision = match (command.wrapping, wrapped) {
+            (Wrapping::Transparent, Some(wrapped))
+                if own.action == RuleAction::Ask && !self.is_explicit(&own) =>
+            {
+                wrapped
+            }
+            (_, Some(wrapped)) => own.and(wrapped),
+            (_, None) => own,
+        };
+        let decision = command
+            .redirections
+            .iter()
+            .fold(decision, |decision, redirection| {
+                let verdict = self.redirection(&decision, redirection);
+                decision.and(verdict)
+            });
+        self.written_operands(command, decision)
+    }
+
+    /// What the rules say about the command itself.
+    fn own(&self, command: &Command, text: &Text<'_>) -> Decision {
+        let book = &self.judge.book;
+        let rules = book.about_program(text.program());
+        let found = book.find(
+            &rules.iter().copied(),
+            Defaults::Included,
+            self.now,
+            |rule| self.matches(rule, command, text),
+        );
+        let decision = found.map_or_else(
+            || {
+                self.judge
+                    .whole("Bash", self.now, |rule| rule.pattern.is_bare())
+            },
+            Decision::of,
+        );
+        decision.with_part(Item::Command(text.joined.clone()))
+    }
+
+    fn matches(&self, rule: &Rule, command: &Command, text: &Text<'_>) -> bool {
+        let about = |pattern: &CommandPattern| match rule.action {
+            RuleAction::Allow => pattern.allows(command, text),
+            RuleAction::Ask | RuleAction::Deny => pattern.objects(text),
+        };
+        match rule.pattern.about() {
+            About::Anything => true,
+            About::Command(pattern) => about(pattern),
+            About::Fields(fields) => fields.iter().all(|field| match &field.value {
+                FieldValue::Command(pattern) => about(pattern),
+                _ => self
+                    .judge
+                    .field_matches(rule.action, field, "Bash", self.input),
+            }),
+            About::Path(_) | About::Url(_) => false,
+        }
+    }
+
+    /// Whether somebody wrote the rule that decided; the defaults are nobody's wish.
+    fn is_explicit(&self, decision: &Decision) -> bool {
+        self.judge.book.rules()[decision.rule].origin != Origin::BuiltIn
+    }
+
+    /// A redirection is a read or a write of a file, judged as the file tools would be. Only a
+    /// rule about every command covers a write that no file rule allows.
+    fn redirection(&self, allowed_by: &Decision, redirection: &Redirection) -> Decision {
+        let Some(target) = &redirection.target else {
+            return self.uncovered(allowed_by, "a file whose name is not known");
+        };
+        if is_disk(target) {
+            return Decision {
+                action: RuleAction::Deny,
+                why: Why::Catastrophe("it overwrites a disk"),
+                ..allowed_by.clone()
+            };
+        }
+        let paths: Vec<String> = self.bases.join(target);
+        let judged = |tool: &str, access: Access| {
+            paths
+                .iter()
+                .map(|path| {
+                    let input = json!({"path": path});
+                    self.judge
+                        .file_decision(tool, path, access, &input, self.now)
+                })
+                .reduce(Decision::and)
+        };
+        let verdict = match redirection.kind {
+            RedirectionKind::Read => judged("Read", Access::Read),
+            RedirectionKind::Write => {
+                // Either tool's rule may cover it; a refusal of either holds.
+                match (
+                    judged("Write", Access::Change),
+                    judged("Edit", Access::Change),
+                ) {
+                    (Some(write), Some(edit)) => Some(if write.action == RuleAction::Deny {
+                        write
+                    } else if edit.action == RuleAction::Deny || edit.action < write.action {
+                        edit
+                    } else {
+                        write
+                    }),
+                    (first, second) => first.or(second),
+                }
+            }
+        };
+        let Some(verdict) = verdict else {
+            return self.uncovered(allowed_by, "a file whose name is not known");
+        };
+        if self.bases.lost && !Path::new(target).is_absolute() {
+            return self
+                .uncovered(allowed_by, "a file in a directory that is not known")
+                .and(verdict);
+        }
+        let by_default = verdict.why == Why::Rule && !self.is_explicit(&verdict);
+        let is_bare = self.judge.book.rules()[allowed_by.rule].pattern.is_bare();
+        match (verdict.action, allowed_by.action) {
+            (RuleAction::Ask, RuleAction::Allow) if is_bare && by_default => allowed_by.clone(),
+            (RuleAction::Ask, _) if by_default => {
+                let why = format!("no rule about files allows writing `{target}`");
+                verdict.asked(Why::Unproved(why))
+            }
+            _ => verdict,
+        }
+    }
+
+    /// Operands that the program is known to write: only protected places matter, the rest is the
+    /// rule's own business.
+    fn written_operands(&self, command: &Command, decision: Decision) -> Decision {
+        if decision.action != RuleAction::Allow {
+            return decision;
+        }
+        let rule = &self.judge.book.rules()[decision.rule];
+        let found = command.writes.iter().find_map(|operand| {
+            self.bases.join(operand).iter().find_map(|path| {
+                let subject = self.judge.places.subject(path);
+                let (name, path) = self.judge.protected_place(&subject, Access::Change)?;
+                let spelled = names(rule, &name)
+                    || command_pattern(rule).is_some_and(|pattern| pattern.spells(operand));
+                (!spelled).then_some(Why::Protected { name, path })
+            })
+        });
+        match found {
+            Some(why) => decision.asked(why),
+            None => decision,
+        }
+    }
+
+    /// What only a rule about every command covers.
+    fn uncovered(&self, decision: &Decision, what: &str) -> Decision {
+        let is_bare = self.judge.book.rules()[decision.rule].pattern.is_bare();
+        match decision.action {
+            RuleAction::Allow if is_bare && !self.bases.lost => decision.clone(),
+            RuleAction::Allow => decision
+                .clone()
+                .asked(Why::Unproved(format!("it writes or reads {what}"))),
+            RuleAction::Ask | RuleAction::Deny => decision.clone(),
+        }
+    }
+}
+
+/// Whether an allow rule spells the program that a command wraps.
+fn spells_inner(rule: &Rule, command: &Command) -> bool {
+    let Some(word) = command
+        .inner_word
+        .and_then(|index| command.words.get(index))
+    else {
+        return rule.pattern.is_bare();
+    };
+    rule.pattern.is_bare()
+        || command_pattern(rule).is_some_and(|pattern| pattern.spells(&word.text))
+}
+
+fn command_pattern(rule: &Rule) -> Option<&CommandPattern> {
+    match rule.pattern.about() {
+        About::Command(pattern) => Some(pattern),
+        About::Fields(fields) => fields.iter().find_map(|field| match &field.value {
+            FieldValue::Command(pattern) => Some(pattern),
+            _ => None,
+        }),
+        About::Anything | About::Path(_) | About::Url(_) => None,
+    }
+}
+
+impl Bases {
+    fn of(judge: &Judge, script: &Script, cwd: Option<&str>) -> Self {
+        let start = match cwd {
+            Some(cwd) => judge.root().join(cwd),
+            None => judge.root().to_owned(),
+        };
+        let mut bases = Self {
+            directories: vec![start],
+            lost: false,
+        };
+        for command in &script.commands {
+            bases.follow(command);
+        }
+        bases
+    }
+
+    fn follow(&mut self, command: &Command) {
+        for inner in &command.inner {
+            self.follow(inner);
+        }
+        let words: Vec<_> = command.words.iter().collect();
+        let Some((program, arguments)) = words.split_first() else {
+            return;
+        };
+        match program.text.as_str() {
+            "cd" | "pushd" => {}
+            "popd" => {
+                self.lost = true;
+                return;
+            }
+            _ => return,
+        }
+        let target = arguments.iter().find(|word| !word.text.starts_with('-'));
+        match target {
+            Some(word) if word.certainty == Certainty::Literal && !word.text.starts_with('~') => {
+                let more: Vec<PathBuf> = self
+                    .directories
+                    .iter()
+                    .map(|directory| directory.join(&word.text))
+                    .collect();
+                self.directories.extend(more);
+                // A line that keeps changing directory is not worth following.
+                if self.directories.len() > 64 {
+                    self.lost = true;
+                    self.directories.truncate(64);
+                }
+            }
+            Some(_) | None => self.lost = true,
+        }
+    }
+
+    fn join(&self, path: &str) -> Vec<String> {
+        if Path::new(path).is_absolute() || path.starts_with('~') {
+            return vec![path.to_owned()];
+        }
+        self.directories
+            .iter()
+            .map(|directory| directory.join(path).to_string_lossy().into_owned())
+            .collect()
+    }
+}

@@ -1,0 +1,289 @@
+//! Places that no mode and no general rule opens: what they hold is run or trusted later by
+//! somebody else. A rule that names the place opens it.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+/// Names that are protected wherever they stand in a path.
+const NAMES: &[&str] = &[
+    ".git",
+    ".caliban",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".agents",
+    ".mcp.json",
+    ".vscode",
+    ".idea",
+    ".devcontainer",
+    ".husky",
+    ".envrc",
+    ".pre-commit-config.yaml",
+    ".npmrc",
+    "pip.conf",
+    ".netrc",
+    ".github/workflows",
+    "claude.md",
+    "claude.local.md",
+    "agents.md",
+    "gemini.md",
+    ".caliban.md",
+];
+
+/// Names that begin like this are protected.
+const PREFIXES: &[&str] = &[".yarnrc"];
+
+/// Places in the home directory that are protected against change.
+const HOME: &[&str] = &[
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".config/fish",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/git",
+    ".gitconfig",
+    ".local/bin",
+    ".cargo/config.toml",
+    ".pam_environment",
+    ".inputrc",
+    ".vimrc",
+    ".config/nvim",
+];
+
+/// Places in the home directory that are protected against being read as well.
+const SECRETS: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".kube",
+    ".docker/config.json",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".password-store",
+];
+
+/// What is wanted of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Change,
+}
+
+/// The protected places of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Protected {
+    home: Option<PathBuf>,
+    /// Our own configuration and state, and where a `.git` file points.
+    own: Vec<PathBuf>,
+    /// Of those, what may not be read either.
+    own_secrets: Vec<PathBuf>,
+}
+
+impl Protected {
+    /// `own` are directories of this program; `secrets` hold credentials.
+    pub fn new(
+        home: Option<PathBuf>,
+        own: impl IntoIterator<Item = PathBuf>,
+        secrets: impl IntoIterator<Item = PathBuf>,
+    ) -> Self {
+        let resolved = |path: PathBuf| path.canonicalize().unwrap_or(path);
+        Self {
+            home: home.map(resolved),
+            own: own.into_iter().map(resolved).collect(),
+            own_secrets: secrets.into_iter().map(resolved).collect(),
+        }
+    }
+
+    /// Adds the directory that a repository's `.git` file points to.
+    pub fn add_git_directory(&mut self, repository: &Path) {
+        let Ok(text) = std::fs::read_to_string(repository.join(".git")) else {
+            return;
+        };
+        if let Some(target) = text.strip_prefix("gitdir:") {
+            let target = repository.join(target.trim());
+            self.own.push(target.canonicalize().unwrap_or(target));
+        }
+    }
+
+    /// The name of the protected place that `path` lies in, as a rule has to spell it.
+    pub fn name_of(&self, path: &Path, access: Access) -> Option<String> {
+        let secret = self
+            .in_home(path, SECRETS)
+            .or_else(|| beneath(path, &self.own_secrets));
+        match access {
+            Access::Read => secret,
+            Access::Change => secret
+                .or_else(|| named(path))
+                .or_else(|| self.in_home(path, HOME))
+                .or_else(|| beneath(path, &self.own))
+                .or_else(|| virtual_environment(path)),
+        }
+    }
+
+    fn in_home(&self, path: &Path, places: &[&str]) -> Option<String> {
+        let rest = folded(path.strip_prefix(self.home.as_deref()?).ok()?);
+        places
+            .iter()
+            .find(|place| rest == **place || rest.starts_with(&format!("{place}/")))
+            .map(|place| (*place).to_owned())
+    }
+}
+
+fn beneath(path: &Path, directories: &[PathBuf]) -> Option<String> {
+    directories
+        .iter()
+        .find(|directory| path.starts_with(directory))
+        .map(|directory| directory.display().to_string())
+}
+
+fn named(path: &Path) -> Option<String> {
+    let path = format!("/{}/", folded(path));
+    let by_name = NAMES
+        .iter()
+        .find(|name| path.contains(&format!("/{name}/")))
+        .map(|name| (*name).to_owned());
+    by_name.or_else(|| {
+        path.split('/')
+            .find(|component| PREFIXES.iter().any(|prefix| component.starts_with(prefix)))
+            .map(str::to_owned)
+    })
+}
+
+/// Programs of a Python environment: the directory above `bin` says that it is one.
+fn virtual_environment(path: &Path) -> Option<String> {
+    path.ancestors().find_map(|ancestor| {
+        let name = ancestor.file_name().and_then(OsStr::to_str)?;
+        let is_bin = name.eq_ignore_ascii_case("bin") || name.eq_ignore_ascii_case("scripts");
+        let marker = ancestor.parent()?.join("pyvenv.cfg");
+        (is_bin && marker.is_file()).then(|| name.to_owned())
+    })
+}
+
+/// The path as the most forgiving filesystem would compare it: without case, and without
+/// characters that cannot be seen.
+fn folded(path: &Path) -> String {
+    let components: Vec<String> = path
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(fold(&name.to_string_lossy())),
+            _ => None,
+        })
+        .collect();
+    components.join("/")
+}
+
+pub(crate) fn fold(name: &str) -> String {
+    let visible: String = name
+        .chars()
+        .filter(|letter| !is_ignorable(*letter))
+        .collect();
+    // Upper case first: some letters have a lower case only by way of it.
+    visible
+        .to_uppercase()
+        .to_lowercase()
+        .trim_end_matches(['.', ' '])
+        .to_owned()
+}
+
+/// Characters that some filesystems ignore in names.
+fn is_ignorable(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protected() -> Protected {
+        Protected {
+            home: Some("/home/me".into()),
+            own: vec!["/home/me/.config/caliban".into()],
+            own_secrets: vec!["/home/me/.local/share/caliban/tokens".into()],
+        }
+    }
+
+    #[test]
+    fn places_are_found_by_any_spelling() {
+        let change = |path: &str| {
+            protected()
+                .name_of(Path::new(path), Access::Change)
+                .is_some()
+        };
+        for path in [
+            "/w/.git/config",
+            "/w/.GIT/hooks/pre-commit",
+            "/w/sub/.git",
+            "/w/.g\u{200b}it/config",
+            "/w/.git./config",
+            "/w/CLAUDE.md",
+            "/w/a/AGENTS.md",
+            "/w/.github/workflows/ci.yml",
+            "/w/.yarnrc.yml",
+            "/w/.caliban/settings.toml",
+            "/home/me/.ssh/config",
+            "/home/me/.bashrc",
+            "/home/me/.config/caliban/settings.toml",
+            "/w/.husky",
+            "/w/\u{212a}",
+        ] {
+            let expected = path != "/w/\u{212a}";
+            assert_eq!(change(path), expected, "{path}");
+        }
+        for path in [
+            "/w/src/git",
+            "/w/.gitignore",
+            "/w/x.git/y",
+            "/w/.github/x",
+            "/tmp/.bashrc",
+        ] {
+            assert!(!change(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_secrets_are_protected_against_reading() {
+        let read = |path: &str| protected().name_of(Path::new(path), Access::Read).is_some();
+        assert!(read("/home/me/.ssh/id_ed25519"));
+        assert!(read("/home/me/.local/share/caliban/tokens/x"));
+        assert!(!read("/w/.git/config"));
+        assert!(!read("/w/CLAUDE.md"));
+        assert!(!read("/home/me/.bashrc"));
+    }
+
+    #[test]
+    fn a_virtual_environment_and_a_linked_git_directory_are_recognised() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("venv/bin")).unwrap();
+        std::fs::write(root.join("venv/pyvenv.cfg"), "").unwrap();
+        std::fs::create_dir_all(root.join("elsewhere")).unwrap();
+        std::fs::write(root.join(".git"), "gitdir: elsewhere\n").unwrap();
+        let mut protected = Protected::default();
+        protected.add_git_directory(&root);
+        let change = |path: &str| {
+            protected
+                .name_of(&root.join(path), Access::Change)
+                .is_some()
+        };
+        assert!(change("venv/bin/python"));
+        assert!(!change("venv/lib/x.py"));
+        assert!(change("elsewhere/config"));
+    }
+}

@@ -1,0 +1,425 @@
+//! All rules of a run in the order they are tried, and who wrote them.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use caliban_settings::{LoadedSettings, RuleAction, RuleSpec, Scope};
+use jiff::Timestamp;
+
+use crate::pattern::{About, FieldValue, Pattern, PatternError, Reach, ToolName};
+
+/// Who wrote a rule. The order of declaration is the order in which they are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// Added while the session runs.
+    Runtime,
+    /// `--allow`, `--deny`, `--ask`.
+    Flag,
+    /// `--settings`.
+    Overlay,
+    Local,
+    Project,
+    User,
+    Managed,
+    BuiltIn,
+}
+
+/// A rule that can match.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub pattern: Pattern,
+    pub action: RuleAction,
+    pub origin: Origin,
+    pub comment: Option<String>,
+    pub reason: Option<String>,
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{action} rule `{pattern}` ({origin}): {error}")]
+pub struct RuleError {
+    pub pattern: String,
+    pub action: RuleAction,
+    pub origin: Origin,
+    pub error: PatternError,
+}
+
+/// What answers when no rule does.
+const DEFAULTS: &[(&str, RuleAction)] = &[
+    ("Read", RuleAction::Allow),
+    ("Grep", RuleAction::Allow),
+    ("Glob", RuleAction::Allow),
+    ("TodoWrite", RuleAction::Allow),
+    ("EnterPlanMode", RuleAction::Allow),
+    ("ExitPlanMode", RuleAction::Allow),
+    ("WebFetch", RuleAction::Ask),
+    ("Bash", RuleAction::Ask),
+    ("Write", RuleAction::Ask),
+    ("Edit", RuleAction::Ask),
+    // They act through other calls only, each of which is asked about by itself.
+    ("AgentTool", RuleAction::Allow),
+    ("BashOutput", RuleAction::Allow),
+    ("KillShell", RuleAction::Allow),
+    ("ReadMemoryTopic", RuleAction::Allow),
+    ("Skill", RuleAction::Allow),
+    ("ToolSearch", RuleAction::Allow),
+    ("*", RuleAction::Ask),
+];
+
+/// The rules in order, with an index for shell commands: a line may hold hundreds of commands and
+/// a book thousands of rules.
+#[derive(Debug, Clone, Default)]
+pub struct RuleBook {
+    rules: Vec<Rule>,
+    /// Rules about commands by the program they spell.
+    by_program: HashMap<String, Vec<usize>>,
+    /// Rules that may match any command.
+    any_program: Vec<usize>,
+}
+
+/// Which rules count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Defaults {
+    Included,
+    Left,
+}
+
+/// Why the first match did not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// The operator of the machine forbids it, which holds against everybody.
+    Managed,
+    /// The user forbids it, which holds against the workspace.
+    User,
+}
+
+/// The rule that decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    pub index: usize,
+    pub rule: &'a Rule,
+    pub guard: Option<Guard>,
+}
+
+impl RuleBook {
+    /// The rules given on the command line, then those of the settings, then the defaults.
+    pub fn new(
+        flags: impl IntoIterator<Item = RuleSpec>,
+        settings: &LoadedSettings,
+    ) -> Result<Self, RuleError> {
+        let mut rules = Vec::new();
+        let mut add = |origin: Origin, specs: &mut dyn Iterator<Item = RuleSpec>| {
+            for spec in specs {
+                rules.push(Rule::new(spec, origin)?);
+            }
+            Ok(())
+        };
+        let locked = settings.is_locked();
+        let scopes = settings.rules();
+        let managed = || scopes.iter().filter(|layer| layer.scope == Scope::Managed);
+        if locked {
+            for layer in managed() {
+                add(Origin::Managed, &mut layer.rules.iter().cloned())?;
+            }
+        }
+        add(Origin::Flag, &mut flags.into_iter())?;
+        for layer in &scopes {
+            if layer.scope != Scope::Managed || !locked {
+                add(Origin::of(layer.scope), &mut layer.rules.iter().cloned())?;
+            }
+        }
+        Ok(Self::of(rules))
+    }
+
+    /// Rules in the order given, and the defaults.
+    pub fn of(rules: impl IntoIterator<Item = Rule>) -> Self {
+        let defaults = DEFAULTS.iter().filter_map(|(pattern, action)| {
+            Rule::new(RuleSpec::new(*pattern, *action), Origin::BuiltIn).ok()
+        });
+        let mut book = Self {
+            rules: rules.into_iter().chain(defaults).collect(),
+            ..Self::default()
+        };
+        book.index();
+        book
+    }
+
+    /// The same book with a rule before all others.
+    #[must_use]
+    pub fn with_first(&self, rule: Rule) -> Self {
+        let mut book = Self {
+            rules: std::iter::once(rule)
+                .chain(self.rules.iter().cloned())
+                .collect(),
+            ..Self::default()
+        };
+        book.index();
+        book
+    }
+
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The hosts that allow rules about fetching spell out.
+    pub fn allowed_hosts(&self) -> Vec<String> {
+        self.rules
+            .iter()
+            .filter(|rule| rule.action == RuleAction::Allow && rule.is_about("WebFetch"))
+            .filter_map(|rule| match rule.pattern.about() {
+                About::Url(pattern) => pattern.literal_host().map(str::to_owned),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The first rule that matches and counts, unless a guard holds against it.
+    pub(crate) fn find(
+        &self,
+        indices: &(impl Iterator<Item = usize> + Clone),
+        defaults: Defaults,
+        now: Timestamp,
+        matches: impl Fn(&Rule) -> bool,
+    ) -> Option<Found<'_>> {
+        let counts = |rule: &Rule| {
+            (defaults == Defaults::Included || rule.origin != Origin::BuiltIn)
+                && !rule.is_expired(now)
+        };
+        let first = |origin: Option<Origin>| {
+            indices.clone().find_map(|index| {
+                let rule = self.rules.get(index)?;
+                let asked = origin.is_none_or(|origin| rule.origin == origin);
+                (asked && counts(rule) && matches(rule)).then_some((index, rule))
+            })
+        };
+        let (index, rule) = first(None)?;
+        let guarded = |origin: Origin, guard: Guard| {
+            first(Some(origin))
+                .filter(|(_, rule)| rule.action == RuleAction::Deny)
+                .map(|(index, rule)| Found {
+                    index,
+                    rule,
+                    guard: Some(guard),
+                })
+        };
+        let decided = Found {
+            index,
+            rule,
+            guard: None,
+        };
+        if rule.action == RuleAction::Deny {
+            return Some(decided);
+        }
+        let by_managed = guarded(Origin::Managed, Guard::Managed);
+        let by_user = || match rule.origin {
+            Origin::Local | Origin::Project => guarded(Origin::User, Guard::User),
+            _ => None,
+        };
+        Some(by_managed.or_else(by_user).unwrap_or(decided))
+    }
+
+    /// The rules that could match a command of this program, in order.
+    pub(crate) fn about_program(&self, program: &str) -> Vec<usize> {
+        let mut indices = self.any_program.clone();
+        if let Some(more) = self.by_program.get(program) {
+            indices.extend(more);
+            indices.sort_unstable();
+        }
+        indices
+    }
+
+    pub(crate) fn all(&self) -> std::ops::Range<usize> {
+        0..self.rules.len()
+    }
+
+    fn index(&mut self) {
+        for (index, rule) in self.rules.iter().enumerate() {
+            if !rule.pattern.tool().matches("Bash") {
+                continue;
+            }
+            match program(&rule.pattern) {
+                Some(program) => self.by_program.entry(program).or_default().push(index),
+                None => self.any_program.push(index),
+            }
+        }
+    }
+}
+
+/// The program that a command must begin with to be matched.
+fn program(pattern: &Pattern) -> Option<String> {
+    let command = match pattern.about() {
+        About::Command(command) => command,
+        About::Fields(fields) => fields.iter().find_map(|field| match &field.value {
+            FieldValue::Command(command) => Some(command),
+            _ => None,
+        })?,
+        About::Anything | About::Path(_) | About::Url(_) => return None,
+    };
+    match command.reach {
+        Reach::Whole | Reach::Prefix => command.glob.first_word().map(str::to_owned),
+        Reach::Anywhere => None,
+    }
+}
+
+impl Rule {
+    pub fn new(spec: RuleSpec, origin: Origin) -> Result<Self, RuleError> {
+        let pattern = Pattern::parse(&spec.pattern).map_err(|error| RuleError {
+            pattern: spec.pattern,
+            action: spec.action,
+            origin,
+            error,
+        })?;
+        Ok(Self {
+            pattern,
+            action: spec.action,
+            origin,
+            comment: spec.comment,
+            reason: spec.reason,
+            expires_at: spec.expires_at,
+        })
+    }
+
+    /// As it is written in a settings file.
+    pub fn spec(&self) -> RuleSpec {
+        RuleSpec {
+            pattern: self.pattern.text().to_owned(),
+            action: self.action,
+            comment: self.comment.clone(),
+            reason: self.reason.clone(),
+            expires_at: self.expires_at,
+        }
+    }
+
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
+    }
+
+    /// Whether it is about this tool at all.
+    pub fn is_about(&self, tool: &str) -> bool {
+        self.pattern.tool().matches(tool)
+    }
+
+    /// Whether it names exactly this tool or tools like it, not every tool.
+    pub fn names_tools(&self) -> bool {
+        !matches!(self.pattern.tool(), ToolName::Every)
+    }
+}
+
+impl Origin {
+    pub fn of(scope: Scope) -> Self {
+        match scope {
+            Scope::Managed => Self::Managed,
+            Scope::User => Self::User,
+            Scope::Project => Self::Project,
+            Scope::Local => Self::Local,
+            Scope::Cli => Self::Overlay,
+        }
+    }
+
+    /// Where a rule comes from, in words.
+    pub fn described(self) -> &'static str {
+        match self {
+            Self::Runtime => "of this session",
+            Self::Flag => "from the command line",
+            Self::Overlay => "from --settings",
+            Self::Local => "in the local scope",
+            Self::Project => "in the project scope",
+            Self::User => "in the user scope",
+            Self::Managed => "in the managed scope",
+            Self::BuiltIn => "built in",
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Runtime => "session",
+            Self::Flag => "cli",
+            Self::Overlay => "settings",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Managed => "managed",
+            Self::BuiltIn => "built-in",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(pattern: &str, action: RuleAction, origin: Origin) -> Rule {
+        Rule::new(RuleSpec::new(pattern, action), origin).unwrap()
+    }
+
+    fn decide(rules: Vec<Rule>, tool: &str) -> (RuleAction, Origin, Option<Guard>) {
+        let book = RuleBook::of(rules);
+        let now = Timestamp::UNIX_EPOCH;
+        let found = book
+            .find(&book.all(), Defaults::Included, now, |rule| {
+                rule.is_about(tool)
+            })
+            .unwrap();
+        (found.rule.action, found.rule.origin, found.guard)
+    }
+
+    #[test]
+    fn a_workspace_cannot_allow_what_its_user_or_operator_forbade() {
+        use Origin::{Flag, Local, Managed, Project, User};
+        use RuleAction::{Allow, Ask, Deny};
+        let of = |action, origin| rule("Write", action, origin);
+        assert_eq!(decide(vec![], "Write").0, Ask);
+        assert_eq!(
+            decide(vec![of(Allow, Project), of(Deny, User)], "Write"),
+            (Deny, User, Some(Guard::User))
+        );
+        assert_eq!(
+            decide(vec![of(Allow, Local), of(Deny, Managed)], "Write"),
+            (Deny, Managed, Some(Guard::Managed))
+        );
+        assert_eq!(
+            decide(vec![of(Allow, Flag), of(Deny, User)], "Write"),
+            (Allow, Flag, None)
+        );
+        assert_eq!(
+            decide(vec![of(Allow, Flag), of(Deny, Managed)], "Write"),
+            (Deny, Managed, Some(Guard::Managed))
+        );
+        // A scope's own verdict is its first match.
+        assert_eq!(
+            decide(
+                vec![of(Allow, Project), of(Allow, User), of(Deny, User)],
+                "Write"
+            ),
+            (Allow, Project, None)
+        );
+    }
+
+    #[test]
+    fn expired_rules_do_not_count() {
+        let mut old = rule("Write", RuleAction::Allow, Origin::Flag);
+        old.expires_at = Some(Timestamp::UNIX_EPOCH);
+        assert_eq!(decide(vec![old], "Write").1, Origin::BuiltIn);
+    }
+
+    #[test]
+    fn the_index_keeps_the_order() {
+        let book = RuleBook::of([
+            rule("Bash:git push", RuleAction::Deny, Origin::Flag),
+            rule("Bash:~rm *", RuleAction::Deny, Origin::Flag),
+            rule("Bash:git *", RuleAction::Allow, Origin::Flag),
+            rule("Bash:ls *", RuleAction::Allow, Origin::Flag),
+        ]);
+        let defaults = book.rules().len() - 1;
+        let bash = 4 + 7;
+        assert_eq!(book.about_program("git"), [0, 1, 2, bash, defaults]);
+        assert_eq!(book.about_program("cat"), [1, bash, defaults]);
+    }
+}

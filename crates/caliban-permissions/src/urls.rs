@@ -1,0 +1,253 @@
+//! Patterns about URLs: scheme, host, port and path are matched each for itself, so that no
+//! spelling of one part can pass for another.
+
+use url::Url;
+
+use crate::wildcard::Wildcard;
+
+/// A compiled pattern.
+#[derive(Debug, Clone)]
+pub struct UrlPattern {
+    scheme: Option<Wildcard>,
+    /// The labels of the host, last first. A label that is only `*` stands for one or more.
+    labels: Vec<Label>,
+    port: Port,
+    path: Option<Wildcard>,
+    literal_host: Option<String>,
+    text: Wildcard,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Label {
+    Many,
+    One(Wildcard),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Port {
+    /// The scheme's own.
+    Default,
+    Any,
+    Is(u16),
+}
+
+/// Why a text is no pattern about URLs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UrlPatternError {
+    #[error("it has no host")]
+    NoHost,
+    #[error("a user name in a URL is never allowed")]
+    UserInfo,
+    #[error("`{0}` is not a port")]
+    Port(String),
+}
+
+impl UrlPattern {
+    /// Everything on one host, its name given in full.
+    pub fn domain(host: &str) -> Result<Self, UrlPatternError> {
+        Self::new(&format!("{host}:*/*"))
+    }
+
+    pub fn new(text: &str) -> Result<Self, UrlPatternError> {
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (Some(Wildcard::new(&scheme.to_lowercase())), rest),
+            None => (None, text),
+        };
+        let cut = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(cut);
+        if authority.contains('@') {
+            return Err(UrlPatternError::UserInfo);
+        }
+        let (host, port) = split_port(authority)?;
+        if host.is_empty() {
+            return Err(UrlPatternError::NoHost);
+        }
+        let host = host.to_lowercase();
+        let labels = if host.starts_with('[') {
+            vec![Label::One(Wildcard::new(&host))]
+        } else {
+            host.trim_end_matches('.')
+                .split('.')
+                .rev()
+                .map(|label| match label {
+                    "*" | "**" => Label::Many,
+                    label => Label::One(Wildcard::new(label)),
+                })
+                .collect()
+        };
+        Ok(Self {
+            scheme,
+            labels,
+            port,
+            path: (!path.is_empty()).then(|| Wildcard::new(path)),
+            literal_host: (!host.contains(['*', '?'])).then_some(host),
+            text: Wildcard::new(text),
+        })
+    }
+
+    /// Whether it may allow this URL.
+    pub fn allows(&self, url: &str) -> bool {
+        let Ok(url) = Url::parse(url.trim()) else {
+            return false;
+        };
+        let plain = url.username().is_empty() && url.password().is_none();
+        let known = matches!(url.scheme(), "http" | "https");
+        plain && known && self.matches(&url)
+    }
+
+    /// Whether it objects to this URL, as parsed or as written.
+    pub fn objects(&self, url: &str) -> bool {
+        let parsed = Url::parse(url.trim()).is_ok_and(|mut url| {
+            if self.matches(&url) {
+                return true;
+            }
+            // Another port of a refused host is refused too.
+            let _ = url.set_port(None);
+            url.set_query(None);
+            self.matches(&url)
+        });
+        parsed || self.text.matches(url)
+    }
+
+    /// The host, where the pattern spells it.
+    pub fn literal_host(&self) -> Option<&str> {
+        self.literal_host.as_deref()
+    }
+
+    fn matches(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str() else {
+            return false;
+        };
+        let host = host.trim_end_matches('.');
+        let labels: Vec<&str> = if host.starts_with('[') {
+            vec![host]
+        } else {
+            host.split('.').rev().collect()
+        };
+        let scheme = self
+            .scheme
+            .as_ref()
+            .is_none_or(|scheme| scheme.matches(url.scheme()));
+        let port = match self.port {
+            Port::Any => true,
+            Port::Default => url.port().is_none(),
+            Port::Is(port) => url.port_or_known_default() == Some(port),
+        };
+        let path = self.path.as_ref().is_none_or(|path| {
+            let full = match url.query() {
+                Some(query) => format!("{}?{query}", url.path()),
+                None => url.path().to_owned(),
+            };
+            path.matches(&full)
+        });
+        scheme && port && path && host_matches(&self.labels, &labels)
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Port), UrlPatternError> {
+    let after_brackets = authority.rfind(']').map_or(0, |end| end + 1);
+    let Some(colon) = authority[after_brackets..].rfind(':') else {
+        let port = if authority.ends_with('*') && authority.len() > 1 {
+            // `http://127.0.0.1*` reads as "whatever follows".
+            Port::Any
+        } else if authority == "*" {
+            Port::Any
+        } else {
+            Port::Default
+        };
+        return Ok((authority, port));
+    };
+    let (host, port) = authority.split_at(after_brackets + colon);
+    let port = &port[1..];
+    let port = match port {
+        "*" => Port::Any,
+        text => Port::Is(
+            text.parse()
+                .map_err(|_| UrlPatternError::Port(text.to_owned()))?,
+        ),
+    };
+    Ok((host, port))
+}
+
+/// Both last label first; a `*` label takes one or more.
+fn host_matches(pattern: &[Label], labels: &[&str]) -> bool {
+    match (pattern.split_first(), labels.split_first()) {
+        (None, None) => true,
+        (Some((Label::One(wildcard), pattern)), Some((label, labels))) => {
+            wildcard.matches(label) && host_matches(pattern, labels)
+        }
+        (Some((Label::Many, rest)), Some((_, labels))) => {
+            host_matches(rest, labels) || host_matches(pattern, labels)
+        }
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("https://docs.*", "https://docs.rs/tokio", true)]
+    #[case("https://docs.*", "https://docs.anthropic.com/en/x?y=1", true)]
+    #[case("https://docs.*", "https://api.example.com/", false)]
+    #[case("https://docs.*", "http://docs.rs/", false)]
+    #[case("https://docs.*", "https://evil.com/https://docs.rs", false)]
+    #[case("https://example.com/*", "https://example.com.evil.com/", false)]
+    #[case("https://example.com*", "https://example.com.evil.com/", false)]
+    #[case("https://example.com/*", "https://example.com@evil.com/", false)]
+    #[case(
+        "https://example.com/*",
+        "https://evil.com/?https://example.com/",
+        false
+    )]
+    #[case("https://example.com/*", "https://user@example.com/", false)]
+    #[case("https://*.example.com/*", "https://a.b.example.com/x", true)]
+    #[case("https://*.example.com/*", "https://example.com/x", false)]
+    #[case("https://*.example.com/*", "https://evilexample.com/x", false)]
+    #[case(
+        "https://example.com/docs/*",
+        "https://example.com/docs/../admin",
+        false
+    )]
+    #[case("https://example.com/docs/*", "https://EXAMPLE.com/docs/a", true)]
+    #[case("https://example.com/*", "https://example.com:8443/", false)]
+    #[case("https://example.com:8443/*", "https://example.com:8443/", true)]
+    #[case("http://127.0.0.1*", "http://127.0.0.1:8080/x", true)]
+    #[case("http://127.0.0.1:*/x", "http://127.0.0.1:9/x", true)]
+    #[case("http://127.0.0.1:*/x", "http://2130706433:9/x", true)]
+    #[case("docs.rs/*", "https://docs.rs/x", true)]
+    #[case("docs.rs", "https://docs.rs/x", true)]
+    #[case("docs.rs", "ftp://docs.rs/x", false)]
+    #[case("https://example.com/a", "https://example.com/a?leak=1", false)]
+    #[case("*", "https://anything.example/", true)]
+    fn urls_are_matched_by_their_parts(
+        #[case] pattern: &str,
+        #[case] url: &str,
+        #[case] allowed: bool,
+    ) {
+        assert_eq!(UrlPattern::new(pattern).unwrap().allows(url), allowed);
+    }
+
+    #[test]
+    fn objections_ignore_ports_and_hold_for_the_text_too() {
+        let pattern = UrlPattern::new("https://example.com/*").unwrap();
+        for url in [
+            "https://example.com:8443/x",
+            "https://user:pw@example.com/x",
+            "https://EXAMPLE.com./x",
+        ] {
+            assert!(pattern.objects(url), "{url}");
+        }
+        assert!(!pattern.objects("https://example.org/"));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_an_error() {
+        for wrong in ["https:///x", "https://a@b/", "https://a:x/"] {
+            assert!(UrlPattern::new(wrong).is_err(), "{wrong}");
+        }
+    }
+}

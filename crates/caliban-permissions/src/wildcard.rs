@@ -1,0 +1,211 @@
+//! Text patterns with `*` (any characters) and `?` (one character). Everything else stands for
+//! itself; a backslash before `*`, `?` or `\` takes their meaning away.
+
+/// A compiled pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wildcard {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    One,
+    Any,
+}
+
+impl Wildcard {
+    pub fn new(pattern: &str) -> Self {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut rest = pattern.chars().peekable();
+        while let Some(letter) = rest.next() {
+            let letter = match letter {
+                // Two in a row mean what one means.
+                '*' if parts.last() == Some(&Part::Any) => continue,
+                '*' => {
+                    parts.push(Part::Any);
+                    continue;
+                }
+                '?' => {
+                    parts.push(Part::One);
+                    continue;
+                }
+                '\\' => rest
+                    .next_if(|next| matches!(next, '*' | '?' | '\\'))
+                    .unwrap_or('\\'),
+                letter => letter,
+            };
+            match parts.last_mut() {
+                Some(Part::Text(text)) => text.push(letter),
+                Some(Part::One | Part::Any) | None => parts.push(Part::Text(letter.into())),
+            }
+        }
+        Self { parts }
+    }
+
+    /// A pattern that matches this text and nothing else.
+    pub fn escape(text: &str) -> String {
+        let mut escaped = String::with_capacity(text.len());
+        let mut rest = text.chars().peekable();
+        while let Some(letter) = rest.next() {
+            let special = match letter {
+                '*' | '?' => true,
+                '\\' => matches!(rest.peek(), Some('*' | '?' | '\\')),
+                _ => false,
+            };
+            if special {
+                escaped.push('\\');
+            }
+            escaped.push(letter);
+        }
+        escaped
+    }
+
+    /// Whether it matches the whole text. Takes time proportional to the product of the lengths
+    /// at worst, never more.
+    pub fn matches(&self, text: &str) -> bool {
+        let (mut at, mut part) = (0, 0);
+        // Where to go back to: behind the last `*`, and up to where it had taken.
+        let mut retry: Option<(usize, usize)> = None;
+        loop {
+            let rest = &text[at..];
+            let taken = match self.parts.get(part) {
+                Some(Part::Any) => {
+                    part += 1;
+                    retry = Some((part, at));
+                    continue;
+                }
+                Some(Part::One) => rest.chars().next().map(char::len_utf8),
+                Some(Part::Text(literal)) => rest.starts_with(literal).then_some(literal.len()),
+                None if rest.is_empty() => return true,
+                None => None,
+            };
+            if let Some(taken) = taken {
+                at += taken;
+                part += 1;
+                continue;
+            }
+            let Some((after_star, from)) = retry else {
+                return false;
+            };
+            let Some(skipped) = text[from..].chars().next() else {
+                return false;
+            };
+            at = from + skipped.len_utf8();
+            part = after_star;
+            retry = Some((part, at));
+        }
+    }
+
+    /// Whether it matches everything.
+    pub fn is_any(&self) -> bool {
+        self.parts == [Part::Any]
+    }
+
+    /// Whether it matches exactly one text.
+    pub fn is_literal(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Text(_)))
+    }
+
+    /// Whether every text that `other` matches is matched by this one too, as far as that is easy
+    /// to see: used for advice only.
+    pub fn covers(&self, other: &Self) -> bool {
+        match self.parts.as_slice() {
+            [Part::Any] => true,
+            [Part::Text(prefix), Part::Any] => matches!(
+                other.parts.first(),
+                Some(Part::Text(text)) if text.starts_with(prefix)
+            ),
+            _ => self == other,
+        }
+    }
+
+    /// The first word, where the pattern spells it to its end.
+    pub fn first_word(&self) -> Option<&str> {
+        let Some(Part::Text(text)) = self.parts.first() else {
+            return None;
+        };
+        match text.split_once(' ') {
+            Some((word, _)) => Some(word),
+            None if self.parts.len() == 1 => Some(text),
+            None => None,
+        }
+    }
+
+    /// The words that the pattern spells, each up to the wildcard that ends it.
+    pub fn spelled_words(&self) -> Vec<&str> {
+        let mut words = Vec::new();
+        let mut after_wildcard = false;
+        for part in &self.parts {
+            match part {
+                Part::One | Part::Any => after_wildcard = true,
+                Part::Text(text) => {
+                    let mut pieces = text.split(' ');
+                    if after_wildcard {
+                        // The rest of a word that a wildcard began.
+                        pieces.next();
+                    }
+                    words.extend(pieces.filter(|word| !word.is_empty()));
+                    after_wildcard = false;
+                }
+            }
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn stars_cross_everything_and_question_marks_take_one() {
+        let matches = |pattern: &str, text: &str| Wildcard::new(pattern).matches(text);
+        assert!(matches("git *", "git push /a/b"));
+        assert!(!matches("git *", "git"));
+        assert!(!matches("git *", "gitk x"));
+        assert!(matches("**", ""));
+        assert!(matches("a?c*", "abc"));
+        assert!(!matches("a?c", "ac"));
+        assert!(matches(r"ls \*.txt", "ls *.txt"));
+        assert!(!matches(r"ls \*.txt", "ls a.txt"));
+        assert!(matches(r"grep a\.b", r"grep a\.b"));
+        assert!(matches("*a*b*c", "xxaxxbxxc"));
+        assert!(!matches("*a*b*c", "xxbxxaxxc"));
+    }
+
+    #[test]
+    fn spelled_words_end_at_a_wildcard() {
+        let words = |pattern: &str| Wildcard::new(pattern).spelled_words().join("|");
+        assert_eq!(words("sudo apt *"), "sudo|apt");
+        assert_eq!(words("find * -exec ls*"), "find|-exec|ls");
+        assert_eq!(words("git pu?h x"), "git|pu|x");
+        assert_eq!(words("*"), "");
+        assert_eq!(Wildcard::new("git *").first_word(), Some("git"));
+        assert_eq!(Wildcard::new("git*").first_word(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn an_escaped_text_matches_itself_only(text in ".{0,12}", other in ".{0,12}") {
+            let pattern = Wildcard::new(&Wildcard::escape(&text));
+            prop_assert!(pattern.matches(&text));
+            prop_assert!(pattern.is_literal());
+            prop_assert_eq!(pattern.matches(&other), text == other);
+        }
+
+        #[test]
+        fn a_pattern_matches_what_it_was_made_from(text in "[a-c ]{0,10}", cuts in proptest::collection::vec(0usize..10, 0..4)) {
+            let mut letters: Vec<char> = text.chars().collect();
+            for cut in cuts {
+                if cut < letters.len() {
+                    letters[cut] = '*';
+                }
+            }
+            let pattern: String = letters.into_iter().collect();
+            prop_assert!(Wildcard::new(&pattern).matches(&text));
+        }
+    }
+}
