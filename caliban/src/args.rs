@@ -129,6 +129,11 @@ pub(crate) struct SettingsArgs {
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) config: Option<PathBuf>,
 
+    /// For scripts: read no settings but the managed ones, and no hooks, skills, plugins, MCP
+    /// servers or memory.
+    #[arg(long, global = true)]
+    pub(crate) bare: bool,
+
     /// Let this workspace's settings run programs and loosen rules (`CALIBAN_TRUST_WORKSPACE`)
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
@@ -413,6 +418,15 @@ pub(crate) struct RunArgs {
     pub(crate) cassette: CassetteArgs,
 }
 
+/// What standard input carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// A prompt, where it is asked for.
+    Text,
+    /// One JSON frame per line: prompts and interrupts.
+    StreamJson,
+}
+
 /// What standard output carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
@@ -425,24 +439,64 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Output")]
+#[command(next_help_heading = "Input and output")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch exactly as it was typed"
+)]
 pub(crate) struct OutputArgs {
-    /// What to write to standard output.
+    /// What to write to standard output [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) output_format: Option<OutputFormat>,
+
+    /// What standard input carries.
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
-    pub(crate) output_format: OutputFormat,
+    pub(crate) input_format: InputFormat,
+
+    /// A JSON Schema that the final answer must fit: a .json file, or the schema itself.
+    #[arg(long, value_name = "FILE_OR_JSON")]
+    pub(crate) json_schema: Option<String>,
 
     /// In stream-json, send text and thinking as they come instead of whole messages.
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
+    /// In stream-json, send a frame for each hook that fires.
+    #[arg(long)]
+    pub(crate) include_hook_events: bool,
+
     /// In stream-json, echo each prompt.
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
+
+    /// Exit with 1 when a tool call was not permitted.
+    #[arg(long)]
+    pub(crate) fail_on_denial: bool,
+
+    /// Do not answer and exit only because standard input or output is not a terminal.
+    #[arg(long)]
+    pub(crate) no_auto_print: bool,
+}
+
+impl OutputArgs {
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.output_format.unwrap_or(OutputFormat::Text)
+    }
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
+    /// Largest file that `@path` in the prompt attaches (`CALIBAN_MAX_ATTACH_BYTES`) [default:
+    /// 262144]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_attach_bytes: Option<u64>,
+
+    /// Most bytes that all `@path` of a prompt attach (`CALIBAN_ATTACH_BUDGET_BYTES`) [default:
+    /// 1048576]
+    #[arg(long, value_name = "N")]
+    pub(crate) attach_budget_bytes: Option<u64>,
+
     /// Most calls to the model.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: u32,

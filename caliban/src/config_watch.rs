@@ -31,7 +31,7 @@ impl ConfigWatch {
 
     /// Tells of changes, for ever. Dropping the future ends the watching.
     pub(crate) async fn follow(
-        self,
+        &self,
         hooks: &dyn Hooks,
         events: &mpsc::Sender<Event>,
     ) -> Infallible {

@@ -60,9 +60,15 @@ impl<'a> Configuration<'a> {
         environment: Environment<'a>,
     ) -> Result<Self, Failure> {
         let locations = locations(&environment);
-        let found = find_router_file(args.config.as_deref(), &environment, &workspace, &locations);
+        let found = if args.bare && args.config.is_none() {
+            None
+        } else {
+            find_router_file(args.config.as_deref(), &environment, &workspace, &locations)
+        };
         let sources = match &args.setting_sources {
             Some(list) => list.parse()?,
+            // What the operator of the machine demands holds for scripts, too.
+            None if args.bare => Sources::only(Scope::Managed),
             None => Sources::all(),
         };
         let trust = if args.trust_workspace || environment.is_set(names::CALIBAN_TRUST_WORKSPACE) {

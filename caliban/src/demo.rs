@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use caliban_model::CancellationToken;
+use caliban_model::{CancellationToken, Message};
 use caliban_providers::cassette::Replay;
 use caliban_settings::variables::Environment;
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::face::Face;
-use crate::print::print;
+use crate::print::{Denials, Print, Prompts};
 use crate::provider::{masking, replayed};
 use crate::session;
 use crate::text_face::{Announcements, TextFace};
@@ -48,7 +48,15 @@ pub(crate) async fn demo(
     let session = session::demo(chosen, workspace, folder.path(), environment)?;
     let init = session::plain_init(&session);
     let mut face = Face::Text(TextFace::new(console, Announcements::On));
-    print(session, prompt.to_owned(), cancel, &init, None, &mut face).await?;
+    let print = Print {
+        session,
+        cancel,
+        watch: None,
+        face: &mut face,
+        denials: Denials::Tolerated,
+    };
+    let prompts = Prompts::one(Message::user(prompt));
+    print.run(prompts, &init).await?;
     note(
         "\nTo work with a model yourself, set `ANTHROPIC_API_KEY` (or another provider's key) and run `caliban -p \"…\"`.",
     );

@@ -1,7 +1,7 @@
 //! The face a run shows: plain text for people, frames for programs.
 
-use caliban_agent::Event;
-use caliban_protocol::{Encoder, Init, line, result};
+use caliban_agent::{Event, RunTotals};
+use caliban_protocol::{Encoder, Init, failure_after, line, result};
 use serde_json::Value;
 
 use crate::console::{Console, note};
@@ -32,6 +32,22 @@ impl Face<'_> {
             Self::Frames(face) => face.show(event),
         }
     }
+
+    /// The input made no sense after so much had been done; people are told by the exit.
+    pub(crate) fn fail(&mut self, message: &str, totals: &RunTotals) -> Result<(), Failure> {
+        match self {
+            Self::Text(_) => Ok(()),
+            Self::Frames(face) => face.end(failure_after(message, totals, &face.session_id)),
+        }
+    }
+
+    /// After the last exchange.
+    pub(crate) fn finish(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Text(_) => Ok(()),
+            Self::Frames(face) => face.finish(),
+        }
+    }
 }
 
 /// Writes frames, each as one line when it is complete.
@@ -39,6 +55,8 @@ pub(crate) struct FrameFace<'a> {
     console: &'a mut Console,
     session_id: String,
     stream: Stream,
+    /// The result that is the only output, until it is known to be the last.
+    held: Option<Value>,
 }
 
 /// Which frames are written.
@@ -54,6 +72,7 @@ impl<'a> FrameFace<'a> {
             console,
             session_id,
             stream,
+            held: None,
         }
     }
 
@@ -75,9 +94,27 @@ impl<'a> FrameFace<'a> {
         }
         if let Event::Finished { outcome, totals } = event {
             let frame = result(outcome, totals, &self.session_id);
-            self.write(&frame)?;
+            self.end(frame)?;
         }
         Ok(())
+    }
+
+    /// The result of an exchange.
+    fn end(&mut self, frame: Value) -> Result<(), Failure> {
+        match self.stream {
+            Stream::All(_) => self.write(&frame),
+            Stream::ResultOnly => {
+                self.held = Some(frame);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Failure> {
+        match self.held.take() {
+            Some(frame) => self.write(&frame),
+            None => Ok(()),
+        }
     }
 
     fn write(&mut self, frame: &Value) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 //! crates it wires together.
 
 mod args;
+mod attachments;
 mod config_watch;
 mod configuration;
 mod console;
@@ -17,6 +18,7 @@ mod provider;
 mod session;
 mod settings_commands;
 mod signals;
+mod stdin;
 mod text_face;
 mod trust_command;
 
@@ -25,15 +27,16 @@ use std::process::ExitCode;
 
 use caliban_harness::Session;
 use caliban_model::CancellationToken;
-use caliban_protocol::{Encoder, Init, Partial, Replay};
+use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
 use caliban_settings::variables::Environment;
 
-use crate::args::{Cli, Command, ConfigCommand, OutputFormat, RunArgs};
+use crate::args::{Cli, Command, ConfigCommand, InputFormat, OutputFormat, RunArgs};
 use crate::config_watch::ConfigWatch;
 use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::face::{Face, FrameFace, Stream};
+use crate::print::{Denials, Print, Prompts};
 use crate::prompt::Stdin;
 use crate::text_face::{Announcements, TextFace};
 
@@ -102,7 +105,7 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
     }
 }
 
-/// Works on a prompt. Whatever happens, a program that asked for JSON gets a result.
+/// Works on prompts. Whatever happens, a program that asked for JSON gets a result.
 async fn ask(
     cli: &Cli,
     environment: Environment<'_>,
@@ -112,17 +115,23 @@ async fn ask(
     let args = &cli.run;
     let session_id = uuid::Uuid::new_v4().to_string();
     match prepare(cli, &session_id, environment) {
-        Ok(Prepared {
-            session,
-            prompt,
-            init,
-            watch,
-        }) => {
+        Ok(prepared) => {
             let mut face = face(args, session_id, console);
-            print::print(session, prompt, cancel, &init, Some(watch), &mut face).await
+            let print = Print {
+                session: prepared.session,
+                cancel,
+                watch: Some(prepared.watch),
+                face: &mut face,
+                denials: if args.output.fail_on_denial {
+                    Denials::Fail
+                } else {
+                    Denials::Tolerated
+                },
+            };
+            print.run(prepared.prompts, &prepared.init).await
         }
         Err(failure) => {
-            match args.output.output_format {
+            match args.output.format() {
                 OutputFormat::Text => {}
                 OutputFormat::Json | OutputFormat::StreamJson => {
                     let frame = caliban_protocol::failure(&failure.to_string(), &session_id);
@@ -137,7 +146,7 @@ async fn ask(
 /// A run that can begin.
 struct Prepared {
     session: Session,
-    prompt: String,
+    prompts: Prompts,
     init: Init,
     watch: ConfigWatch,
 }
@@ -150,22 +159,36 @@ fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<
     } else {
         Stdin::Piped
     };
-    let prompt = prompt::resolve(args, stdin, std::io::stdin())?;
+    prompt::check_headless(args, stdin)?;
+    let prompt = match args.output.input_format {
+        InputFormat::StreamJson => {
+            prompt::check_stream(args)?;
+            None
+        }
+        InputFormat::Text => Some(prompt::resolve(args, stdin, std::io::stdin())?),
+    };
     let workspace = configuration::workspace(args.tools.workspace.as_deref())?;
     let configuration = Configuration::load(&cli.settings, workspace, environment)?;
+    let prompts = match prompt {
+        None => Prompts::stream(stdin::commands(std::io::stdin())),
+        Some(prompt) => {
+            let (roots, limits) = session::attachments(args, &configuration)?;
+            Prompts::one(prompt.message(&roots, limits)?)
+        }
+    };
     let chosen = provider::choose(&args.provider, &args.model, &args.cassette, &configuration)?;
     let session = session::build(cli, &chosen, session_id.to_owned(), &configuration)?;
-    let init = session::init(&session, &chosen, &cli.rules, &configuration);
+    let init = session::init(&session, &chosen, cli, &configuration);
     Ok(Prepared {
         session,
-        prompt,
+        prompts,
         init,
         watch: ConfigWatch::new(configuration.request, configuration.loaded),
     })
 }
 
 fn face<'a>(args: &RunArgs, session_id: String, console: &'a mut Console) -> Face<'a> {
-    let stream = match args.output.output_format {
+    let stream = match args.output.format() {
         OutputFormat::Text => {
             let announcements = if args.tools.quiet {
                 Announcements::Off
@@ -180,6 +203,11 @@ fn face<'a>(args: &RunArgs, session_id: String, console: &'a mut Console) -> Fac
                 Partial::Included
             } else {
                 Partial::Left
+            },
+            hooks: if args.output.include_hook_events {
+                HookEvents::Included
+            } else {
+                HookEvents::Left
             },
             replay: if args.output.replay_user_messages {
                 Replay::Prompts

@@ -1,9 +1,13 @@
 //! Where the prompt comes from. Standard input is read only when asked for: by `-`, or when
 //! there is no prompt and it is not a terminal.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use caliban_model::{Block, Message};
 
 use crate::args::RunArgs;
+use crate::attachments::{Limits, attach};
 use crate::exit::Failure;
 
 /// The most that is read from standard input.
@@ -16,8 +20,62 @@ pub(crate) enum Stdin {
     Piped,
 }
 
+/// A prompt as it was given: only what was typed may attach files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    pub(crate) typed: String,
+    pub(crate) piped: Option<String>,
+}
+
+impl Prompt {
+    /// The message it becomes: a text beside `-` comes first, what was piped after it.
+    pub(crate) fn message(&self, roots: &[PathBuf], limits: Limits) -> Result<Message, Failure> {
+        let mut message = attach(&self.typed, roots, limits)?;
+        if let Some(Block::Text { text, .. }) = message.content.first_mut() {
+            *text = self.text();
+        }
+        Ok(message)
+    }
+
+    fn text(&self) -> String {
+        match &self.piped {
+            None => self.typed.clone(),
+            Some(piped) if self.typed.is_empty() => piped.clone(),
+            Some(piped) => format!("{}\n\n{piped}", self.typed),
+        }
+    }
+}
+
+/// Whether the program may answer and exit at all: there is no other way to use it without a
+/// terminal.
+pub(crate) fn check_headless(args: &RunArgs, stdin: Stdin) -> Result<(), Failure> {
+    let asked_for = args.print.is_some() || args.output.output_format.is_some();
+    let has_terminal = stdin == Stdin::Terminal && std::io::stdout().is_terminal();
+    if args.output.no_auto_print && !asked_for && !has_terminal {
+        return Err(Failure::Usage(
+            "`--no-auto-print` needs a terminal; use `-p` to answer and exit".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Prompts on standard input leave no room for another one.
+pub(crate) fn check_stream(args: &RunArgs) -> Result<(), Failure> {
+    let given = [&args.print, &args.prompt_flag, &args.prompt]
+        .into_iter()
+        .flatten()
+        .any(|text| !text.is_empty() && text != "-");
+    if given {
+        return Err(Failure::Usage(
+            "with `--input-format stream-json` prompts come from standard input; leave the prompt out"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// Finds the prompt. A text beside `-` comes first, what was piped after it.
-pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<String, Failure> {
+pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<Prompt, Failure> {
     let given: Vec<&str> = [&args.print, &args.prompt_flag, &args.prompt]
         .into_iter()
         .flatten()
@@ -31,8 +89,14 @@ pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<
             "the prompt is given more than once; give it to `-p`, to `--prompt` or as an argument"
                 .to_owned(),
         )),
-        ([text], false, _) => Ok((*text).to_owned()),
-        ([text], true, _) => Ok(format!("{text}\n\n{}", read(input)?)),
+        ([text], false, _) => Ok(Prompt {
+            typed: (*text).to_owned(),
+            piped: None,
+        }),
+        ([text], true, _) => Ok(Prompt {
+            typed: (*text).to_owned(),
+            piped: Some(read(input)?),
+        }),
         ([], true, _) | ([], false, Stdin::Piped) => {
             let text = read(input)?;
             if text.trim().is_empty() {
@@ -40,7 +104,10 @@ pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<
                     "the prompt on standard input is empty".to_owned(),
                 ));
             }
-            Ok(text)
+            Ok(Prompt {
+                typed: String::new(),
+                piped: Some(text),
+            })
         }
         ([], false, Stdin::Terminal) => Err(Failure::Usage(
             "no prompt; run `caliban -p \"…\"`, or `caliban --help` to see what else there is"
@@ -93,7 +160,7 @@ mod tests {
     #[case(&["hi"])]
     fn a_prompt_on_the_command_line_never_waits_for_stdin(#[case] words: &[&str]) {
         let prompt = resolve(&args(words), Stdin::Piped, Forbidden).unwrap();
-        assert_eq!(prompt, "hi");
+        assert_eq!(prompt.text(), "hi");
     }
 
     #[rstest]
@@ -103,7 +170,7 @@ mod tests {
     #[case(&["-p", "-", "review"], "review\n\npiped")]
     fn stdin_is_read_when_asked_for(#[case] words: &[&str], #[case] expected: &str) {
         let prompt = resolve(&args(words), Stdin::Piped, "piped".as_bytes()).unwrap();
-        assert_eq!(prompt, expected);
+        assert_eq!(prompt.text(), expected);
     }
 
     #[test]

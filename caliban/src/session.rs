@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_agent::{Confinement, Settings};
+use caliban_agent::{AnswerSchema, Confinement, Settings};
 use caliban_harness::{
     BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, agent_settings,
     child_environment,
@@ -16,7 +16,8 @@ use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
 use caliban_tools::{Guard, PrivateAddresses, SearchConfig, WebPolicy};
 
-use crate::args::{Cli, RuleArgs, RunArgs, ToolArgs};
+use crate::args::{Cli, RunArgs, ToolArgs};
+use crate::attachments::Limits;
 use crate::configuration::Configuration;
 use crate::exit::Failure;
 use crate::permissions;
@@ -42,6 +43,7 @@ pub(crate) fn build(
     if let Some(limit) = parallel_tools(&args.tools, environment)? {
         settings.parallel_tools = limit;
     }
+    settings.answer = args.output.json_schema.as_deref().map(answer).transpose()?;
     settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
     let permissions = permissions::build(&args.permissions, &cli.rules, configuration)?;
     let web = web_policy(&permissions);
@@ -73,6 +75,51 @@ pub(crate) fn build(
     })?)
 }
 
+/// The schema of the final answer, given as such or in a file.
+fn answer(given: &str) -> Result<AnswerSchema, Failure> {
+    let text = if given.trim_start().starts_with(['{', '[']) {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(given).map_err(|error| {
+            Failure::NoInput(format!("the schema `{given}` cannot be read: {error}"))
+        })?
+    };
+    let wrong = |reason: String| Failure::Usage(format!("`--json-schema`: {reason}"));
+    let schema = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    AnswerSchema::new(schema).map_err(wrong)
+}
+
+/// The roots and limits of what a prompt may attach.
+pub(crate) fn attachments(
+    args: &RunArgs,
+    configuration: &Configuration<'_>,
+) -> Result<(Vec<PathBuf>, Limits), Failure> {
+    let environment = &configuration.environment;
+    let number = |flag: Option<u64>, name, default: u64| match flag {
+        Some(number) => Ok(number),
+        None => Ok::<_, Failure>(environment.number(name)?.unwrap_or(default)),
+    };
+    let limits = Limits {
+        one: number(
+            args.limits.max_attach_bytes,
+            names::CALIBAN_MAX_ATTACH_BYTES,
+            Limits::DEFAULT.one,
+        )?,
+        all: number(
+            args.limits.attach_budget_bytes,
+            names::CALIBAN_ATTACH_BUDGET_BYTES,
+            Limits::DEFAULT.all,
+        )?,
+    };
+    let more = additional_directories(configuration)
+        .into_iter()
+        .filter_map(|path| path.canonicalize().ok());
+    let roots = std::iter::once(configuration.workspace.clone())
+        .chain(more)
+        .collect();
+    Ok((roots, limits))
+}
+
 /// What may be fetched beyond the public internet: the hosts that rules name, and this machine
 /// where everything may run, for a command could reach its services just as well.
 fn web_policy(permissions: &Permissions) -> WebPolicy {
@@ -96,11 +143,13 @@ fn web_policy(permissions: &Permissions) -> WebPolicy {
 pub(crate) fn init(
     session: &Session,
     chosen: &Chosen,
-    rules: &RuleArgs,
+    cli: &Cli,
     configuration: &Configuration<'_>,
 ) -> Init {
+    let (rules, bare_mode) = (&cli.rules, cli.settings.bare);
     Init {
         setting_sources: configuration.sources(),
+        bare_mode,
         trusted: configuration.is_trusted(),
         fallback_model: chosen.fallback_model.clone(),
         warnings: configuration

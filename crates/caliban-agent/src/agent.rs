@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use caliban_model::{CancellationToken, CostLedger, Message, Provider, StopReason};
 use futures::future::BoxFuture;
 
+use crate::answer::MAX_CORRECTIONS;
 use crate::conversation::Conversation;
 use crate::event::{CompactionReason, Event, RunTotals};
 use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict};
@@ -166,6 +167,10 @@ impl Run<'_> {
     /// The model has finished: a hook may send it on, an input provider may have more for it.
     async fn continue_or_stop(&mut self, message: &Message) -> Result<Next, Outcome> {
         let text = message.text();
+        if let Some(correction) = self.hold_to_schema(&text)? {
+            self.conversation.push(Arc::new(Message::user(correction)));
+            return Ok(Next::Turn);
+        }
         let limits = &self.agent.settings.limits;
         if self.continuations < limits.max_continuations
             && let StopVerdict::Continue { message } = self.agent.hooks.before_stop(&text).await
@@ -184,6 +189,24 @@ impl Run<'_> {
                 self.begin(prompt).await?;
                 Ok(Next::Turn)
             }
+        }
+    }
+
+    /// What the model is to be told when its final answer has not the form asked for.
+    fn hold_to_schema(&mut self, text: &str) -> Result<Option<String>, Outcome> {
+        let Some(answer) = &self.agent.settings.answer else {
+            return Ok(None);
+        };
+        match answer.check(text) {
+            Ok(value) => {
+                self.structured = Some(value);
+                Ok(None)
+            }
+            Err(problem) if self.corrections < MAX_CORRECTIONS => {
+                self.corrections += 1;
+                Ok(Some(answer.correction(&problem)))
+            }
+            Err(message) => Err(Outcome::SchemaMismatch { message }),
         }
     }
 

@@ -148,7 +148,21 @@ pub struct RunTotals {
     pub denials: Vec<(Arc<str>, Arc<str>, Denial)>,
     /// The last text the model produced, whatever the outcome.
     pub last_text: Option<String>,
+    /// The final answer, where it had to have a form.
+    pub structured: Option<Value>,
     pub duration: Duration,
+}
+
+impl RunTotals {
+    /// The same with what earlier runs of the session came to. Usage and cost are sums already.
+    #[must_use]
+    pub fn after(mut self, earlier: &Self) -> Self {
+        self.turns += earlier.turns;
+        self.tool_calls += earlier.tool_calls;
+        self.duration += earlier.duration;
+        self.denials.splice(0..0, earlier.denials.iter().cloned());
+        self
+    }
 }
 
 impl Denial {

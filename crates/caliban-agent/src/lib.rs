@@ -3,6 +3,7 @@
 //! events; it knows no concrete tool and no face.
 
 mod agent;
+mod answer;
 mod capping;
 mod compaction;
 mod consult;
@@ -22,6 +23,7 @@ mod tool;
 mod workspace;
 
 pub use agent::{Agent, InputProvider};
+pub use answer::AnswerSchema;
 pub use consult::Consultant;
 pub use conversation::Conversation;
 

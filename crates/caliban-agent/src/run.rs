@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use caliban_model::{
-    CancellationToken, Error, ErrorKind, Message, Metadata, Origin, Price, Request, Role, Usage,
-    traits,
+    CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price, Request,
+    Role, Usage, traits,
 };
 use rust_decimal::Decimal;
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::compaction::{self, BoundThinking, share};
@@ -34,6 +35,8 @@ pub(crate) struct Run<'a> {
     pub(crate) listener: &'a dyn Listener,
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) continuations: u32,
+    pub(crate) corrections: u32,
+    pub(crate) structured: Option<Value>,
     turns: u32,
     tool_calls: u32,
     denials: Vec<(Arc<str>, Arc<str>, Denial)>,
@@ -61,6 +64,8 @@ impl<'a> Run<'a> {
             listener,
             cancel,
             continuations: 0,
+            corrections: 0,
+            structured: None,
             turns: 0,
             tool_calls: 0,
             denials: Vec::new(),
@@ -195,6 +200,12 @@ impl<'a> Run<'a> {
         request.temperature = settings.temperature;
         request.reasoning = settings.reasoning;
         request.cache = settings.cache;
+        if let Some(answer) = &settings.answer {
+            request.output = OutputFormat::JsonSchema {
+                name: "answer".to_owned(),
+                schema: Arc::clone(&answer.schema),
+            };
+        }
         request.metadata = Metadata {
             purpose: settings.purpose,
             session: Some(self.agent.session_id.to_string()),
@@ -443,6 +454,7 @@ impl<'a> Run<'a> {
             tool_calls: self.tool_calls,
             denials: self.denials.clone(),
             last_text: self.last_text.clone(),
+            structured: self.structured.clone(),
             duration: self.started.elapsed(),
         }
     }

@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::answer::AnswerSchema;
+
 use caliban_model::{CachePolicy, CacheTtl, Purpose, Reasoning, Request};
 use rust_decimal::Decimal;
 
@@ -13,6 +15,8 @@ pub struct Settings {
     pub model: Arc<str>,
     /// Other models for some purposes.
     pub overrides: ModelOverrides,
+    /// What the final answer must look like.
+    pub answer: Option<AnswerSchema>,
     /// Output tokens of one answer.
     pub max_tokens: u32,
     pub temperature: Option<f64>,
@@ -87,6 +91,7 @@ impl Settings {
         Self {
             model: model.into(),
             overrides: ModelOverrides::default(),
+            answer: None,
             max_tokens: Request::DEFAULT_MAX_TOKENS,
             temperature: None,
             reasoning: Reasoning::Auto,

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Confinement, Consultant, Conversation, Event, HookChain, Hooks, Listener, Outcome,
-    PathError, Registry, RunTotals, Settings, Tool, TypedTool, Unattended, Workspace,
+    Agent, AnswerSchema, Confinement, Consultant, Conversation, Event, HookChain, Hooks, Listener,
+    Outcome, PathError, Registry, RunTotals, Settings, Tool, TypedTool, Unattended, Workspace,
 };
 use caliban_model::{CancellationToken, CostLedger, Message, Provider, Purpose, RateCard};
 use caliban_permissions::Regime;
@@ -91,20 +91,31 @@ pub struct Session {
     conversation: Conversation,
     jobs: Option<Arc<Jobs>>,
     gate: Arc<Gate>,
+    /// What all runs so far came to.
+    totals: RunTotals,
 }
 
 /// An answer of the classifier is one short object.
 const CLASSIFIER_TOKENS: u32 = 256;
 const CLASSIFIER_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Tells what the gate could not say itself: that its log cannot be written.
-struct Complaining<'a> {
+/// Adds what a session knows and a run does not: what earlier runs came to, and that the gate's
+/// log cannot be written.
+struct Accounting<'a> {
     listener: &'a dyn Listener,
     gate: &'a Gate,
+    earlier: &'a RunTotals,
 }
 
-impl Listener for Complaining<'_> {
+impl Listener for Accounting<'_> {
     fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        let event = match event {
+            Event::Finished { outcome, totals } => Event::Finished {
+                outcome,
+                totals: totals.after(self.earlier),
+            },
+            event => event,
+        };
         async move {
             if let Some(message) = self.gate.complaint() {
                 let notice = Event::Notice {
@@ -173,11 +184,13 @@ impl Session {
             let sub_agents = AgentTool::new(agent.clone(), Some(sub_agent_prompt(&root)));
             agent.tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
         }
+        let answer = agent.settings.answer.as_ref().map(answer_note);
         let system = match choices.system {
             SystemPrompt::Default => Some(default_prompt(&root, &agent.tools)),
             SystemPrompt::Text(text) => Some(text),
             SystemPrompt::None => None,
         };
+        let system = system.map(|text| text + answer.as_deref().unwrap_or_default());
         let system = system
             .filter(|text| !text.trim().is_empty())
             .map(|text| Arc::new(Message::system(text)));
@@ -186,6 +199,7 @@ impl Session {
             conversation: Conversation::new(system.into_iter().collect()),
             jobs: shared.jobs,
             gate,
+            totals: RunTotals::default(),
         })
     }
 
@@ -209,13 +223,17 @@ impl Session {
         listener: &dyn Listener,
         cancel: &CancellationToken,
     ) -> (Outcome, RunTotals) {
-        let listener = Complaining {
+        let listener = Accounting {
             listener,
             gate: &self.gate,
+            earlier: &self.totals,
         };
-        self.agent
+        let (outcome, totals) = self
+            .agent
             .run(&mut self.conversation, prompt, &listener, cancel)
-            .await
+            .await;
+        self.totals = totals.after(&self.totals);
+        (outcome, self.totals.clone())
     }
 
     /// Ends background jobs and removes what they left.
@@ -224,6 +242,14 @@ impl Session {
             jobs.shutdown().await;
         }
     }
+}
+
+/// What a model is told about the form of its answer, for providers that cannot enforce it.
+fn answer_note(answer: &AnswerSchema) -> String {
+    format!(
+        "\n\nYour final answer must be nothing but one JSON value that validates against this JSON Schema:\n{}",
+        answer.schema
+    )
 }
 
 /// The gate of all agents of a session.

@@ -1,8 +1,10 @@
 //! Translates events into the frames that programs read. Pure functions: no files, no sockets, no
 //! loop.
 
+mod input;
 mod line;
 mod native;
 
+pub use input::{Command, InputError, command};
 pub use line::line;
-pub use native::{Encoder, Init, Partial, Replay, failure, result};
+pub use native::{Encoder, HookEvents, Init, Partial, Replay, failure, failure_after, result};

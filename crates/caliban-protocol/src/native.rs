@@ -42,10 +42,18 @@ pub enum Replay {
     Nothing,
 }
 
+/// Whether hooks that fire are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookEvents {
+    Included,
+    Left,
+}
+
 /// Translates the events of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Encoder {
     pub partial: Partial,
+    pub hooks: HookEvents,
     pub replay: Replay,
 }
 
@@ -112,9 +120,14 @@ impl Encoder {
             Event::Notice { subtype, message } => {
                 vec![self::warning(subtype, message, None)]
             }
-            Event::HookFired { event, output } => vec![
-                json!({"type": "hook_event", "hookEventName": event, "hookSpecificOutput": output}),
-            ],
+            Event::HookFired { event, output } => match self.hooks {
+                HookEvents::Included => vec![json!({
+                    "type": "hook_event",
+                    "hookEventName": event,
+                    "hookSpecificOutput": output,
+                })],
+                HookEvents::Left => Vec::new(),
+            },
             Event::CompactionFinished {
                 before_tokens,
                 after_tokens,
@@ -148,9 +161,13 @@ impl Encoder {
 /// The last frame of a run.
 pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value {
     let mut frame = head(outcome.subtype());
+    let mut structured = None;
     match outcome {
         Outcome::Success { text } => {
             frame.insert("result".to_owned(), json!(text));
+            if let Some(value) = &totals.structured {
+                structured = Some(value.clone());
+            }
         }
         failure => {
             if let (true, Some(message)) = (outcome.subtype() == "error", failure.message()) {
@@ -162,15 +179,24 @@ pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value 
             frame.insert("tool_calls_seen".to_owned(), json!(totals.tool_calls));
         }
     }
-    close(frame, totals, session_id)
+    let mut frame = close(frame, totals, session_id);
+    if let Some(value) = structured {
+        frame["structured_output"] = value;
+    }
+    frame
 }
 
 /// The result of a run that could not begin.
 pub fn failure(message: &str, session_id: &str) -> Value {
-    let mut frame = head("error");
-    frame.insert("error".to_owned(), json!(message));
-    frame.insert("tool_calls_seen".to_owned(), json!(0));
-    close(frame, &RunTotals::default(), session_id)
+    failure_after(message, &RunTotals::default(), session_id)
+}
+
+/// The result of a run that cannot go on, after what it came to so far.
+pub fn failure_after(message: &str, totals: &RunTotals, session_id: &str) -> Value {
+    let outcome = Outcome::Internal {
+        message: message.to_owned(),
+    };
+    result(&outcome, totals, session_id)
 }
 
 fn head(subtype: &str) -> Map<String, Value> {

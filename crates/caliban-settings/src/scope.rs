@@ -70,6 +70,10 @@ impl Sources {
         Self(Scope::ON_DISK.to_vec())
     }
 
+    pub fn only(scope: Scope) -> Self {
+        Self(vec![scope])
+    }
+
     pub fn contains(&self, scope: Scope) -> bool {
         scope == Scope::Cli || self.0.contains(&scope)
     }

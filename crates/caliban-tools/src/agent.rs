@@ -69,6 +69,7 @@ impl AgentTool {
         }
         agent.settings.limits.max_turns = MAX_TURNS;
         agent.settings.purpose = Purpose::SubAgent;
+        agent.settings.answer = None;
         agent.input = None;
         agent
     }

@@ -32,7 +32,10 @@ pub(super) fn body(
     if let Some(think) = encoder.think() {
         body.insert("think".to_owned(), think);
     }
-    if let OutputFormat::JsonSchema { schema, .. } = &request.output {
+    // A grammar for the answer would keep the model from calling tools.
+    if let OutputFormat::JsonSchema { schema, .. } = &request.output
+        && request.tools.is_empty()
+    {
         body.insert("format".to_owned(), (**schema).clone());
     }
     body.insert("options".to_owned(), encoder.options(num_ctx));
@@ -214,7 +217,6 @@ mod tests {
                 "truncate": false,
                 "shift": false,
                 "think": "medium",
-                "format": {"type": "object", "properties": {}},
                 "options": {"num_ctx": 65536, "num_predict": 8192, "temperature": 0.2, "stop": ["END"]},
                 "tools": [{"type": "function", "function": {
                     "name": "Bash", "description": "Runs a command.", "parameters": {"type": "object"}}}],
@@ -225,6 +227,10 @@ mod tests {
             })
         );
         assert!(dropped.is_empty());
+        // A grammar goes along only where there is nothing to call.
+        request.tools = Arc::new([]);
+        let (body, _) = written(&request, ABLE);
+        assert_eq!(body["format"], json!({"type": "object", "properties": {}}));
     }
 
     #[rstest]

@@ -1,0 +1,126 @@
+//! Lines that programs write to a run: each is one command.
+
+use caliban_model::{Block, Message, Role};
+use serde::Deserialize;
+
+/// What a program wants.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// The next prompt.
+    User(Message),
+    /// Stop what is being done, and go on with the next prompt.
+    Interrupt,
+}
+
+/// A line that is no command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("input line {line} is not a frame: {reason}")]
+pub struct InputError {
+    pub line: u64,
+    pub reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+enum Frame {
+    User { content: Content },
+    Control { subtype: ControlSubtype },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ControlSubtype {
+    Interrupt,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Blocks(Vec<TextBlock>),
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+enum TextBlock {
+    Text { text: String },
+}
+
+/// Reads the `number`-th line; nothing for a blank one.
+pub fn command(line: &str, number: u64) -> Result<Option<Command>, InputError> {
+    let line = line.trim();
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let wrong = |reason: String| InputError {
+        line: number,
+        reason,
+    };
+    let frame: Frame = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+    match frame {
+        Frame::Control {
+            subtype: ControlSubtype::Interrupt,
+        } => Ok(Some(Command::Interrupt)),
+        Frame::User { content } => {
+            let texts = match content {
+                Content::Text(text) => vec![text],
+                Content::Blocks(blocks) => blocks
+                    .into_iter()
+                    .map(|TextBlock::Text { text }| text)
+                    .collect(),
+            };
+            if texts.iter().all(|text| text.trim().is_empty()) {
+                return Err(wrong("the content is empty".to_owned()));
+            }
+            let blocks = texts.into_iter().map(Block::text).collect();
+            Ok(Some(Command::User(Message::new(Role::User, blocks))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn both_forms_of_content_are_read() {
+        let prompt = |line: &str| match command(line, 1).unwrap() {
+            Some(Command::User(message)) => message.text(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(prompt(r#"{"type":"user","content":"hi"}"#), "hi");
+        assert_eq!(
+            prompt("{\"type\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}\r\n"),
+            "hi"
+        );
+        assert_eq!(
+            command(r#"{"type":"control","subtype":"interrupt"}"#, 1),
+            Ok(Some(Command::Interrupt))
+        );
+        assert_eq!(command("  \r\n", 1), Ok(None));
+    }
+
+    #[rstest]
+    #[case("not json")]
+    #[case(r#"{"type":"user"}"#)]
+    #[case(r#"{"type":"user","content":""}"#)]
+    #[case(r#"{"type":"user","content":[]}"#)]
+    #[case(r#"{"type":"user","content":"x","extra":1}"#)]
+    #[case(r#"{"type":"user","message":{"role":"user","content":"x"}}"#)]
+    #[case(r#"{"type":"user","content":[{"type":"image"}]}"#)]
+    #[case(r#"{"type":"user","content":[{"type":"text","text":"x","y":1}]}"#)]
+    #[case(r#"{"type":"control","subtype":"stop"}"#)]
+    #[case(r#"{"type":"control","subtype":"interrupt","x":1}"#)]
+    #[case(r#"{"type":"other"}"#)]
+    #[case("[]")]
+    #[case(r#"{"type":"user","content":"x"} {"type":"user","content":"y"}"#)]
+    fn anything_else_is_an_error_with_its_line(#[case] line: &str) {
+        let error = command(line, 7).unwrap_err().to_string();
+        assert!(
+            error.starts_with("input line 7 is not a frame: "),
+            "{error}"
+        );
+    }
+}
