@@ -11,8 +11,13 @@ use crate::shell::{cargo, output};
 const FLOORS: [&[&str]; 7] = [
     &["caliban-model", "caliban-testkit"],
     &["caliban-providers", "caliban-agent"],
-    &["caliban-tools", "caliban-settings", "caliban-protocol"],
-    &["caliban-permissions"],
+    &[
+        "caliban-context",
+        "caliban-protocol",
+        "caliban-settings",
+        "caliban-tools",
+    ],
+    &["caliban-hooks", "caliban-permissions"],
     &["caliban-harness"],
     &["caliban"],
     &["xtask"],

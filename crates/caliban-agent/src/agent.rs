@@ -65,7 +65,7 @@ impl Agent {
         let totals = run.finish(&outcome).await;
         let event = Event::Finished {
             outcome: outcome.clone(),
-            totals: totals.clone(),
+            totals: Box::new(totals.clone()),
         };
         listener.hear(event).await;
         (outcome, totals)

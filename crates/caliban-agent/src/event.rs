@@ -101,7 +101,7 @@ pub enum Event {
     },
     Finished {
         outcome: Outcome,
-        totals: RunTotals,
+        totals: Box<RunTotals>,
     },
 }
 

@@ -268,16 +268,16 @@ impl Hooks for HookChain {
                     Verdict::Allow => continue,
                     Verdict::AllowWith(input) => (Some(input), Opinion::None),
                     Verdict::Approve { reason, input } => (input, Opinion::Approved { reason }),
-                    Verdict::Ask(question) => (
-                        None,
-                        Opinion::Ask {
-                            reason: question.reason,
-                        },
-                    ),
+                    Verdict::Ask(question) => {
+                        let Question { reason, input, .. } = *question;
+                        (input, Opinion::Ask { reason })
+                    }
                     Verdict::Deny(denial) => return Verdict::Deny(denial),
                 };
                 if let Some(input) = input {
                     call.input = input.clone();
+                    // It was an argument of the other input.
+                    call.first_arg = None;
                     changed = Some(input);
                 }
                 call.opinion = call.opinion.and(opinion);

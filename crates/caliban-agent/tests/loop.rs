@@ -1034,3 +1034,23 @@ async fn advice_approves_what_would_be_asked_and_the_strictest_counts() {
         assert_eq!(bench.log(), expected, "{advice:?}");
     }
 }
+
+#[tokio::test]
+async fn an_adviser_that_asks_about_another_input_has_that_input_run() {
+    let question = Question {
+        input: Some(json!({"name": "changed"})),
+        ..*question()
+    };
+    let chain = HookChain {
+        advisers: vec![Arc::new(Adviser(Verdict::Ask(Box::new(question))))],
+        gate: Arc::new(Asking::default()),
+    };
+    let script = vec![calls(&[("a", "Step", json!({"name": "x"}))])];
+    let mut bench = bench_with(script, Arc::new(chain), None);
+    bench.agent.operator = Arc::new(Person(Answer::Allow {
+        input: None,
+        remember: Remember::Once,
+    }));
+    bench.run().await;
+    assert_eq!(bench.log(), ["+changed", "-changed"]);
+}

@@ -112,7 +112,7 @@ impl Listener for Accounting<'_> {
         let event = match event {
             Event::Finished { outcome, totals } => Event::Finished {
                 outcome,
-                totals: totals.after(self.earlier),
+                totals: Box::new(totals.after(self.earlier)),
             },
             event => event,
         };

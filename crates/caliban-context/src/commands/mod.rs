@@ -1,0 +1,312 @@
+//! Commands of one's own: Markdown files that `/name arguments` turns into a prompt. Skills can
+//! be called the same way.
+
+mod arguments;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::frontmatter;
+use crate::names::{self, Named, OneOrMany};
+use crate::notice::{Kind, Notice};
+use crate::options::Options;
+use crate::origin::Origin;
+use crate::places::Places;
+use crate::roots::{Root, roots};
+use crate::skills::{Skill, SkillError, Skills};
+use crate::source::{self, Fence, FileProblem};
+
+/// The largest command file.
+const MAX_FILE: u64 = 64 * 1024;
+/// The most commands of one root, and how deep directories are looked into.
+const MAX_COMMANDS: usize = 256;
+const MAX_DEPTH: usize = 4;
+/// The most names looked at in one directory.
+const MAX_NAMES: usize = 1024;
+/// The longest description, in characters.
+const MAX_DESCRIPTION: usize = 200;
+
+/// A command that can be called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    name: String,
+    description: String,
+    argument_hint: Option<String>,
+    model: Option<String>,
+    allowed_tools: Vec<String>,
+    origin: Origin,
+    text: Text,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Text {
+    File { path: PathBuf, fence: Fence },
+    Skill(Box<Skill>),
+}
+
+/// A call of a command as a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expansion {
+    pub command: String,
+    pub prompt: String,
+    /// The model the command asks for.
+    pub model: Option<String>,
+    /// The tools the command asks to use freely. A request, not a permission: what a repository
+    /// asks for counts only in a trusted workspace.
+    pub allowed_tools: Vec<String>,
+    pub origin: Origin,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    #[error("the command's file `{}` is gone", .0.display())]
+    Gone(PathBuf),
+    #[error("the command's file `{}` cannot be used: {problem}", path.display())]
+    Unusable { path: PathBuf, problem: FileProblem },
+    #[error("the command's file `{}` cannot be used: {reason}", path.display())]
+    Malformed { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Skill(#[from] SkillError),
+    #[error("`/{name}` with these arguments is longer than {limit} bytes")]
+    TooLong { name: String, limit: usize },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    description: Option<String>,
+    #[serde(alias = "argument-hint")]
+    argument_hint: Option<OneOrMany>,
+    model: Option<String>,
+    #[serde(alias = "allowed-tools")]
+    allowed_tools: Option<OneOrMany>,
+}
+
+impl Command {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// What to write after the name.
+    pub fn argument_hint(&self) -> Option<&str> {
+        self.argument_hint.as_deref()
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    fn body(&self) -> Result<String, CommandError> {
+        let (path, fence) = match &self.text {
+            Text::Skill(skill) => return Ok(skill.body()?),
+            Text::File { path, fence } => (path, fence),
+        };
+        let document = source::read_within(path, fence, MAX_FILE)
+            .map_err(|problem| CommandError::Unusable {
+                path: path.clone(),
+                problem,
+            })?
+            .ok_or_else(|| CommandError::Gone(path.clone()))?;
+        match frontmatter::split(&document.text) {
+            Ok((_, body)) => Ok(body.trim().to_owned()),
+            Err(error) => Err(CommandError::Malformed {
+                path: path.clone(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+}
+
+impl Named for Command {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+}
+
+/// The commands of a session, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Commands {
+    entries: BTreeMap<String, Command>,
+}
+
+impl Commands {
+    /// Finds the commands. Names in `reserved` belong to built-in commands and are not given to
+    /// others; a command has precedence over a skill of its name.
+    pub fn load(
+        places: &Places,
+        options: &Options,
+        skills: &Skills,
+        reserved: &[&str],
+        notices: &mut Vec<Notice>,
+    ) -> Self {
+        let mut entries = BTreeMap::new();
+        for root in roots(places, options, "commands") {
+            let mut scan = Scan {
+                root: &root,
+                commands: Vec::new(),
+                notices,
+            };
+            scan.directory(&root.path, "", 0);
+            for (command, path) in scan.commands {
+                if reserved.contains(&command.name.as_str()) {
+                    let name = command.name;
+                    notices.push(Notice::Reserved { path, name });
+                } else {
+                    names::insert(&mut entries, command, Kind::Command, notices);
+                }
+            }
+        }
+        for skill in skills.iter() {
+            if !reserved.contains(&skill.name()) {
+                names::insert(&mut entries, of_skill(skill), Kind::Command, notices);
+            }
+        }
+        Self { entries }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Command> {
+        self.entries.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Command> {
+        self.entries.values()
+    }
+
+    /// The prompt that a line stands for; `None` where it calls no command of these and is meant
+    /// as it is.
+    pub fn expand(&self, line: &str) -> Result<Option<Expansion>, CommandError> {
+        let Some(call) = line.trim().strip_prefix('/') else {
+            return Ok(None);
+        };
+        let (name, given) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+        let Some(command) = self.get(name) else {
+            return Ok(None);
+        };
+        let prompt = arguments::substitute(&command.body()?, given.trim()).ok_or_else(|| {
+            CommandError::TooLong {
+                name: name.to_owned(),
+                limit: arguments::MAX_RESULT,
+            }
+        })?;
+        Ok(Some(Expansion {
+            command: command.name.clone(),
+            prompt,
+            model: command.model.clone(),
+            allowed_tools: command.allowed_tools.clone(),
+            origin: command.origin.clone(),
+        }))
+    }
+}
+
+fn of_skill(skill: &Skill) -> Command {
+    Command {
+        name: skill.name().to_owned(),
+        description: shortened(skill.description()),
+        argument_hint: None,
+        model: None,
+        allowed_tools: Vec::new(),
+        origin: skill.origin().clone(),
+        text: Text::Skill(Box::new(skill.clone())),
+    }
+}
+
+/// A look through one root.
+struct Scan<'a> {
+    root: &'a Root,
+    commands: Vec<(Command, PathBuf)>,
+    notices: &'a mut Vec<Notice>,
+}
+
+impl Scan<'_> {
+    /// The commands of a directory; those below it have its name before theirs.
+    fn directory(&mut self, directory: &Path, prefix: &str, depth: usize) {
+        for name in source::names(directory, MAX_NAMES) {
+            let path = directory.join(&name);
+            match source::markdown_stem(&name) {
+                Some(stem) => {
+                    if self.commands.len() == MAX_COMMANDS {
+                        let notice = Notice::TooMany {
+                            what: "commands of a directory",
+                            limit: MAX_COMMANDS,
+                        };
+                        if !self.notices.contains(&notice) {
+                            self.notices.push(notice);
+                        }
+                        return;
+                    }
+                    self.file(path, &format!("{prefix}{stem}"), stem);
+                }
+                None if depth < MAX_DEPTH && names::is_plain(&name) && is_directory(&path) => {
+                    self.directory(&path, &format!("{prefix}{name}:"), depth + 1);
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, name: &str, stem: &str) {
+        let document = match source::read_within(&path, &self.root.fence, MAX_FILE) {
+            Ok(None) => return,
+            Ok(Some(document)) => document,
+            Err(problem) => {
+                self.notices.push(Notice::Unusable { path, problem });
+                return;
+            }
+        };
+        self.notices.extend(document.notice());
+        match self.parse(&document.text, &path, name, stem) {
+            Ok(command) => self.commands.push((command, path)),
+            Err(reason) => self.notices.push(Notice::Malformed { path, reason }),
+        }
+    }
+
+    fn parse(&self, text: &str, path: &Path, name: &str, stem: &str) -> Result<Command, String> {
+        if !names::is_plain(stem) {
+            return Err(format!("`{stem}` is not a plain name"));
+        }
+        let (fields, body) =
+            frontmatter::parse_optional::<Fields>(text).map_err(|error| error.to_string())?;
+        let description = fields.description.unwrap_or_else(|| {
+            let first = body.lines().find(|line| !line.trim().is_empty());
+            first.unwrap_or_default().trim_start_matches('#').to_owned()
+        });
+        // `[file] [line]` without quotes is a list to YAML.
+        let hint = fields.argument_hint.map(|hint| match hint {
+            OneOrMany::One(hint) => hint,
+            OneOrMany::Many(hints) => format!("[{}]", hints.join("] [")),
+        });
+        Ok(Command {
+            name: names::qualified(&self.root.origin, name),
+            description: shortened(&description),
+            argument_hint: hint,
+            model: fields.model,
+            allowed_tools: fields.allowed_tools.map_or_else(Vec::new, OneOrMany::split),
+            origin: self.root.origin.clone(),
+            text: Text::File {
+                path: path.to_owned(),
+                fence: self.root.fence.clone(),
+            },
+        })
+    }
+}
+
+/// Links to directories are not followed: they could lead in circles.
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_dir())
+}
+
+fn shortened(text: &str) -> String {
+    text.trim().chars().take(MAX_DESCRIPTION).collect()
+}

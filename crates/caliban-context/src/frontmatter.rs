@@ -1,0 +1,117 @@
+//! The YAML block at the head of a Markdown file.
+
+use serde::de::DeserializeOwned;
+
+/// The longest block, in bytes.
+const MAX_BLOCK: usize = 16 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrontmatterError {
+    #[error("it does not begin with a `---` block")]
+    Missing,
+    #[error("its `---` block has no end")]
+    Unclosed,
+    #[error("its `---` block is longer than {MAX_BLOCK} bytes")]
+    TooLong,
+    #[error("its `---` block cannot be read: {0}")]
+    Invalid(String),
+}
+
+/// The block, if there is one, and the text below it.
+pub(crate) fn split(text: &str) -> Result<(Option<&str>, &str), FrontmatterError> {
+    let Some(rest) = text
+        .strip_prefix("---")
+        .and_then(|rest| rest.trim_start_matches([' ', '\t']).strip_prefix('\n'))
+    else {
+        return Ok((None, text));
+    };
+    let mut offset = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            if offset > MAX_BLOCK {
+                return Err(FrontmatterError::TooLong);
+            }
+            return Ok((Some(&rest[..offset]), &rest[offset + line.len()..]));
+        }
+        offset += line.len();
+    }
+    Err(FrontmatterError::Unclosed)
+}
+
+/// A file that must have a block: its fields and the text below it.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<(T, &str), FrontmatterError> {
+    let (block, body) = split(text)?;
+    let fields = fields(block.ok_or(FrontmatterError::Missing)?)?;
+    Ok((fields, body))
+}
+
+/// A file that may have a block.
+pub(crate) fn parse_optional<T: DeserializeOwned + Default>(
+    text: &str,
+) -> Result<(T, &str), FrontmatterError> {
+    let (block, body) = split(text)?;
+    let fields = match block {
+        Some(block) if !block.trim().is_empty() => fields(block)?,
+        Some(_) | None => T::default(),
+    };
+    Ok((fields, body))
+}
+
+fn fields<T: DeserializeOwned>(block: &str) -> Result<T, FrontmatterError> {
+    serde_saphyr::from_str(block).map_err(|error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        FrontmatterError::Invalid(first.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    struct Fields {
+        name: String,
+    }
+
+    #[test]
+    fn blocks_are_found_at_the_head_only() {
+        assert_eq!(
+            split("---\na: 1\n---\nbody\n"),
+            Ok((Some("a: 1\n"), "body\n"))
+        );
+        assert_eq!(split("--- \n---"), Ok((Some(""), "")));
+        assert_eq!(
+            split("text\n---\na: 1\n---\n"),
+            Ok((None, "text\n---\na: 1\n---\n"))
+        );
+        assert_eq!(split("---x\n---\n"), Ok((None, "---x\n---\n")));
+        assert_eq!(split("---\na: 1\n"), Err(FrontmatterError::Unclosed));
+        let long = format!("---\n{}\n---\n", "#".repeat(MAX_BLOCK));
+        assert_eq!(split(&long), Err(FrontmatterError::TooLong));
+    }
+
+    #[test]
+    fn fields_are_typed() {
+        let (fields, body) = parse::<Fields>("---\nname: x\nother: 1\n---\nb").unwrap();
+        assert_eq!((fields.name.as_str(), body), ("x", "b"));
+        assert_eq!(parse::<Fields>("b").unwrap_err(), FrontmatterError::Missing);
+        assert!(matches!(
+            parse::<Fields>("---\nname: [\n---\n").unwrap_err(),
+            FrontmatterError::Invalid(_)
+        ));
+        assert_eq!(parse_optional::<Fields>("---\n---\nb").unwrap().1, "b");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_split_without_loss(text in "(---\n|[a-z: ]{0,5}\n|é|-){0,12}") {
+            if let Ok((block, body)) = split(&text) {
+                let length = block.map_or(0, |block| block.len() + 6);
+                prop_assert!(text.ends_with(body) && length + body.len() <= text.len());
+            }
+        }
+    }
+}

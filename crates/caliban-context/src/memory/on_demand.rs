@@ -1,0 +1,196 @@
+//! Instructions that a session receives when it first touches the paths they are about. They are
+//! additions to the conversation: the prompt that the provider has cached stays as it is.
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+use super::allowlist::ExternalImport;
+use super::excludes::Excludes;
+use super::reader::{Imports, Reader};
+use super::rules::{Rule, RuleScope};
+use super::walk::NAMES;
+use crate::notice::Notice;
+use crate::origin::Origin;
+use crate::section::{Section, Tag};
+use crate::source::Fence;
+
+/// The most directories that are looked into.
+const MAX_DIRECTORIES: usize = 10_000;
+
+/// What a session may still be told.
+#[derive(Debug)]
+pub struct OnDemand {
+    /// Real directories below which instruction files count, the workspace first; none where
+    /// nothing is read on demand.
+    pub(super) roots: Vec<(PathBuf, Origin)>,
+    pub(super) excludes: Excludes,
+    pub(super) reader: Reader,
+    /// The rules that have not been activated.
+    pub(super) rules: Vec<Rule>,
+    /// How many bytes all additions may still take.
+    pub(super) budget: usize,
+    pub(super) visited: HashSet<PathBuf>,
+    pub(super) loaded: Vec<Section>,
+}
+
+/// What a touch adds, to be shown to the model once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Addition {
+    pub sections: Vec<Section>,
+    pub notices: Vec<Notice>,
+    pub external: Vec<ExternalImport>,
+}
+
+impl Addition {
+    /// The text for the model; `None` where there is nothing new.
+    pub fn text(&self) -> Option<String> {
+        render(&self.sections)
+    }
+}
+
+impl OnDemand {
+    /// A tool has used this absolute path. Returns what that brings up for the first time.
+    pub fn touch(&mut self, path: &Path) -> Addition {
+        let mut sections = Vec::new();
+        if let Some(path) = existing(path)
+            && let Some((root, origin)) = self
+                .roots
+                .iter()
+                .find(|(root, _)| path.real.starts_with(root))
+                .cloned()
+        {
+            self.nested(&path, &root, &origin, &mut sections);
+            self.activate(&path, &mut sections);
+        }
+        sections.retain(|section| !section.text.is_empty());
+        let findings = self.reader.take_findings();
+        let mut notices = findings.notices;
+        for section in &mut sections {
+            section.cut(self.budget);
+            self.budget -= section.text.len();
+            if let Some(truncation) = section.truncated {
+                notices.push(Notice::Truncated {
+                    path: section.path.clone(),
+                    bytes: truncation.bytes,
+                });
+            }
+        }
+        self.loaded.extend(sections.iter().cloned());
+        Addition {
+            sections,
+            notices,
+            external: findings.external,
+        }
+    }
+
+    /// Everything added so far, for a conversation that had to be shortened.
+    pub fn loaded(&self) -> &[Section] {
+        &self.loaded
+    }
+
+    /// As [`Addition::text`] for everything added so far.
+    pub fn loaded_text(&self) -> Option<String> {
+        render(&self.loaded)
+    }
+
+    /// Tells that a resumed session holds the section of this path already.
+    pub fn mark_loaded(&mut self, path: &Path) {
+        self.reader.mark_loaded(path);
+        self.rules.retain(|rule| rule.path != path);
+    }
+
+    /// The instruction files between a root and a path, from the top down.
+    fn nested(
+        &mut self,
+        path: &Existing,
+        root: &Path,
+        origin: &Origin,
+        sections: &mut Vec<Section>,
+    ) {
+        let mut directories: Vec<&Path> = path
+            .directory
+            .ancestors()
+            .take_while(|directory| *directory != root && directory.starts_with(root))
+            .collect();
+        directories.reverse();
+        for directory in directories {
+            if self.visited.len() >= MAX_DIRECTORIES || !self.visited.insert(directory.to_owned()) {
+                continue;
+            }
+            for name in NAMES {
+                let file = directory.join(name);
+                if self.excludes.contains(&file) {
+                    continue;
+                }
+                let fence = Fence::Within(root.to_owned());
+                if let Some(instructions) = self.reader.read(&file, &fence, Imports::Followed) {
+                    sections.push(Section::new(
+                        origin.clone(),
+                        Tag::ProjectClaudeMd,
+                        &instructions.path,
+                        &instructions.text,
+                    ));
+                }
+            }
+        }
+    }
+
+    fn activate(&mut self, path: &Existing, sections: &mut Vec<Section>) {
+        let Some((workspace, _)) = self.roots.first() else {
+            return;
+        };
+        let Ok(relative) = path.real.strip_prefix(workspace) else {
+            return;
+        };
+        let is_activated = |rule: &mut Rule| match &rule.scope {
+            RuleScope::Always => true,
+            RuleScope::Paths(globs) => globs.is_match(relative),
+        };
+        sections.extend(
+            self.rules.extract_if(.., is_activated).map(|rule| {
+                Section::new(Origin::Project, Tag::ProjectRule, &rule.path, &rule.text)
+            }),
+        );
+    }
+}
+
+fn render(sections: &[Section]) -> Option<String> {
+    (!sections.is_empty()).then(|| {
+        let blocks: Vec<String> = sections.iter().map(Section::render).collect();
+        format!(
+            "These instructions of the project are about paths that were just used:\n\n{}",
+            blocks.join("\n\n")
+        )
+    })
+}
+
+/// A path that may not exist yet, by what of it does.
+struct Existing {
+    /// With the links of the existing part followed.
+    real: PathBuf,
+    /// The deepest directory that exists.
+    directory: PathBuf,
+}
+
+fn existing(path: &Path) -> Option<Existing> {
+    for ancestor in path.ancestors() {
+        let Ok(real) = ancestor.canonicalize() else {
+            continue;
+        };
+        let rest = path.strip_prefix(ancestor).ok()?;
+        let is_plain = |part| matches!(part, Component::Normal(_));
+        if !rest.components().all(is_plain) {
+            return None;
+        }
+        let directory = if real.is_dir() {
+            real.clone()
+        } else {
+            real.parent()?.to_owned()
+        };
+        return Some(Existing {
+            real: real.join(rest),
+            directory,
+        });
+    }
+    None
+}

@@ -1,0 +1,94 @@
+//! Rules of a project that count always or for some paths only.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+use crate::frontmatter;
+use crate::names::OneOrMany;
+use crate::notice::Notice;
+use crate::source::{self, Fence};
+
+/// The most rules that are used, and the largest.
+const MAX_RULES: usize = 200;
+const MAX_RULE: u64 = 64 * 1024;
+/// The most patterns of one rule.
+const MAX_PATTERNS: usize = 100;
+
+#[derive(Debug)]
+pub(super) struct Rule {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+    pub(super) scope: RuleScope,
+}
+
+#[derive(Debug)]
+pub(super) enum RuleScope {
+    Always,
+    /// From the first touch of a matching path on.
+    Paths(GlobSet),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    paths: Option<OneOrMany>,
+}
+
+/// The rules in a directory, by name. One that cannot be understood is left out: it must not
+/// count where it was not meant to.
+pub(super) fn load(directory: &Path, fence: &Fence, notices: &mut Vec<Notice>) -> Vec<Rule> {
+    let names: Vec<String> = source::names(directory, 10 * MAX_RULES)
+        .into_iter()
+        .filter(|name| source::markdown_stem(name).is_some())
+        .collect();
+    if names.len() > MAX_RULES {
+        notices.push(Notice::TooMany {
+            what: "rules",
+            limit: MAX_RULES,
+        });
+    }
+    let mut rules = Vec::new();
+    for name in names.iter().take(MAX_RULES) {
+        let path = directory.join(name);
+        match source::read_within(&path, fence, MAX_RULE) {
+            Ok(None) => {}
+            Err(problem) => notices.push(Notice::Unusable { path, problem }),
+            Ok(Some(document)) => match parse(&document.text) {
+                Ok((scope, text)) => {
+                    notices.extend(document.notice());
+                    rules.push(Rule { path, text, scope });
+                }
+                Err(reason) => notices.push(Notice::Malformed { path, reason }),
+            },
+        }
+    }
+    rules
+}
+
+fn parse(text: &str) -> Result<(RuleScope, String), String> {
+    let (fields, body) =
+        frontmatter::parse_optional::<Fields>(text).map_err(|error| error.to_string())?;
+    let scope = match fields.paths.map(OneOrMany::into_vec) {
+        None => RuleScope::Always,
+        Some(patterns) => RuleScope::Paths(globs(&patterns)?),
+    };
+    Ok((scope, body.to_owned()))
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, String> {
+    if patterns.len() > MAX_PATTERNS {
+        return Err(format!("it has more than {MAX_PATTERNS} patterns"));
+    }
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let pattern = pattern.trim_start_matches("./").trim_start_matches('/');
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| error.to_string())?;
+        set.add(glob);
+    }
+    set.build().map_err(|error| error.to_string())
+}

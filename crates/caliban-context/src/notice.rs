@@ -1,0 +1,77 @@
+//! What the operator should know about the context: things left out, cut or replaced.
+
+use std::path::PathBuf;
+
+use crate::origin::Origin;
+use crate::source::FileProblem;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Notice {
+    #[error("`{}` is not used: {problem}", path.display())]
+    Unusable { path: PathBuf, problem: FileProblem },
+    #[error("`{}` is not used: {reason}", path.display())]
+    Malformed { path: PathBuf, reason: String },
+    #[error("{count} invisible characters were removed from `{}`", path.display())]
+    Invisible { path: PathBuf, count: usize },
+    #[error("`{}` was cut by {bytes} bytes to fit the memory budget", path.display())]
+    Truncated { path: PathBuf, bytes: usize },
+    #[error("only the first {limit} {what} are used")]
+    TooMany { what: &'static str, limit: usize },
+    #[error("`{}` imports `{target}`, which does not exist", by.display())]
+    ImportMissing { by: PathBuf, target: String },
+    #[error("`{}` imports `{target}`: only local files can be imported", by.display())]
+    ImportRemote { by: PathBuf, target: String },
+    #[error("`{}` imports `{target}` more than {limit} levels deep", by.display())]
+    ImportDepth {
+        by: PathBuf,
+        target: String,
+        limit: usize,
+    },
+    #[error(
+        "`{}`, wanted by `{}`, is outside the workspace and was not read: approve it, or set \
+         CALIBAN_APPROVE_IMPORTS=1",
+        path.display(), by.display()
+    )]
+    ImportUnapproved { path: PathBuf, by: PathBuf },
+    #[error(
+        "`{}`, wanted by `{}`, has changed since it was approved and was not read: approve it \
+         again, or set CALIBAN_APPROVE_IMPORTS=1",
+        path.display(), by.display()
+    )]
+    ImportChanged { path: PathBuf, by: PathBuf },
+    #[error("the list of approved imports `{}` is not used: {reason}", path.display())]
+    Allowlist { path: PathBuf, reason: String },
+    #[error("the pattern `{pattern}` in claude_md_excludes is not used: {reason}")]
+    Pattern { pattern: String, reason: String },
+    #[error("the {kind} `{name}` ({by}) replaces the one of that name ({hidden})")]
+    Replaced {
+        kind: Kind,
+        name: String,
+        by: Origin,
+        hidden: Origin,
+    },
+    #[error("`{}` is not used: `/{name}` is a built-in command", path.display())]
+    Reserved { path: PathBuf, name: String },
+    #[error("there is no output style `{name}`; the default is used. There are: {known}")]
+    UnknownStyle { name: String, known: String },
+    #[error("the plugin `{by}` sets the output style, so `{requested}` is not used")]
+    StyleLocked { requested: String, by: String },
+}
+
+/// Things that have names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Skill,
+    Style,
+    Command,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Skill => "skill",
+            Self::Style => "output style",
+            Self::Command => "command",
+        })
+    }
+}

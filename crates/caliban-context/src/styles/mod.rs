@@ -1,0 +1,295 @@
+//! Output styles: a block of the prompt that changes the manner of replies and nothing else.
+
+mod human_task;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+pub use human_task::{HumanTask, human_tasks};
+
+use crate::frontmatter;
+use crate::names::{self, Named};
+use crate::notice::{Kind, Notice};
+use crate::options::Options;
+use crate::origin::Origin;
+use crate::places::Places;
+use crate::roots::{Root, roots};
+use crate::section::{Tag, element};
+use crate::source;
+
+/// The style that adds nothing.
+pub const DEFAULT_STYLE: &str = "default";
+
+const BUILT_IN: [&str; 4] = [
+    include_str!("default.md"),
+    include_str!("proactive.md"),
+    include_str!("explanatory.md"),
+    include_str!("learning.md"),
+];
+
+/// The largest style file.
+const MAX_FILE: u64 = 32 * 1024;
+/// The most styles of one directory, and the most names looked at there.
+const MAX_STYLES: usize = 100;
+const MAX_NAMES: usize = 4096;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputStyle {
+    name: String,
+    description: String,
+    origin: Origin,
+    coding: CodingInstructions,
+    choice: Choice,
+    body: String,
+}
+
+/// Whether the default prompt's advice on coding stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodingInstructions {
+    Kept,
+    Dropped,
+}
+
+/// Who chooses a style.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    User,
+    /// Its plugin, as long as that is enabled.
+    Plugin,
+}
+
+#[derive(Debug, Deserialize)]
+struct Fields {
+    name: String,
+    description: String,
+    #[serde(default = "yes", alias = "keep-coding-instructions")]
+    keep_coding_instructions: bool,
+    #[serde(default, alias = "force-for-plugin")]
+    force_for_plugin: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl OutputStyle {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub fn coding_instructions(&self) -> CodingInstructions {
+        self.coding
+    }
+
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// Its element in the prompt; a style without text has none.
+    pub fn render(&self) -> Option<String> {
+        (!self.body.is_empty()).then(|| element(Tag::OutputStyle, "name", &self.name, &self.body))
+    }
+}
+
+impl Named for OutputStyle {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn origin(&self) -> &Origin {
+        &self.origin
+    }
+}
+
+/// The styles there are, by name.
+#[derive(Debug, Clone)]
+pub struct OutputStyles {
+    entries: BTreeMap<String, OutputStyle>,
+    default: OutputStyle,
+}
+
+/// The style in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection<'a> {
+    pub style: &'a OutputStyle,
+    /// The plugin that insists on it.
+    pub locked_by: Option<&'a str>,
+    pub notice: Option<Notice>,
+}
+
+impl OutputStyles {
+    /// Finds the styles. Files that are not styles are notices.
+    pub fn load(places: &Places, options: &Options, notices: &mut Vec<Notice>) -> Self {
+        let mut entries = BTreeMap::new();
+        for root in roots(places, options, "output-styles") {
+            for style in scan(&root, notices) {
+                names::insert(&mut entries, style, Kind::Style, notices);
+            }
+        }
+        for text in BUILT_IN {
+            if let Ok(style) = parse(text, None, &Origin::BuiltIn) {
+                names::insert(&mut entries, style, Kind::Style, notices);
+            }
+        }
+        Self {
+            entries,
+            default: no_style(),
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&OutputStyle> {
+        self.entries.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &OutputStyle> {
+        self.entries.values()
+    }
+
+    /// The style to use when this one is asked for.
+    pub fn select(&self, requested: Option<&str>) -> Selection<'_> {
+        let requested = requested.unwrap_or(DEFAULT_STYLE);
+        let forced = self.iter().find(|style| style.choice == Choice::Plugin);
+        if let Some(style) = forced {
+            let plugin = match style.origin() {
+                Origin::Plugin(plugin) => plugin.as_str(),
+                Origin::BuiltIn
+                | Origin::User
+                | Origin::Project
+                | Origin::Additional
+                | Origin::Agent => "",
+            };
+            return Selection {
+                style,
+                locked_by: Some(plugin),
+                notice: (requested != DEFAULT_STYLE && requested != style.name).then(|| {
+                    Notice::StyleLocked {
+                        requested: requested.to_owned(),
+                        by: plugin.to_owned(),
+                    }
+                }),
+            };
+        }
+        let found = self.get(requested).or_else(|| {
+            self.iter()
+                .find(|style| style.name.eq_ignore_ascii_case(requested))
+        });
+        let known = || {
+            let names: Vec<&str> = self.iter().map(OutputStyle::name).collect();
+            names.join(", ")
+        };
+        Selection {
+            style: found.unwrap_or(&self.default),
+            locked_by: None,
+            notice: found.is_none().then(|| Notice::UnknownStyle {
+                name: requested.to_owned(),
+                known: known(),
+            }),
+        }
+    }
+}
+
+/// The style that changes nothing, whatever files say.
+fn no_style() -> OutputStyle {
+    OutputStyle {
+        name: DEFAULT_STYLE.to_owned(),
+        description: String::new(),
+        origin: Origin::BuiltIn,
+        coding: CodingInstructions::Kept,
+        choice: Choice::User,
+        body: String::new(),
+    }
+}
+
+fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
+    let mut styles = Vec::new();
+    for file in source::names(&root.path, MAX_NAMES) {
+        let Some(stem) = source::markdown_stem(&file) else {
+            continue;
+        };
+        if styles.len() == MAX_STYLES {
+            notices.push(Notice::TooMany {
+                what: "output styles of a directory",
+                limit: MAX_STYLES,
+            });
+            break;
+        }
+        let path = root.path.join(&file);
+        match source::read_within(&path, &root.fence, MAX_FILE) {
+            Ok(None) => {}
+            Err(problem) => notices.push(Notice::Unusable { path, problem }),
+            Ok(Some(document)) => match parse(&document.text, Some(stem), &root.origin) {
+                Ok(style) => {
+                    notices.extend(document.notice());
+                    styles.push(style);
+                }
+                Err(reason) => notices.push(Notice::Malformed { path, reason }),
+            },
+        }
+    }
+    styles
+}
+
+/// A style from the text of its file, whose name it must have where there is one.
+fn parse(text: &str, stem: Option<&str>, origin: &Origin) -> Result<OutputStyle, String> {
+    let (fields, body) = frontmatter::parse::<Fields>(text).map_err(|error| error.to_string())?;
+    if let Some(stem) = stem
+        && fields.name != stem
+    {
+        return Err(format!(
+            "its name is `{}` and its file's `{stem}`",
+            fields.name
+        ));
+    }
+    if !names::is_plain(&fields.name) {
+        return Err(format!("`{}` is not a plain name", fields.name));
+    }
+    let choice = match origin {
+        Origin::Plugin(_) if fields.force_for_plugin => Choice::Plugin,
+        Origin::Plugin(_)
+        | Origin::BuiltIn
+        | Origin::User
+        | Origin::Project
+        | Origin::Additional
+        | Origin::Agent => Choice::User,
+    };
+    Ok(OutputStyle {
+        name: names::qualified(origin, &fields.name),
+        description: fields.description.trim().to_owned(),
+        origin: origin.clone(),
+        coding: if fields.keep_coding_instructions {
+            CodingInstructions::Kept
+        } else {
+            CodingInstructions::Dropped
+        },
+        choice,
+        body: body.trim().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_styles_are_complete() {
+        let styles: Vec<OutputStyle> = BUILT_IN
+            .iter()
+            .map(|text| parse(text, None, &Origin::BuiltIn).unwrap())
+            .collect();
+        let names: Vec<&str> = styles.iter().map(OutputStyle::name).collect();
+        assert_eq!(names, ["default", "proactive", "explanatory", "learning"]);
+        assert_eq!(styles[0].render(), None);
+        assert!(styles[3].body().contains("\nTODO(human): "));
+        assert!(styles.iter().all(|style| !style.description().is_empty()));
+    }
+}

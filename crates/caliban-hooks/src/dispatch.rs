@@ -1,0 +1,214 @@
+//! Firing handlers: run and waited for, or started beside, and told of either way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::answer::{self, Advice};
+use crate::command::Surroundings;
+use crate::config::{Handler, HookConfig, Waiting};
+use crate::event::EventName;
+use crate::facts::SessionFacts;
+use crate::firing::{Decision, Firing, FiringSink, Phase};
+use crate::occasion::Occasion;
+use crate::pool::{Full, Pool};
+use crate::runner::Runners;
+
+/// What is needed to fire handlers.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    pub(crate) config: HookConfig,
+    pub(crate) facts: Arc<dyn SessionFacts>,
+    pub(crate) surroundings: Surroundings,
+    pub(crate) runners: Runners,
+    pub(crate) sink: Arc<dyn FiringSink>,
+}
+
+/// A handler that was waited for, and what it said.
+#[derive(Debug)]
+pub(crate) struct Consulted<'a> {
+    dispatch: &'a Dispatch,
+    handler: &'a Handler,
+    event: EventName,
+    duration: Duration,
+    pub(crate) advice: Advice,
+}
+
+impl Dispatch {
+    /// The handlers an occasion concerns, each once. Allocates nothing where there are none.
+    pub(crate) fn concerned(&self, occasion: &Occasion<'_>) -> Vec<&Arc<Handler>> {
+        let mut concerned: Vec<&Arc<Handler>> = Vec::new();
+        for handler in self.config.handlers(occasion.event()) {
+            if handler.concerns(occasion) && !concerned.iter().any(|seen| seen.is_same_as(handler))
+            {
+                concerned.push(handler);
+            }
+        }
+        concerned
+    }
+
+    pub(crate) fn payload(&self, occasion: &Occasion<'_>) -> Arc<Value> {
+        Arc::new(occasion.payload(&*self.facts))
+    }
+
+    /// Runs a handler to its end, unless nobody waits for it: then it is only started.
+    pub(crate) async fn consult<'a>(
+        self: &'a Arc<Self>,
+        handler: &'a Arc<Handler>,
+        event: EventName,
+        payload: &Arc<Value>,
+        pool: &Pool,
+    ) -> Option<Consulted<'a>> {
+        match handler.waiting {
+            Waiting::Sync => {
+                let began = Instant::now();
+                let advice = self.advice(handler, event, payload).await;
+                Some(Consulted {
+                    dispatch: self,
+                    handler,
+                    event,
+                    duration: began.elapsed(),
+                    advice,
+                })
+            }
+            Waiting::Async => {
+                self.start(handler, event, payload, pool);
+                None
+            }
+        }
+    }
+
+    fn start(
+        self: &Arc<Self>,
+        handler: &Arc<Handler>,
+        event: EventName,
+        payload: &Arc<Value>,
+        pool: &Pool,
+    ) {
+        let (own, own_handler) = (Arc::clone(self), Arc::clone(handler));
+        let payload = Arc::clone(payload);
+        let started = pool.start(|stop| async move {
+            own.tell(&own_handler, event, Phase::Started, Told::default());
+            let began = Instant::now();
+            let advice = own.advice(&own_handler, event, &payload);
+            let advice = stop.run_until_cancelled(advice).await;
+            let advice = advice.unwrap_or_else(|| Advice {
+                warning: Some("it was stopped because the session ended".to_owned()),
+                ..Advice::default()
+            });
+            let told = Told::new(Decision::None, advice, began.elapsed());
+            own.tell(&own_handler, event, Phase::Finished, told);
+        });
+        if let Err(Full) = started {
+            let warning = "it was not run: too many hooks are under way".to_owned();
+            let told = Told {
+                warning: Some(warning),
+                ..Told::default()
+            };
+            self.tell(handler, event, Phase::Dropped, told);
+        }
+    }
+
+    async fn advice(&self, handler: &Handler, event: EventName, payload: &Value) -> Advice {
+        let reply = handler
+            .action
+            .run(payload, handler.timeout, &self.surroundings, &self.runners)
+            .await;
+        answer::read(reply, event, handler.on_error)
+    }
+
+    fn tell(&self, handler: &Handler, event: EventName, phase: Phase, told: Told) {
+        self.sink.fired(Firing {
+            event,
+            matcher: Arc::clone(&handler.filter.text),
+            scope: handler.scope,
+            kind: handler.action.kind(),
+            handler: Arc::clone(&handler.label),
+            phase,
+            decision: told.decision,
+            reason: told.reason,
+            warning: told.warning,
+            message: told.message,
+            duration: told.duration,
+        });
+    }
+}
+
+impl Consulted<'_> {
+    /// Tells what came of it.
+    pub(crate) fn came_to(&self, decision: Decision) {
+        let told = Told::new(decision, self.advice.clone(), self.duration);
+        self.dispatch
+            .tell(self.handler, self.event, Phase::Whole, told);
+    }
+
+    /// Warns that a part of the answer cannot be heeded.
+    pub(crate) fn cannot(&mut self, what: &str) {
+        self.advice.warning.get_or_insert_with(|| what.to_owned());
+    }
+
+    /// Why it objects, in words for whoever made the call or the prompt. A handler's own words
+    /// are passed on as they are.
+    pub(crate) fn objection(&self) -> String {
+        let Handler { label, scope, .. } = self.handler;
+        let halt = self
+            .advice
+            .halt
+            .as_ref()
+            .and_then(|halt| halt.reason.as_ref());
+        match (&self.advice.warning, halt.or(self.advice.reason.as_ref())) {
+            (None, Some(reason)) => reason.clone(),
+            (Some(_), Some(reason)) => {
+                format!("the hook `{label}` in the {scope} settings: {reason}")
+            }
+            (_, None) => format!("the hook `{label}` in the {scope} settings objects"),
+        }
+    }
+
+    /// Whether it objects only because something went wrong.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.advice.warning.is_some()
+    }
+
+    /// What the operator can do about it.
+    pub(crate) fn remedy(&self) -> String {
+        let Handler { label, scope, .. } = self.handler;
+        if self.has_failed() {
+            format!("The user can repair the hook `{label}` in the {scope} settings.")
+        } else {
+            format!(
+                "The user can permit it when asked, or change the hook `{label}` in the {scope} settings."
+            )
+        }
+    }
+}
+
+/// The parts of a firing that are known only at its end.
+#[derive(Debug)]
+struct Told {
+    decision: Decision,
+    reason: Option<String>,
+    warning: Option<String>,
+    message: Option<String>,
+    duration: Duration,
+}
+
+impl Told {
+    fn new(decision: Decision, advice: Advice, duration: Duration) -> Self {
+        Self {
+            decision,
+            reason: advice.reason,
+            warning: advice.warning,
+            message: advice.message,
+            duration,
+        }
+    }
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self::new(Decision::None, Advice::default(), Duration::ZERO)
+    }
+}

@@ -1,0 +1,348 @@
+//! The operator's handlers as an adviser of the run.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use caliban_agent::{
+    Denial, HookEvent, Hooks, PromptVerdict, Question, SessionSource, StopVerdict, ToolCall,
+    Verdict,
+};
+use caliban_model::Message;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::answer::Stance;
+use crate::command::Surroundings;
+use crate::config::{Handler, HookConfig};
+use crate::dispatch::{Consulted, Dispatch};
+use crate::event::EventName;
+use crate::facts::SessionFacts;
+use crate::firing::{Decision, FiringSink};
+use crate::occasion::{Occasion, Rerun};
+use crate::pool::Pool;
+use crate::runner::Runners;
+
+/// What external hooks are made of.
+#[derive(Debug)]
+pub struct HookParts {
+    pub config: HookConfig,
+    pub facts: Arc<dyn SessionFacts>,
+    /// Where programs run, whatever the session's directory is.
+    pub project_dir: PathBuf,
+    /// All that programs see of the environment.
+    pub environment: Vec<(OsString, OsString)>,
+    pub runners: Runners,
+    pub sink: Arc<dyn FiringSink>,
+}
+
+/// Fires the configured handlers. Those of one event run one after the other in the order of
+/// their scopes: the first refusal ends it, a changed input is what the next one sees, and being
+/// asked beats being approved.
+#[derive(Debug)]
+pub struct ExternalHooks {
+    dispatch: Arc<Dispatch>,
+    pool: Pool,
+    /// Whether the model works because a handler of `Stop` sent it on.
+    sent_on: AtomicBool,
+}
+
+impl ExternalHooks {
+    pub fn new(parts: HookParts) -> Self {
+        Self {
+            dispatch: Arc::new(Dispatch {
+                config: parts.config,
+                facts: parts.facts,
+                surroundings: Surroundings {
+                    project_dir: parts.project_dir,
+                    environment: parts.environment,
+                },
+                runners: parts.runners,
+                sink: parts.sink,
+            }),
+            pool: Pool::new(),
+            sent_on: AtomicBool::new(false),
+        }
+    }
+
+    pub fn config(&self) -> &HookConfig {
+        &self.dispatch.config
+    }
+
+    /// Waits for the handlers that run beside, at most this long, then stops them. To be called
+    /// at the end of a session, after its last event.
+    pub async fn drain(&self, patience: Duration) {
+        self.pool.drain(patience).await;
+    }
+
+    /// Fires the handlers of an event one by one, as long as `heed` wants to hear more.
+    async fn fire(
+        &self,
+        occasion: &Occasion<'_>,
+        mut heed: impl FnMut(&mut Consulted<'_>) -> (Decision, Next),
+    ) {
+        let concerned = self.dispatch.concerned(occasion);
+        if concerned.is_empty() {
+            return;
+        }
+        let payload = self.dispatch.payload(occasion);
+        for handler in concerned {
+            if let Some(mut consulted) = self.consult(handler, occasion.event(), &payload).await {
+                let (decision, next) = heed(&mut consulted);
+                consulted.came_to(decision);
+                match next {
+                    Next::Ask => {}
+                    Next::Enough => return,
+                }
+            }
+        }
+    }
+
+    fn consult<'a>(
+        &'a self,
+        handler: &'a Arc<Handler>,
+        event: EventName,
+        payload: &'a Arc<Value>,
+    ) -> impl Future<Output = Option<Consulted<'a>>> {
+        let pool = &self.pool;
+        self.dispatch.consult(handler, event, payload, pool)
+    }
+
+    async fn judge(&self, call: &ToolCall) -> Verdict {
+        let mut judgement = Judgement::new(call);
+        let mut payload = None;
+        for handler in self.dispatch.config.handlers(EventName::PreToolUse) {
+            let occasion = Occasion::Tool(&judgement.call);
+            if !handler.concerns(&occasion) || judgement.has_asked(handler) {
+                continue;
+            }
+            judgement.asked.push(handler);
+            let told = Arc::clone(payload.get_or_insert_with(|| self.dispatch.payload(&occasion)));
+            let consulted = self.consult(handler, EventName::PreToolUse, &told).await;
+            let Some(consulted) = consulted else {
+                continue;
+            };
+            let decision = judgement.hear(&consulted);
+            consulted.came_to(decision);
+            if decision == Decision::Deny {
+                return Verdict::Deny(Denial {
+                    remedy: consulted.has_failed().then(|| consulted.remedy()),
+                    ..Denial::by_hook(consulted.objection())
+                });
+            }
+            if consulted.advice.input.is_some() {
+                payload = None;
+            }
+        }
+        judgement.verdict()
+    }
+
+    async fn admit(&self, prompt: &Message) -> PromptVerdict {
+        self.sent_on.store(false, Ordering::Relaxed);
+        if self
+            .dispatch
+            .config
+            .handlers(EventName::UserPromptSubmit)
+            .is_empty()
+        {
+            return PromptVerdict::Accept;
+        }
+        let text = prompt.text();
+        let mut additions = Vec::new();
+        let mut refusal = None;
+        self.fire(&Occasion::Prompt(&text), |consulted| {
+            let advice = &consulted.advice;
+            let stance = match (&advice.halt, advice.stance) {
+                (Some(_), _) | (_, Stance::Deny) => Stance::Deny,
+                (None, stance) => stance,
+            };
+            match stance {
+                Stance::Silent | Stance::Approve => {
+                    additions.extend(advice.context.clone());
+                    (Decision::Allow, Next::Ask)
+                }
+                // There is nobody to ask about a prompt but the one who wrote it.
+                Stance::Ask | Stance::Deny => {
+                    refusal = Some(consulted.objection());
+                    (Decision::Deny, Next::Enough)
+                }
+            }
+        })
+        .await;
+        match refusal {
+            Some(reason) => PromptVerdict::Deny { reason },
+            None if additions.is_empty() => PromptVerdict::Accept,
+            None => PromptVerdict::AcceptWith(additions.join("\n\n")),
+        }
+    }
+
+    async fn dismiss(&self, text: &str) -> StopVerdict {
+        let rerun = if self.sent_on.swap(false, Ordering::Relaxed) {
+            Rerun::Yes
+        } else {
+            Rerun::No
+        };
+        let mut verdict = StopVerdict::Stop;
+        self.fire(&Occasion::Stop { text, rerun }, |consulted| {
+            let advice = &consulted.advice;
+            match (&advice.halt, advice.stance) {
+                (Some(_), _) => (Decision::None, Next::Enough),
+                (None, Stance::Deny) => {
+                    verdict = StopVerdict::Continue {
+                        message: consulted.objection(),
+                    };
+                    (Decision::Continue, Next::Enough)
+                }
+                (None, Stance::Silent | Stance::Approve | Stance::Ask) => {
+                    (Decision::None, Next::Ask)
+                }
+            }
+        })
+        .await;
+        if matches!(verdict, StopVerdict::Continue { .. }) {
+            self.sent_on.store(true, Ordering::Relaxed);
+        }
+        verdict
+    }
+
+    async fn welcome(&self, source: SessionSource) -> Option<String> {
+        let mut additions = Vec::new();
+        self.fire(&Occasion::Start(source), |consulted| {
+            additions.extend(consulted.advice.context.clone());
+            if consulted.advice.halt.is_some() || consulted.advice.stance >= Stance::Ask {
+                consulted.cannot("the start of a session cannot be refused");
+            }
+            (Decision::None, Next::Ask)
+        })
+        .await;
+        (!additions.is_empty()).then(|| additions.join("\n\n"))
+    }
+
+    async fn tell(&self, event: &HookEvent) {
+        // `Stop` was fired when the model finished, and may have sent it on. Only where it was
+        // sent on so often that nobody is asked any more is this end news.
+        if let HookEvent::Stopped { .. } = event
+            && !self.sent_on.swap(false, Ordering::Relaxed)
+        {
+            return;
+        }
+        self.fire(&Occasion::Told(event), |_| (Decision::None, Next::Ask))
+            .await;
+    }
+}
+
+enum Next {
+    Ask,
+    Enough,
+}
+
+/// What has been said about a call so far.
+struct Judgement<'a> {
+    /// The call as the handlers changed it.
+    call: Cow<'a, ToolCall>,
+    /// Who has been asked about the call as it is now.
+    asked: Vec<&'a Arc<Handler>>,
+    objection: Option<Objection>,
+    approval: Option<Approval>,
+}
+
+struct Objection {
+    reason: String,
+    remedy: String,
+}
+
+struct Approval {
+    reason: Option<String>,
+}
+
+impl<'a> Judgement<'a> {
+    fn new(call: &'a ToolCall) -> Self {
+        Self {
+            call: Cow::Borrowed(call),
+            asked: Vec::new(),
+            objection: None,
+            approval: None,
+        }
+    }
+
+    fn has_asked(&self, handler: &Handler) -> bool {
+        self.asked.iter().any(|asked| asked.is_same_as(handler))
+    }
+
+    fn hear(&mut self, consulted: &Consulted<'_>) -> Decision {
+        let advice = &consulted.advice;
+        if advice.halt.is_some() || advice.stance == Stance::Deny {
+            return Decision::Deny;
+        }
+        if let Some(input) = &advice.input {
+            let call = self.call.to_mut();
+            call.input = input.clone();
+            call.first_arg = None;
+            // What was said before was said about something else.
+            self.asked.clear();
+            self.approval = None;
+        }
+        match advice.stance {
+            Stance::Silent | Stance::Deny => Decision::Allow,
+            Stance::Approve => {
+                self.approval.get_or_insert_with(|| Approval {
+                    reason: advice.reason.clone(),
+                });
+                Decision::Approve
+            }
+            Stance::Ask => {
+                self.objection.get_or_insert_with(|| Objection {
+                    reason: consulted.objection(),
+                    remedy: consulted.remedy(),
+                });
+                Decision::Ask
+            }
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        let input = match self.call {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(call) => Some(call.input),
+        };
+        match (self.objection, self.approval, input) {
+            (Some(Objection { reason, remedy }), _, input) => Verdict::Ask(Box::new(Question {
+                reason,
+                rule: None,
+                remedy,
+                suggestions: Vec::new(),
+                target: None,
+                input,
+            })),
+            (None, Some(Approval { reason }), input) => Verdict::Approve { reason, input },
+            (None, None, Some(input)) => Verdict::AllowWith(input),
+            (None, None, None) => Verdict::Allow,
+        }
+    }
+}
+
+impl Hooks for ExternalHooks {
+    fn at_start(&self, source: SessionSource) -> BoxFuture<'_, Option<String>> {
+        self.welcome(source).boxed()
+    }
+
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        self.judge(call).boxed()
+    }
+
+    fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
+        self.admit(prompt).boxed()
+    }
+
+    fn before_stop<'a>(&'a self, text: &'a str) -> BoxFuture<'a, StopVerdict> {
+        self.dismiss(text).boxed()
+    }
+
+    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
+        self.tell(event).boxed()
+    }
+}

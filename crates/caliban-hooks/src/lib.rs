@@ -1,0 +1,32 @@
+//! External hook handlers: what an operator attaches to the events of a run. A handler is a
+//! program, a URL, a tool of an MCP server, a question to a model or an agent; it is told what
+//! happens, and where an event gates something it may refuse.
+
+mod action;
+mod answer;
+mod command;
+mod config;
+mod dispatch;
+mod event;
+mod external;
+mod facts;
+mod firing;
+mod http;
+mod matcher;
+mod names;
+mod occasion;
+mod pool;
+mod runner;
+mod urls;
+
+pub use config::{
+    CallPattern, CompilePattern, Configured, HookConfig, HookConfigError, HookFault, HookLayer,
+    HookPlace, HookSwitch, ParseWith,
+};
+pub use event::EventName;
+pub use external::{ExternalHooks, HookParts};
+pub use facts::SessionFacts;
+pub use firing::{Decision, Firing, FiringSink, Phase};
+pub use matcher::{BadMatcher, Matcher};
+pub use runner::{AgentCall, AgentRunner, McpCall, McpRunner, PromptCall, PromptRunner, Runners};
+pub use urls::BadUrlPattern;
