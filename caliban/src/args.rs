@@ -529,6 +529,14 @@ pub(crate) struct ToolArgs {
     #[arg(long)]
     pub(crate) quiet: bool,
 
+    /// Run no hooks but those of the managed scope (`CALIBAN_NO_HOOKS`)
+    #[arg(long)]
+    pub(crate) no_hooks: bool,
+
+    /// Look for no skills (`CALIBAN_NO_SKILLS`)
+    #[arg(long)]
+    pub(crate) no_skills: bool,
+
     /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)
     #[arg(long)]
     pub(crate) no_sub_agent: bool,

@@ -8,6 +8,7 @@ mod configuration;
 mod console;
 mod demo;
 mod exit;
+mod extras;
 mod face;
 mod models;
 mod permissions;
@@ -177,8 +178,8 @@ fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<
         }
     };
     let chosen = provider::choose(&args.provider, &args.model, &args.cassette, &configuration)?;
-    let session = session::build(cli, &chosen, session_id.to_owned(), &configuration)?;
-    let init = session::init(&session, &chosen, cli, &configuration);
+    let (session, notices) = session::build(cli, &chosen, session_id.to_owned(), &configuration)?;
+    let init = session::init(&session, &chosen, notices, cli, &configuration);
     Ok(Prepared {
         session,
         prompts,

@@ -20,6 +20,7 @@ use crate::args::{Cli, RunArgs, ToolArgs};
 use crate::attachments::Limits;
 use crate::configuration::Configuration;
 use crate::exit::Failure;
+use crate::extras;
 use crate::permissions;
 use crate::provider::Chosen;
 
@@ -29,7 +30,7 @@ pub(crate) fn build(
     chosen: &Chosen,
     session_id: String,
     configuration: &Configuration<'_>,
-) -> Result<Session, Failure> {
+) -> Result<(Session, Vec<String>), Failure> {
     let args = &cli.run;
     let environment = &configuration.environment;
     let mut settings = agent_settings(&chosen.model, configuration.settings());
@@ -45,9 +46,11 @@ pub(crate) fn build(
     }
     settings.answer = args.output.json_schema.as_deref().map(answer).transpose()?;
     settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
+    let extras = extras::load(cli, configuration)?;
+    let notices = extras::notices(&extras);
     let permissions = permissions::build(&args.permissions, &cli.rules, configuration)?;
     let web = web_policy(&permissions);
-    Ok(Session::new(Choices {
+    let session = Session::new(Choices {
         provider: Arc::clone(&chosen.provider),
         settings,
         rates: rates(environment)?,
@@ -72,7 +75,9 @@ pub(crate) fn build(
             tools.web = web;
             Tools::BuiltIn(Box::new(tools))
         },
-    })?)
+        extras: Some(Box::new(extras)),
+    })?;
+    Ok((session, notices))
 }
 
 /// The schema of the final answer, given as such or in a file.
@@ -143,6 +148,7 @@ fn web_policy(permissions: &Permissions) -> WebPolicy {
 pub(crate) fn init(
     session: &Session,
     chosen: &Chosen,
+    notices: Vec<String>,
     cli: &Cli,
     configuration: &Configuration<'_>,
 ) -> Init {
@@ -156,6 +162,7 @@ pub(crate) fn init(
             .warnings()
             .into_iter()
             .chain(permissions::warnings(rules))
+            .chain(notices)
             .collect(),
         ..plain_init(session)
     }
@@ -204,6 +211,7 @@ pub(crate) fn demo(
             state.join("jobs"),
             environment,
         )?)),
+        extras: None,
     })?)
 }
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use caliban_model::{CancellationToken, CostLedger, Message, Provider, StopReason};
+use caliban_model::{Block, CancellationToken, CostLedger, Message, Provider, StopReason};
 use futures::future::BoxFuture;
 
 use crate::answer::MAX_CORRECTIONS;
@@ -107,8 +107,12 @@ impl Run<'_> {
         match self.agent.hooks.before_prompt(&prompt).await {
             PromptVerdict::Accept => {}
             PromptVerdict::AcceptWith(text) => {
-                prompt.content.push(caliban_model::Block::text(text));
+                prompt.content.push(Block::text(text));
             }
+            PromptVerdict::Replace(text) => match prompt.content.first_mut() {
+                Some(first) => *first = Block::text(text),
+                None => prompt.content.push(Block::text(text)),
+            },
             PromptVerdict::Deny { reason } => return Err(Outcome::HookDenied { reason }),
         }
         let prompt = Arc::new(prompt);

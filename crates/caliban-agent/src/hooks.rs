@@ -32,6 +32,11 @@ pub trait Hooks: Send + Sync + Debug {
     /// The operator answered what [`Verdict::Ask`] asked about this call.
     fn answered(&self, _call: &ToolCall, _answer: &Answer) {}
 
+    /// What the model should read beside the results of the calls that just ended.
+    fn additions(&self) -> Option<String> {
+        None
+    }
+
     /// `UserPromptSubmit`: before a prompt becomes part of the conversation.
     fn before_prompt<'a>(&'a self, _prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async { PromptVerdict::Accept }.boxed()
@@ -112,6 +117,8 @@ pub enum PromptVerdict {
     Accept,
     /// Accept, and add this for the model to read.
     AcceptWith(String),
+    /// Take this text in the place of the prompt's.
+    Replace(String),
     Deny {
         reason: String,
     },
@@ -300,20 +307,30 @@ impl Hooks for HookChain {
         }
     }
 
+    fn additions(&self) -> Option<String> {
+        let additions: Vec<String> = self.all().filter_map(|hooks| hooks.additions()).collect();
+        (!additions.is_empty()).then(|| additions.join("\n\n"))
+    }
+
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async move {
             let mut additions = Vec::new();
+            let mut replaced: Option<String> = None;
             for hooks in self.all() {
                 match hooks.before_prompt(prompt).await {
                     PromptVerdict::Accept => {}
                     PromptVerdict::AcceptWith(text) => additions.push(text),
+                    PromptVerdict::Replace(text) => replaced = Some(text),
                     PromptVerdict::Deny { reason } => return PromptVerdict::Deny { reason },
                 }
             }
-            if additions.is_empty() {
-                PromptVerdict::Accept
-            } else {
-                PromptVerdict::AcceptWith(additions.join("\n\n"))
+            match replaced {
+                Some(text) => {
+                    additions.insert(0, text);
+                    PromptVerdict::Replace(additions.join("\n\n"))
+                }
+                None if additions.is_empty() => PromptVerdict::Accept,
+                None => PromptVerdict::AcceptWith(additions.join("\n\n")),
             }
         }
         .boxed()

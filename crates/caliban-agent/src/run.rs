@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use caliban_model::{
-    CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price, Request,
-    Role, Usage, traits,
+    Block, CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price,
+    Request, Role, Usage, traits,
 };
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -292,7 +292,8 @@ impl<'a> Run<'a> {
         .run(&message)
         .await;
         self.note_calls(&finished);
-        let results = finished.iter().map(Finished::result).collect();
+        let mut results: Vec<Block> = finished.iter().map(Finished::result).collect();
+        results.extend(agent.hooks.additions().map(Block::text));
         let results = Arc::new(Message::new(Role::User, results));
         self.conversation.push(Arc::clone(&results));
         self.listener

@@ -23,21 +23,23 @@ pub enum BasePrompt<'a> {
 /// Memory first, then the style, then the base. `None` where nothing is left to say.
 pub fn system_prompt(
     base: BasePrompt<'_>,
-    style: &OutputStyle,
+    style: Option<&OutputStyle>,
     memory: &[Section],
 ) -> Option<String> {
     let base = match base {
         BasePrompt::None => return None,
         BasePrompt::Custom(text) => text.to_owned(),
-        BasePrompt::Default { identity, coding } => match style.coding_instructions() {
-            CodingInstructions::Kept => format!("{identity}{coding}"),
-            CodingInstructions::Dropped => identity.to_owned(),
-        },
+        BasePrompt::Default { identity, coding } => {
+            match style.map_or(CodingInstructions::Kept, OutputStyle::coding_instructions) {
+                CodingInstructions::Kept => format!("{identity}{coding}"),
+                CodingInstructions::Dropped => identity.to_owned(),
+            }
+        }
     };
     let parts: Vec<String> = memory
         .iter()
         .map(Section::render)
-        .chain(style.render())
+        .chain(style.and_then(OutputStyle::render))
         .chain((!base.trim().is_empty()).then_some(base))
         .collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))

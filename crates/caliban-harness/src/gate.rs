@@ -1,12 +1,13 @@
 //! The gate before every call of every agent of a session: rules, then mode, then the operator.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use caliban_agent::{
-    Answer, Consultant, Denial, DenialSource, Effect, Hooks, Opinion, Question, Remember, ToolCall,
-    TypedTool, Verdict,
+    Answer, Consultant, Denial, DenialSource, Effect, Event, Hooks, Opinion, Question, Remember,
+    ToolCall, TypedTool, Verdict,
 };
 use caliban_model::CancellationToken;
 use caliban_permissions::{
@@ -20,6 +21,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
+use crate::asides::Asides;
+
 /// Calls whose answer is awaited; more than a turn can hold.
 const MAX_PENDING: usize = 1024;
 
@@ -30,8 +33,8 @@ pub(crate) struct Gate {
     parts: GateParts,
     /// Calls that the operator is being asked about, by id.
     pending: Mutex<HashMap<Arc<str>, Decision>>,
-    /// That the log cannot be written, until it was told.
-    complaint: Mutex<Complaint>,
+    /// Whether it was told that the log cannot be written.
+    complained: AtomicBool,
 }
 
 /// What a gate is made of besides its judge.
@@ -44,14 +47,7 @@ pub(crate) struct GateParts {
     pub(crate) auto: Option<Auto>,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) session_id: Arc<str>,
-}
-
-#[derive(Debug, Default)]
-enum Complaint {
-    #[default]
-    None,
-    Waiting(String),
-    Told,
+    pub(crate) asides: Asides,
 }
 
 /// Who turned plan mode on. What the operator set is not the model's to leave.
@@ -82,7 +78,7 @@ impl Gate {
             judge: ArcSwap::from_pointee(judge),
             parts,
             pending: Mutex::default(),
-            complaint: Mutex::default(),
+            complained: AtomicBool::new(false),
         }
     }
 
@@ -90,22 +86,6 @@ impl Gate {
         match self.parts.regime {
             Regime::Rules(_) if self.parts.plan.is_active() => Regime::Rules(PermissionMode::Plan),
             regime => regime,
-        }
-    }
-
-    /// What went wrong with the log, once.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        let mut complaint = lock(&self.complaint);
-        match std::mem::take(&mut *complaint) {
-            Complaint::None => None,
-            Complaint::Told => {
-                *complaint = Complaint::Told;
-                None
-            }
-            Complaint::Waiting(message) => {
-                *complaint = Complaint::Told;
-                Some(message)
-            }
         }
     }
 
@@ -216,9 +196,11 @@ impl Gate {
             permission_mode: self.regime().as_str().to_owned(),
         };
         if let Err(error) = audit.append(&entry, now) {
-            let mut complaint = lock(&self.complaint);
-            if matches!(*complaint, Complaint::None) {
-                *complaint = Complaint::Waiting(format!("decisions cannot be logged: {error}"));
+            if !self.complained.swap(true, Ordering::Relaxed) {
+                self.parts.asides.say(Event::Notice {
+                    subtype: "audit_log",
+                    message: format!("decisions cannot be logged: {error}"),
+                });
             }
         }
     }

@@ -2,7 +2,11 @@
 //! place where parts are wired; knows neither the command line nor a face.
 
 mod agent_settings;
+mod asides;
+mod assembly;
 mod child_environment;
+mod choices;
+mod extras;
 mod gate;
 mod permissions;
 mod session;
@@ -10,5 +14,7 @@ mod system_prompt;
 
 pub use agent_settings::{agent_settings, model_for};
 pub use child_environment::child_environment;
+pub use choices::{BuiltIn, Choices, SetupError, SubAgents, SystemPrompt, Tools};
+pub use extras::Extras;
 pub use permissions::{Permissions, judge, protected};
-pub use session::{BuiltIn, Choices, Session, SetupError, SubAgents, SystemPrompt, Tools};
+pub use session::Session;

@@ -5,9 +5,17 @@ use std::path::Path;
 
 use caliban_agent::Registry;
 
+/// The default prompt in its two parts.
+pub(crate) struct DefaultPrompt {
+    /// Who the agent is and where it works.
+    pub(crate) identity: String,
+    /// How to work on code, which an output style may do without.
+    pub(crate) coding: String,
+}
+
 /// The default prompt for an agent working in `workspace` with these tools.
-pub(crate) fn default_prompt(workspace: &Path, tools: &Registry) -> String {
-    let mut prompt = format!(
+pub(crate) fn default_prompt(workspace: &Path, tools: &Registry) -> DefaultPrompt {
+    let identity = format!(
         "You are caliban, an agent that works for the user on this machine through tools.\n\n\
          Working directory: {}\nPlatform: {}\n",
         workspace.display(),
@@ -15,10 +23,13 @@ pub(crate) fn default_prompt(workspace: &Path, tools: &Registry) -> String {
     );
     let has = |name: &str| tools.get(name).is_some();
     if tools.names().next().is_none() {
-        prompt.push_str("\nYou have no tools in this session; answer from what you are given.\n");
-        return prompt;
+        let coding = "\nYou have no tools in this session; answer from what you are given.\n";
+        return DefaultPrompt {
+            identity,
+            coding: coding.to_owned(),
+        };
     }
-    prompt.push_str("\nHow to work:\n");
+    let mut prompt = "\nHow to work:\n".to_owned();
     let mut advise = |advice: &str| {
         prompt.push_str("- ");
         prompt.push_str(advice);
@@ -62,7 +73,10 @@ pub(crate) fn default_prompt(workspace: &Path, tools: &Registry) -> String {
     advise(
         "Never claim what you have not done or seen. When finished, say briefly what you did and what remains.",
     );
-    prompt
+    DefaultPrompt {
+        identity,
+        coding: prompt,
+    }
 }
 
 /// What a sub-agent is told.

@@ -11,6 +11,7 @@ mod lint;
 mod mode;
 mod paths;
 mod pattern;
+mod probe;
 mod protected;
 mod remedy;
 mod rulebook;
@@ -33,6 +34,7 @@ pub use paths::{PathPattern, Places, Subject};
 pub use pattern::{
     About, CommandPattern, FieldPattern, FieldValue, Pattern, PatternError, Reach, ToolName,
 };
+pub use probe::Probe;
 pub use protected::{Access, Protected};
 pub use remedy::{remedy, suggestions};
 pub use rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook, RuleError};

@@ -62,6 +62,7 @@ const DEFAULTS: &[(&str, RuleAction)] = &[
     ("BashOutput", RuleAction::Allow),
     ("KillShell", RuleAction::Allow),
     ("ReadMemoryTopic", RuleAction::Allow),
+    ("WriteMemoryTopic", RuleAction::Allow),
     ("Skill", RuleAction::Allow),
     ("ToolSearch", RuleAction::Allow),
     ("*", RuleAction::Ask),

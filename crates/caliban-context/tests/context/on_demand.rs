@@ -20,7 +20,7 @@ fn fixture() -> Fixture {
 fn prompt(fixture: &Fixture, memory: &Memory) -> String {
     let styles = OutputStyles::load(&fixture.places, &fixture.options, &mut Vec::new());
     let style = styles.select(None).style;
-    system_prompt(BasePrompt::Custom("base"), style, &memory.sections).unwrap()
+    system_prompt(BasePrompt::Custom("base"), Some(style), &memory.sections).unwrap()
 }
 
 fn texts(sections: &[Section]) -> Vec<&str> {

@@ -33,7 +33,7 @@ fn the_parts_of_a_prompt_have_their_order() {
     assert_eq!(notices, []);
     let brief = styles.select(Some("brief")).style;
     let prompt = |base, style: &OutputStyle| {
-        system_prompt(base, style, &memory).map(|prompt| fixture.shown(&prompt))
+        system_prompt(base, Some(style), &memory).map(|prompt| fixture.shown(&prompt))
     };
     let memory_block =
         "<project-claude-md path=\"~~/repo/app/CLAUDE.md\">\nproject\n</project-claude-md>";
@@ -53,7 +53,7 @@ fn the_parts_of_a_prompt_have_their_order() {
     );
     assert_eq!(prompt(BasePrompt::None, brief), None);
     assert_eq!(
-        system_prompt(BASE, default, &[]).unwrap(),
+        system_prompt(BASE, Some(default), &[]).unwrap(),
         "You are here.\nCode well.\n",
         "no style and no memory change nothing"
     );

@@ -18,7 +18,7 @@ use crate::matcher::Matcher;
 /// The entries of one event in one scope, being read.
 pub(super) struct Entries<'a> {
     surrounding: Surrounding<'a>,
-    pattern: CompilePattern,
+    pattern: CompilePattern<'a>,
     place: HookPlace,
     handlers: Vec<Arc<Handler>>,
     notices: Vec<String>,

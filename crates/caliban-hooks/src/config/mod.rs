@@ -30,7 +30,7 @@ pub trait CallPattern: Send + Sync + Debug {
 }
 
 /// Compiles the text of a condition; the error says what is wrong with it.
-pub type CompilePattern = fn(&str) -> Result<Box<dyn CallPattern>, String>;
+pub type CompilePattern<'a> = &'a dyn Fn(&str) -> Result<Box<dyn CallPattern>, String>;
 
 /// What one scope says about hooks.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub enum HookSwitch {
 /// What reading hooks needs from elsewhere.
 pub struct ParseWith<'a> {
     pub switch: HookSwitch,
-    pub pattern: CompilePattern,
+    pub pattern: CompilePattern<'a>,
     /// The environment that headers may be filled from.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
 }

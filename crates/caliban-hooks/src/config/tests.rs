@@ -37,7 +37,7 @@ fn layer(scope: Scope, hooks: Value) -> HookLayer {
 fn parse(layers: &[HookLayer], switch: HookSwitch) -> Result<HookConfig, HookConfigError> {
     let with = ParseWith {
         switch,
-        pattern: compile,
+        pattern: &compile,
         variable: &variable,
     };
     HookConfig::parse(layers, &with)

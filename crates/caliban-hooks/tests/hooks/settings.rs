@@ -73,7 +73,7 @@ fn config(trust: TrustDecision) -> Result<HookConfig, HookConfigError> {
     let layers: Vec<HookLayer> = loaded.layers().iter().map(HookLayer::from).collect();
     let with = ParseWith {
         switch: HookSwitch::On,
-        pattern: |_| Ok(Box::new(Nothing) as Box<dyn CallPattern>),
+        pattern: &|_: &str| Ok(Box::new(Nothing) as Box<dyn CallPattern>),
         variable: &|_| Some("t0ken".to_owned()),
     };
     HookConfig::parse(&layers, &with)

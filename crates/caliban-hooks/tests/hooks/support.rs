@@ -131,7 +131,7 @@ fn environment() -> Vec<(OsString, OsString)> {
 pub(crate) fn parsed(layers: &[HookLayer]) -> HookConfig {
     let with = ParseWith {
         switch: HookSwitch::On,
-        pattern: |text| Ok(Box::new(FirstArg(text.to_owned())) as Box<dyn CallPattern>),
+        pattern: &|text: &str| Ok(Box::new(FirstArg(text.to_owned())) as Box<dyn CallPattern>),
         variable: &|name| (name == "AUDIT_TOKEN").then(|| "t0ken".to_owned()),
     };
     HookConfig::parse(layers, &with).unwrap()

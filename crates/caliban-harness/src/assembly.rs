@@ -1,0 +1,301 @@
+//! Puts a session together from its choices.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use caliban_agent::{
+    Agent, AnswerSchema, Consultant, Conversation, HookChain, Hooks, Registry, RunTotals,
+    SessionSource, Tool, TypedTool, Unattended, Workspace,
+};
+use caliban_context::{
+    BasePrompt, OutputStyle, ReadMemoryTopic, Section, SkillTool, WriteMemoryTopic, system_prompt,
+};
+use caliban_hooks::{ExternalHooks, HookParts, Runners};
+use caliban_model::{CostLedger, Message, Purpose};
+use caliban_permissions::Regime;
+use caliban_settings::PermissionMode;
+use caliban_tools::{
+    AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob, Grep,
+    JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool, Shell,
+    TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
+};
+
+use crate::asides::Asides;
+use crate::choices::{Choices, SetupError, SubAgents, SystemPrompt, Tools};
+use crate::extras::{CommandExpander, Extras, Facts, HookPrompts, NestedMemory, SubAgentHooks};
+use crate::gate::{Auto, Gate, GateParts, SetBy};
+use crate::permissions::{Permissions, judge};
+use crate::session::{Session, Stage};
+use crate::system_prompt::{default_prompt, sub_agent_prompt};
+
+/// An answer of the classifier is one short object.
+const CLASSIFIER_TOKENS: u32 = 256;
+const CLASSIFIER_DEADLINE: Duration = Duration::from_secs(30);
+
+/// What the tools of a session share.
+struct Shared {
+    plan: Arc<PlanMode>,
+    jobs: Option<Arc<Jobs>>,
+    tools: Vec<Arc<dyn Tool>>,
+    sub_agents: SubAgents,
+}
+
+/// What extras become in a session.
+#[derive(Default)]
+struct Added {
+    advisers: Vec<Arc<dyn Hooks>>,
+    external: Option<Arc<ExternalHooks>>,
+    tools: Vec<Arc<dyn Tool>>,
+    memory: Vec<Section>,
+    style: Option<OutputStyle>,
+}
+
+impl Session {
+    pub fn new(choices: Choices) -> Result<Self, SetupError> {
+        let workspace = Workspace::new(
+            &choices.workspace,
+            &choices.additional_directories,
+            choices.home.clone(),
+            choices.confinement,
+        )?;
+        let mut shared = build_tools(choices.tools);
+        let asides = Asides::default();
+        let session_id: Arc<str> = Arc::from(choices.session_id);
+        let ledger = Arc::new(Mutex::new(CostLedger::new(choices.rates)));
+        let consultant = Consultant {
+            provider: Arc::clone(&choices.provider),
+            model: Arc::clone(choices.settings.classifier_model()),
+            purpose: Purpose::FastClassifier,
+            ledger: Arc::clone(&ledger),
+            max_tokens: CLASSIFIER_TOKENS,
+            deadline: CLASSIFIER_DEADLINE,
+        };
+        let gate = Arc::new(gate(
+            choices.permissions,
+            &workspace,
+            choices.home,
+            &shared.plan,
+            consultant.clone(),
+            Arc::clone(&session_id),
+            asides.clone(),
+        ));
+        let added = match choices.extras {
+            None => Added::default(),
+            Some(extras) => {
+                let facts = Facts {
+                    session_id: Arc::clone(&session_id),
+                    cwd: workspace.root().to_owned(),
+                    gate: Arc::clone(&gate),
+                    transcript: None,
+                };
+                add(*extras, facts, &workspace, consultant, &asides)
+            }
+        };
+        if !shared.tools.is_empty() {
+            shared.tools.extend(added.tools);
+        }
+        let hooks: Arc<dyn Hooks> = Arc::new(HookChain {
+            advisers: added.advisers,
+            gate: Arc::clone(&gate) as Arc<dyn Hooks>,
+        });
+        let mut agent = Agent {
+            provider: choices.provider,
+            tools: Registry::new(shared.tools.iter().cloned()),
+            hooks: Arc::clone(&hooks),
+            operator: Arc::new(Unattended),
+            workspace: Arc::new(workspace),
+            settings: choices.settings,
+            ledger,
+            session_id,
+            input: None,
+        };
+        let root = agent.workspace.root().to_owned();
+        if shared.sub_agents == SubAgents::Offered {
+            let mut parent = agent.clone();
+            parent.hooks = Arc::new(SubAgentHooks(hooks));
+            let sub_agents = AgentTool::new(parent, Some(sub_agent_prompt(&root)));
+            agent.tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
+        }
+        let system = system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
+        Ok(Self {
+            agent,
+            conversation: Conversation::new(system.into_iter().collect()),
+            jobs: shared.jobs,
+            gate,
+            hooks: added.external,
+            asides,
+            source: SessionSource::Startup,
+            stage: Stage::New,
+            totals: RunTotals::default(),
+        })
+    }
+}
+
+/// What the model is told before everything else.
+fn system_message(
+    chosen: &SystemPrompt,
+    agent: &Agent,
+    memory: &[Section],
+    style: Option<&OutputStyle>,
+) -> Option<Arc<Message>> {
+    let default = default_prompt(agent.workspace.root(), &agent.tools);
+    let base = match chosen {
+        SystemPrompt::Default => BasePrompt::Default {
+            identity: &default.identity,
+            coding: &default.coding,
+        },
+        SystemPrompt::Text(text) => BasePrompt::Custom(text),
+        SystemPrompt::None => BasePrompt::None,
+    };
+    let mut text = system_prompt(base, style, memory)?;
+    if let Some(answer) = &agent.settings.answer {
+        text.push_str(&answer_note(answer));
+    }
+    (!text.trim().is_empty()).then(|| Arc::new(Message::system(text)))
+}
+
+/// Makes extras part of a session.
+fn add(
+    extras: Extras,
+    facts: Facts,
+    workspace: &Workspace,
+    consultant: Consultant,
+    asides: &Asides,
+) -> Added {
+    let mut added = Added::default();
+    let context = extras.context;
+    if !extras.hooks.is_empty() {
+        let external = Arc::new(ExternalHooks::new(HookParts {
+            config: extras.hooks,
+            facts: Arc::new(facts),
+            project_dir: workspace.root().to_owned(),
+            environment: extras.hook_environment,
+            runners: Runners {
+                prompt: Some(Arc::new(HookPrompts(consultant))),
+                ..Runners::default()
+            },
+            sink: Arc::new(asides.clone()),
+        }));
+        added.advisers.push(Arc::clone(&external) as Arc<dyn Hooks>);
+        added.external = Some(external);
+    }
+    let style = context.styles.select(extras.style.as_deref());
+    added.style = Some(style.style.clone());
+    added.memory = context.memory.sections;
+    added.advisers.push(Arc::new(NestedMemory {
+        on_demand: Mutex::new(context.memory.on_demand),
+        workspace: workspace.clone(),
+        found: Mutex::default(),
+    }));
+    added
+        .advisers
+        .push(Arc::new(CommandExpander(context.commands)));
+    if !context.skills.is_empty() {
+        added
+            .tools
+            .push(Arc::new(SkillTool::new(Arc::new(context.skills))));
+    }
+    if let Some(notes) = extras.notes {
+        added
+            .tools
+            .push(ReadMemoryTopic::new(notes.clone()).boxed());
+        added.tools.push(WriteMemoryTopic::new(notes).boxed());
+    }
+    added
+}
+
+/// What a model is told about the form of its answer, for providers that cannot enforce it.
+fn answer_note(answer: &AnswerSchema) -> String {
+    format!(
+        "\n\nYour final answer must be nothing but one JSON value that validates against this JSON Schema:\n{}",
+        answer.schema
+    )
+}
+
+/// The gate of all agents of a session.
+fn gate(
+    permissions: Permissions,
+    workspace: &Workspace,
+    home: Option<PathBuf>,
+    plan: &Arc<PlanMode>,
+    classifier: Consultant,
+    session_id: Arc<str>,
+    asides: Asides,
+) -> Gate {
+    // Plan mode has its own switch, which the model may turn; behind it the default rules.
+    let (regime, plan_set_by) = match permissions.regime {
+        Regime::Rules(PermissionMode::Plan) => {
+            plan.enter();
+            (Regime::Rules(PermissionMode::Default), SetBy::Operator)
+        }
+        regime => (regime, SetBy::Model),
+    };
+    let judge = judge(
+        permissions.book,
+        permissions.protected,
+        workspace.clone(),
+        home,
+    );
+    let auto = permissions.auto.map(|rules| Auto {
+        rules,
+        classifier,
+        cache: Mutex::default(),
+    });
+    Gate::new(
+        judge,
+        GateParts {
+            regime,
+            auto_allow: permissions.auto_allow,
+            plan: Arc::clone(plan),
+            plan_set_by,
+            auto,
+            audit: permissions.audit,
+            session_id,
+            asides,
+        },
+    )
+}
+
+fn build_tools(tools: Tools) -> Shared {
+    let plan = Arc::new(PlanMode::new());
+    let Tools::BuiltIn(built_in) = tools else {
+        return Shared {
+            plan,
+            jobs: None,
+            tools: Vec::new(),
+            sub_agents: SubAgents::Withheld,
+        };
+    };
+    let files = Arc::new(FileState::new());
+    let shell = Arc::new(Shell::new(built_in.guard, built_in.environment));
+    let jobs = Arc::new(Jobs::new(
+        Arc::clone(&shell),
+        built_in.jobs_directory,
+        JobLimits::default(),
+    ));
+    let todos = Arc::new(TodoList::new());
+    let tools = vec![
+        ReadTool::new(Arc::clone(&files)).boxed(),
+        WriteTool::new(Arc::clone(&files)).boxed(),
+        EditTool::new(Arc::clone(&files)).boxed(),
+        MultiEditTool::new(Arc::clone(&files)).boxed(),
+        NotebookEditTool::new(files).boxed(),
+        Bash::new(shell, Arc::clone(&jobs)).boxed(),
+        BashOutput::new(Arc::clone(&jobs)).boxed(),
+        KillShell::new(Arc::clone(&jobs)).boxed(),
+        Glob::new().boxed(),
+        Grep::new().boxed(),
+        WebFetch::new(built_in.web).boxed(),
+        WebSearch::new(built_in.search).boxed(),
+        TodoWrite::new(todos).boxed(),
+        EnterPlanMode::new(Arc::clone(&plan)).boxed(),
+        ExitPlanMode::new(Arc::clone(&plan)).boxed(),
+    ];
+    Shared {
+        plan,
+        jobs: Some(jobs),
+        tools,
+        sub_agents: built_in.sub_agents,
+    }
+}

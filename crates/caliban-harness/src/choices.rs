@@ -1,0 +1,73 @@
+//! What a session is made of, as the command line and the settings chose it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use caliban_agent::{Confinement, PathError, Settings};
+use caliban_model::{Provider, RateCard};
+use caliban_tools::{Guard, SearchConfig, WebPolicy};
+
+use crate::extras::Extras;
+use crate::permissions::Permissions;
+
+/// Everything a session is made of. Nothing is read from the environment or the disk except what
+/// is named here.
+#[derive(Debug)]
+pub struct Choices {
+    pub provider: Arc<dyn Provider>,
+    pub settings: Settings,
+    pub rates: Arc<RateCard>,
+    pub session_id: String,
+    pub workspace: PathBuf,
+    pub additional_directories: Vec<PathBuf>,
+    pub confinement: Confinement,
+    pub home: Option<PathBuf>,
+    pub system: SystemPrompt,
+    pub permissions: Permissions,
+    pub tools: Tools,
+    /// What operators and projects add; nothing where the session must depend on nothing else.
+    pub extras: Option<Box<Extras>>,
+}
+
+/// What stands at the beginning of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SystemPrompt {
+    Default,
+    Text(String),
+    None,
+}
+
+/// Which tools there are.
+#[derive(Debug)]
+pub enum Tools {
+    None,
+    BuiltIn(Box<BuiltIn>),
+}
+
+/// What the built-in tools work with.
+#[derive(Debug)]
+pub struct BuiltIn {
+    /// The environment of commands, without keys.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The executable that guards commands.
+    pub guard: Guard,
+    /// Where background jobs keep their output.
+    pub jobs_directory: PathBuf,
+    pub search: SearchConfig,
+    pub web: WebPolicy,
+    pub sub_agents: SubAgents,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubAgents {
+    Offered,
+    Withheld,
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    #[error("workspace: {0}")]
+    Workspace(#[from] PathError),
+}
