@@ -14,6 +14,7 @@ const FLOORS: [&[&str]; 7] = [
     &[
         "caliban-context",
         "caliban-protocol",
+        "caliban-sessions",
         "caliban-settings",
         "caliban-tools",
     ],

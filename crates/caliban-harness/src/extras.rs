@@ -1,6 +1,7 @@
 //! What operators and projects add to a session: memory, skills, styles, commands and hooks.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -178,7 +179,10 @@ impl PromptRunner for HookPrompts {
             consultant.deadline = call.deadline.saturating_duration_since(now);
             let mut instruction = format!("{HOOK_INSTRUCTION}{}", call.prompt);
             if let Some(schema) = call.schema {
-                instruction.push_str(&format!("\nThe answer must fit this JSON Schema: {schema}"));
+                let _ = write!(
+                    instruction,
+                    "\nThe answer must fit this JSON Schema: {schema}"
+                );
             }
             consultant
                 .ask(

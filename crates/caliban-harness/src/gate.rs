@@ -195,13 +195,13 @@ impl Gate {
             decided_by: by,
             permission_mode: self.regime().as_str().to_owned(),
         };
-        if let Err(error) = audit.append(&entry, now) {
-            if !self.complained.swap(true, Ordering::Relaxed) {
-                self.parts.asides.say(Event::Notice {
-                    subtype: "audit_log",
-                    message: format!("decisions cannot be logged: {error}"),
-                });
-            }
+        if let Err(error) = audit.append(&entry, now)
+            && !self.complained.swap(true, Ordering::Relaxed)
+        {
+            self.parts.asides.say(Event::Notice {
+                subtype: "audit_log",
+                message: format!("decisions cannot be logged: {error}"),
+            });
         }
     }
 

@@ -1,0 +1,33 @@
+//! Conversations on disk. A session is a readable snapshot, `<name>.json`, and a journal of what
+//! happened since, `<name>.journal`; large contents are files of their own. Whatever interrupts
+//! the writer, nothing that was confirmed is lost.
+
+mod blobs;
+mod clock;
+mod disk;
+mod error;
+mod journal;
+mod line;
+mod listing;
+mod load;
+mod lock;
+mod name;
+mod paths;
+mod record;
+mod repair;
+mod replace;
+mod snapshot;
+mod state;
+mod store;
+mod stored;
+mod writer;
+
+pub use disk::{Disk, DiskFile, DiskReader, FileStat, HeldLock, LockAttempt, RealDisk};
+pub use error::{Error, Warning};
+pub use listing::{Listing, Summary};
+pub use name::{InvalidName, SessionName};
+pub use record::{CallStatus, Effects, FORMAT, Notice, Record, StateChange};
+pub use state::{NewSession, SessionState};
+pub use store::{Opened, Pruned, Store};
+pub use stored::INLINE_TEXT;
+pub use writer::{Durability, Health, SyncHandle, Writer};

@@ -1,0 +1,436 @@
+//! The directory of sessions: creating, opening, finding, forking and removing them.
+
+use std::fs;
+use std::path::{self, Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use crate::blobs::Blobs;
+use crate::clock::Clock;
+use crate::disk::{Disk, HeldLock, LockAttempt, RealDisk};
+use crate::error::{Error, Warning};
+use crate::journal::{Journal, set_aside};
+use crate::listing::{self, Listing, Summary};
+use crate::load::{JournalFound, Loaded, SnapshotFound, load};
+use crate::name::SessionName;
+use crate::paths::Paths;
+use crate::repair::{Evidence, repairs};
+use crate::snapshot;
+use crate::state::{NewSession, Replica, SessionState};
+use crate::writer::{Durability, Parts, Writer};
+
+/// How many files of one purpose and second a session may have beside it.
+const ASIDE: u32 = 1000;
+
+/// A directory with sessions in it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    directory: PathBuf,
+    disk: Arc<dyn Disk>,
+    clock: Clock,
+}
+
+/// A session that is continued.
+#[derive(Debug)]
+pub struct Opened {
+    pub state: SessionState,
+    pub writer: Writer,
+    pub warnings: Vec<Warning>,
+}
+
+/// What pruning did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pruned {
+    pub removed: Vec<SessionName>,
+    pub warnings: Vec<Warning>,
+}
+
+impl Store {
+    /// The sessions in a directory, which need not exist. Links and a relative path are resolved
+    /// now, wherever the process goes later.
+    pub fn new(directory: impl AsRef<Path>) -> Self {
+        let directory = directory.as_ref();
+        Self {
+            directory: fs::canonicalize(directory)
+                .or_else(|_| path::absolute(directory))
+                .unwrap_or_else(|_| directory.to_owned()),
+            disk: Arc::new(RealDisk),
+            clock: Clock::new(Timestamp::now),
+        }
+    }
+
+    #[must_use]
+    pub fn with_disk(mut self, disk: Arc<dyn Disk>) -> Self {
+        self.disk = disk;
+        self
+    }
+
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(clock);
+        self
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Begins a session.
+    pub fn create(&self, name: &SessionName, new: NewSession) -> Result<Writer, Error> {
+        let paths = self.paths(name);
+        let lock = self.claim(&paths)?;
+        let now = self.clock.now();
+        let mut replica = Replica::new(name.clone(), new, now);
+        let journal = Journal::create(&*self.disk, &paths, &replica, now).map_err(|error| {
+            let _ = self.disk.remove_file(&paths.journal());
+            Error::io("create", paths.journal())(error)
+        })?;
+        replica.seq += 1;
+        Ok(Writer::new(Parts {
+            disk: Arc::clone(&self.disk),
+            clock: self.clock.clone(),
+            blobs: self.blobs(&paths),
+            paths,
+            replica,
+            journal,
+            snapshot: SnapshotFound::Behind { len: 0 },
+            damaged_aside: None,
+            lock,
+        }))
+    }
+
+    /// Continues a session. What an interruption left open is settled, and the settlement
+    /// recorded.
+    pub fn open(&self, name: &SessionName) -> Result<Opened, Error> {
+        let paths = self.paths(name);
+        if !self.exists(&paths)? {
+            return Err(not_found(name.as_str()));
+        }
+        let lock = self.lock(&paths)?;
+        let blobs = self.blobs(&paths);
+        let mut loaded = load(&*self.disk, &paths, &blobs)?;
+        let journal = self.journal(&paths, &mut loaded)?;
+        let has_bad = |warning: &Warning| matches!(warning, Warning::BadRecord { .. });
+        let damaged_aside = if loaded.warnings.iter().any(has_bad) {
+            Some(self.aside(&paths, "journal.damaged")?)
+        } else {
+            None
+        };
+        let writer = Writer::new(Parts {
+            disk: Arc::clone(&self.disk),
+            clock: self.clock.clone(),
+            paths,
+            replica: loaded.replica,
+            blobs,
+            journal,
+            snapshot: loaded.snapshot,
+            damaged_aside,
+            lock,
+        });
+        Ok(settle(writer, loaded.evidence, loaded.warnings))
+    }
+
+    /// Reads a session, whoever is writing it meanwhile. Nothing is changed on disk.
+    pub fn load(&self, name: &SessionName) -> Result<(SessionState, Vec<Warning>), Error> {
+        let paths = self.paths(name);
+        let loaded = load(&*self.disk, &paths, &self.blobs(&paths))?;
+        let (mut replica, mut warnings) = (loaded.replica, loaded.warnings);
+        for record in repairs(&replica, loaded.evidence, &mut warnings) {
+            replica.apply(replica.seq, replica.state.updated_at, record);
+        }
+        Ok((replica.state, warnings))
+    }
+
+    /// Begins a session with everything another one has, whoever is writing that meanwhile.
+    pub fn fork(
+        &self,
+        source: &SessionName,
+        name: &SessionName,
+        session_id: Uuid,
+    ) -> Result<Opened, Error> {
+        let source = self.paths(source);
+        let loaded = load(&*self.disk, &source, &self.blobs(&source))?;
+        let paths = self.paths(name);
+        let lock = self.claim(&paths)?;
+        let now = self.clock.now();
+        let mut replica = loaded.replica;
+        replica.seq = 0;
+        let state = &mut replica.state;
+        state.parent = Some(state.session_id);
+        state.session_id = session_id;
+        state.name = name.clone();
+        (state.created_at, state.updated_at) = (now, now);
+        let mut blobs = self.blobs(&paths);
+        let written = blobs.share(&source).and_then(|()| {
+            let len = snapshot::write(&*self.disk, &paths, &replica, &mut blobs)?;
+            let journal = Journal::create(&*self.disk, &paths, &replica, now)?;
+            Ok((len, journal))
+        });
+        let (len, journal) = written.map_err(|error| {
+            // The error that led here is the one to report.
+            let _ = self.remove_files(&paths);
+            Error::io("create", paths.snapshot())(error)
+        })?;
+        replica.seq += 1;
+        let writer = Writer::new(Parts {
+            disk: Arc::clone(&self.disk),
+            clock: self.clock.clone(),
+            paths,
+            replica,
+            blobs,
+            journal,
+            snapshot: SnapshotFound::Current { len },
+            damaged_aside: None,
+            lock,
+        });
+        Ok(settle(writer, loaded.evidence, loaded.warnings))
+    }
+
+    /// All sessions, the most recently updated first.
+    pub fn list(&self) -> Result<Listing, Error> {
+        listing::list(&*self.disk, &self.directory)
+    }
+
+    /// The most recently updated session, of those that ran in `cwd` where one is given, and
+    /// what could not be looked at.
+    pub fn latest(&self, cwd: Option<&Path>) -> Result<(Option<Summary>, Vec<Warning>), Error> {
+        let listing = self.list()?;
+        let latest = listing
+            .summaries
+            .into_iter()
+            .find(|summary| cwd.is_none_or(|cwd| summary.cwd == cwd));
+        Ok((latest, listing.warnings))
+    }
+
+    /// The session of a name, of an id, or of the only id that begins so; in this order.
+    pub fn find(&self, text: &str) -> Result<SessionName, Error> {
+        if let Ok(name) = SessionName::new(text)
+            && self.exists(&self.paths(&name))?
+        {
+            return Ok(name);
+        }
+        let wanted = text.to_ascii_lowercase();
+        let ids: Vec<(String, SessionName)> = self
+            .list()?
+            .summaries
+            .into_iter()
+            .map(|summary| (summary.session_id.to_string(), summary.name))
+            .collect();
+        let fitting = |fits: &dyn Fn(&str) -> bool| -> Vec<SessionName> {
+            let fitting = ids.iter().filter(|(id, _)| fits(id));
+            fitting.map(|(_, name)| name.clone()).collect()
+        };
+        let mut names = fitting(&|id| id == wanted);
+        if names.is_empty() && !wanted.is_empty() {
+            names = fitting(&|id| id.starts_with(&wanted));
+        }
+        match <[SessionName; 1]>::try_from(names) {
+            Ok([name]) => Ok(name),
+            Err(names) if names.is_empty() => Err(not_found(text)),
+            Err(names) => Err(Error::Ambiguous {
+                text: text.to_owned(),
+                names,
+            }),
+        }
+    }
+
+    /// Removes a session with all its files, unless somebody is writing it.
+    pub fn remove(&self, name: &SessionName) -> Result<(), Error> {
+        let paths = self.paths(name);
+        if !self.exists(&paths)? {
+            return Err(not_found(name.as_str()));
+        }
+        let _lock = self.lock(&paths)?;
+        self.remove_files(&paths)
+    }
+
+    /// Removes the sessions that nobody named and that were last updated longer ago than
+    /// `older_than`. Those in use stay.
+    pub fn prune(&self, older_than: SignedDuration, now: Timestamp) -> Result<Pruned, Error> {
+        let is_old = |summary: &Summary| {
+            !summary.is_named() && now.duration_since(summary.updated_at) > older_than
+        };
+        let listing = self.list()?;
+        let mut pruned = Pruned {
+            removed: Vec::new(),
+            warnings: listing.warnings,
+        };
+        for summary in listing.summaries.into_iter().filter(is_old) {
+            let name = summary.name;
+            match self.prune_one(&self.paths(&name), is_old) {
+                Ok(true) => pruned.removed.push(name),
+                Ok(false) | Err(Error::Busy { .. }) => {}
+                Err(error) => pruned.warnings.push(Warning::NotRemoved {
+                    name,
+                    problem: error.to_string(),
+                }),
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// Whether it was removed: between the listing and the lock it may have been continued.
+    fn prune_one(&self, paths: &Paths, is_old: impl Fn(&Summary) -> bool) -> Result<bool, Error> {
+        let _lock = self.lock(paths)?;
+        match listing::summarise(&*self.disk, paths)? {
+            Some(summary) if is_old(&summary) => self.remove_files(paths).map(|()| true),
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    /// Removes what belongs to a session and nothing else that may be in its directory. The
+    /// lock file is left to its holder.
+    fn remove_files(&self, paths: &Paths) -> Result<(), Error> {
+        let blobs = paths.blobs();
+        let in_blobs = self.disk.list(&blobs).map_err(Error::io("list", &blobs))?;
+        let of_blobs = in_blobs.iter().filter(|name| name.contains(".bin"));
+        let in_directory = self
+            .disk
+            .list(&self.directory)
+            .map_err(Error::io("list", &self.directory))?;
+        let prefix = format!("{}.", paths.name);
+        let of_session = in_directory
+            .iter()
+            .filter(|name| name.starts_with(&prefix) && **name != format!("{prefix}lock"));
+        // Without its journal a session is an older one, without its snapshot a broken one: the
+        // order of the alphabet, `journal` before `json`, is the right one.
+        let mut files: Vec<PathBuf> = of_session.map(|name| self.directory.join(name)).collect();
+        files.sort();
+        files.extend(of_blobs.map(|name| blobs.join(name)));
+        for file in &files {
+            self.disk
+                .remove_file(file)
+                .map_err(Error::io("remove", file))?;
+        }
+        if !in_blobs.is_empty() {
+            // What else is in them is not ours; then they stay.
+            let _ = self.disk.remove_directory(&blobs);
+            let _ = self.disk.remove_directory(&paths.own());
+        }
+        self.disk
+            .sync_directory(&self.directory)
+            .map_err(Error::io("remove", &self.directory))
+    }
+
+    /// The journal of a session that was read, fit to be continued.
+    fn journal(&self, paths: &Paths, loaded: &mut Loaded) -> Result<Journal, Error> {
+        let (disk, path) = (&*self.disk, paths.journal());
+        let len = match loaded.journal {
+            JournalFound::Nothing => 0,
+            JournalFound::Whole { len } => len,
+            JournalFound::Foreign => {
+                let aside = self.aside(paths, "journal.foreign")?;
+                disk.rename(&path, &aside)
+                    .map_err(Error::io("rename", &path))?;
+                loaded.warnings.push(Warning::SetAside {
+                    path: path.clone(),
+                    aside,
+                });
+                0
+            }
+            JournalFound::Torn { len } => {
+                let aside = self.aside(paths, "journal.torn")?;
+                set_aside(disk, &path, len, &aside).map_err(Error::io("repair", &path))?;
+                loaded
+                    .warnings
+                    .retain(|warning| !matches!(warning, Warning::Torn { .. }));
+                loaded.warnings.push(Warning::SetAside {
+                    path: path.clone(),
+                    aside,
+                });
+                len
+            }
+        };
+        if len > 0 {
+            return Journal::open(disk, path.clone(), len).map_err(Error::io("open", path));
+        }
+        let journal = Journal::create(disk, paths, &loaded.replica, self.clock.now())
+            .map_err(Error::io("create", path))?;
+        loaded.replica.seq += 1;
+        Ok(journal)
+    }
+
+    /// A free name for something that is kept beside a session.
+    fn aside(&self, paths: &Paths, purpose: &str) -> Result<PathBuf, Error> {
+        let stamp = self.clock.now().strftime("%Y%m%dT%H%M%SZ").to_string();
+        let mut path = paths.with_suffix(&format!("{purpose}-{stamp}"));
+        for count in 2..ASIDE {
+            let taken = self.disk.stat(&path).map_err(Error::io("read", &path))?;
+            if taken.is_none() {
+                break;
+            }
+            path = paths.with_suffix(&format!("{purpose}-{stamp}-{count}"));
+        }
+        Ok(path)
+    }
+
+    fn paths(&self, name: &SessionName) -> Paths {
+        Paths::new(&self.directory, name.clone())
+    }
+
+    fn blobs(&self, paths: &Paths) -> Blobs {
+        Blobs::new(Arc::clone(&self.disk), paths.clone())
+    }
+
+    fn exists(&self, paths: &Paths) -> Result<bool, Error> {
+        for path in [paths.snapshot(), paths.journal()] {
+            if self
+                .disk
+                .stat(&path)
+                .map_err(Error::io("read", &path))?
+                .is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Locks a name that no session has.
+    fn claim(&self, paths: &Paths) -> Result<Box<dyn HeldLock>, Error> {
+        self.disk
+            .make_directory(&self.directory)
+            .map_err(Error::io("create", &self.directory))?;
+        let lock = self.lock(paths)?;
+        if self.exists(paths)? {
+            return Err(Error::Exists {
+                name: paths.name.clone(),
+                directory: self.directory.clone(),
+            });
+        }
+        Ok(lock)
+    }
+
+    fn lock(&self, paths: &Paths) -> Result<Box<dyn HeldLock>, Error> {
+        let path = paths.lock();
+        match self.disk.lock(&path).map_err(Error::io("lock", path))? {
+            LockAttempt::Held(lock) => Ok(lock),
+            LockAttempt::Busy(pid) => Err(Error::Busy {
+                name: paths.name.clone(),
+                pid,
+            }),
+        }
+    }
+}
+
+fn not_found(text: &str) -> Error {
+    Error::NotFound {
+        text: text.to_owned(),
+    }
+}
+
+/// Records what makes the conversation valid again.
+fn settle(mut writer: Writer, evidence: Evidence, mut warnings: Vec<Warning>) -> Opened {
+    for record in repairs(writer.replica(), evidence, &mut warnings) {
+        if let Err(error) = writer.append(record, Durability::Written) {
+            warnings.push(Warning::Unsaved(error.to_string()));
+        }
+    }
+    Opened {
+        state: writer.state().clone(),
+        writer,
+        warnings,
+    }
+}

@@ -1,0 +1,19 @@
+//! Sessions through the public interface, on the real disk and on one that fails.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod blobs;
+mod contention;
+mod counting;
+mod damage;
+mod faults;
+mod lifecycle;
+mod listing;
+mod scratch;
+mod script;
+mod sim;
+mod size;
