@@ -29,6 +29,37 @@ pub(crate) struct Cli {
     pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+}
+
+/// Which conversation goes on.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Session")]
+pub(crate) struct SessionArgs {
+    /// Continue the session of this name, or begin it.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "continue_"])]
+    pub(crate) session: Option<String>,
+
+    /// Continue the session that was used last.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) continue_: bool,
+
+    /// Continue the session of this name or id; it must exist.
+    #[arg(short = 'r', long, value_name = "NAME")]
+    pub(crate) resume: Option<String>,
+
+    /// Continue in a copy, and leave the session as it is.
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+
+    /// Write nothing down.
+    #[arg(long)]
+    pub(crate) no_save: bool,
+
+    /// Where sessions are kept.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) sessions_dir: Option<PathBuf>,
 }
 
 /// Rules for this run, above all others.
@@ -157,11 +188,64 @@ pub(crate) enum Command {
     },
     /// Trust a workspace: let its settings run programs and loosen rules.
     Trust(TrustArgs),
+    /// Look at earlier conversations and remove them.
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
     /// Look at permission rules, try them out and change them.
     Perms {
         #[command(subcommand)]
         command: PermsCommand,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the most recent first.
+    List {
+        /// Only those whose name contains this.
+        #[arg(value_name = "TEXT")]
+        filter: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a conversation.
+    Show {
+        /// Its name or id.
+        #[arg(value_name = "SESSION")]
+        session: String,
+    },
+    /// Print a conversation for use elsewhere.
+    Export {
+        /// Its name or id.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value = "markdown")]
+        format: SessionExport,
+    },
+    /// Remove sessions with everything they keep.
+    Rm {
+        /// Their names or ids.
+        #[arg(value_name = "SESSION", required = true)]
+        sessions: Vec<String>,
+    },
+    /// Remove old sessions that nobody named.
+    Prune {
+        /// Older than this many days [default: `CALIBAN_CLEANUP_PERIOD_DAYS` or 30]
+        #[arg(long, value_name = "DAYS")]
+        days: Option<u32>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionExport {
+    Markdown,
+    /// One object with everything.
+    Json,
+    /// One message per line.
+    Jsonl,
 }
 
 #[derive(Debug, Subcommand)]
@@ -551,7 +635,7 @@ pub(crate) struct ToolArgs {
     pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Model and provider")]
 pub(crate) struct ProviderArgs {
     /// Who answers: anthropic, openai, google or ollama (`CALIBAN_PROVIDER`) [default:
@@ -560,7 +644,7 @@ pub(crate) struct ProviderArgs {
     pub(crate) provider: Option<ProviderKind>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Model and provider")]
 pub(crate) struct ModelArgs {
     /// Name of the model [default: the provider's: claude-sonnet-4-6, gpt-5.5,

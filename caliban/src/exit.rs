@@ -23,6 +23,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Nothing to work on: 66.
     NoInput(String),
+    /// Somebody else holds what is needed: 75.
+    Busy(String),
     /// The configuration or the input cannot be used: 78.
     Config(String),
     /// Everything was said already; only the code remains.
@@ -39,6 +41,7 @@ impl Failure {
             Self::Silent(code) => *code,
             Self::Usage(_) => 64,
             Self::NoInput(_) => 66,
+            Self::Busy(_) => 75,
             Self::Config(_) => 78,
         })
     }
@@ -51,6 +54,7 @@ impl fmt::Display for Failure {
             Self::Runtime(message)
             | Self::Usage(message)
             | Self::NoInput(message)
+            | Self::Busy(message)
             | Self::Config(message) => f.write_str(message),
             Self::Silent(_) => Ok(()),
             Self::OutputClosed => f.write_str("standard output was closed"),

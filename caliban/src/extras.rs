@@ -87,8 +87,10 @@ fn options(cli: &Cli, configuration: &Configuration<'_>) -> Result<Options, Fail
     let no_skills = cli.run.tools.no_skills || environment.is_set(names::CALIBAN_NO_SKILLS);
     let excludes = environment
         .text(names::CALIBAN_CLAUDE_MD_EXCLUDES)
-        .map(|list| list.split([':', '\n']).map(str::to_owned).collect())
-        .unwrap_or_else(|| settings.claude_md_excludes.clone());
+        .map_or_else(
+            || settings.claude_md_excludes.clone(),
+            |list| list.split([':', '\n']).map(str::to_owned).collect(),
+        );
     let number = |name, setting: Option<u64>| -> Result<Option<u64>, Failure> {
         Ok(environment.number(name)?.or(setting))
     };

@@ -10,6 +10,7 @@ mod demo;
 mod exit;
 mod extras;
 mod face;
+mod history;
 mod models;
 mod permissions;
 mod perms_command;
@@ -17,6 +18,7 @@ mod print;
 mod prompt;
 mod provider;
 mod session;
+mod sessions_command;
 mod settings_commands;
 mod signals;
 mod stdin;
@@ -37,6 +39,7 @@ use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::face::{Face, FrameFace, Stream};
+use crate::history::Found;
 use crate::print::{Denials, Print, Prompts};
 use crate::prompt::Stdin;
 use crate::text_face::{Announcements, TextFace};
@@ -99,6 +102,11 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
         Some(Command::Trust(args)) => {
             trust_command::run(args, &cli.settings, &environment, &mut console)
         }
+        Some(Command::Sessions { command }) => {
+            let configuration = configure()?;
+            let store = history::store(&cli.session, &configuration);
+            sessions_command::run(command, &store, &configuration, &mut console)
+        }
         Some(Command::Perms { command }) => {
             perms_command::run(command, &cli.rules, &configure()?, &mut console)
         }
@@ -114,10 +122,10 @@ async fn ask(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let args = &cli.run;
-    let session_id = uuid::Uuid::new_v4().to_string();
-    match prepare(cli, &session_id, environment) {
+    let id = uuid::Uuid::new_v4();
+    match prepare(cli, id, environment) {
         Ok(prepared) => {
-            let mut face = face(args, session_id, console);
+            let mut face = face(args, prepared.init.session_id.clone(), console);
             let print = Print {
                 session: prepared.session,
                 cancel,
@@ -135,7 +143,7 @@ async fn ask(
             match args.output.format() {
                 OutputFormat::Text => {}
                 OutputFormat::Json | OutputFormat::StreamJson => {
-                    let frame = caliban_protocol::failure(&failure.to_string(), &session_id);
+                    let frame = caliban_protocol::failure(&failure.to_string(), &id.to_string());
                     console.write(&caliban_protocol::line(&frame))?;
                 }
             }
@@ -153,7 +161,7 @@ struct Prepared {
 }
 
 /// Everything that can fail before the run begins.
-fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<Prepared, Failure> {
+fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Prepared, Failure> {
     let args = &cli.run;
     let stdin = if std::io::stdin().is_terminal() {
         Stdin::Terminal
@@ -177,9 +185,23 @@ fn prepare(cli: &Cli, session_id: &str, environment: Environment<'_>) -> Result<
             Prompts::one(prompt.message(&roots, limits)?)
         }
     };
-    let chosen = provider::choose(&args.provider, &args.model, &args.cassette, &configuration)?;
-    let (session, notices) = session::build(cli, &chosen, session_id.to_owned(), &configuration)?;
+    let found = Found::new(&cli.session, id, &configuration)?;
+    let session_id = found.session_id.to_string();
+    let (who, model) = provider::continued(&args.provider, &args.model, found.earlier());
+    let chosen = provider::choose(&who, &model, &args.cassette, &configuration)?;
+    let mode = found.earlier().and_then(|state| state.mode.clone());
+    let (history, mut notices) =
+        found.history(chosen.provider.id(), &chosen.model, &configuration)?;
+    let continued = session::Continued { mode, history };
+    let (session, further) = session::build(cli, &chosen, session_id, continued, &configuration)?;
+    notices.extend(further);
     let init = session::init(&session, &chosen, notices, cli, &configuration);
+    if !cli.session.no_save {
+        history::prune_sometimes(
+            &history::store(&cli.session, &configuration),
+            &configuration,
+        );
+    }
     Ok(Prepared {
         session,
         prompts,

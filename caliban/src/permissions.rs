@@ -16,10 +16,11 @@ use crate::exit::Failure;
 pub(crate) fn build(
     args: &PermissionArgs,
     rules: &RuleArgs,
+    continued: Option<&str>,
     configuration: &Configuration<'_>,
 ) -> Result<Permissions, Failure> {
     let environment = &configuration.environment;
-    let regime = regime(args, rules, configuration)?;
+    let regime = regime(args, rules, continued, configuration)?;
     let auto_off = args.disable_auto_mode || environment.is_set(names::CALIBAN_DISABLE_AUTO_MODE);
     let auto = if regime == Regime::Rules(PermissionMode::Auto) && !auto_off {
         let path = configuration.locations.config_dir().join("auto-mode.toml");
@@ -82,6 +83,7 @@ pub(crate) fn warnings(rules: &RuleArgs) -> Vec<String> {
 fn regime(
     args: &PermissionArgs,
     rules: &RuleArgs,
+    continued: Option<&str>,
     configuration: &Configuration<'_>,
 ) -> Result<Regime, Failure> {
     let environment = &configuration.environment;
@@ -103,7 +105,12 @@ fn regime(
             .is_some_and(|settings| settings.permissions.enforce == Some(true))
     };
     let request = ModeRequest {
-        flag: args.permission_mode,
+        // A session goes on in its mode; only a flag of this run lifts all rules.
+        flag: args.permission_mode.or_else(|| {
+            continued
+                .and_then(|mode| mode.parse().ok())
+                .filter(|mode| *mode != PermissionMode::BypassPermissions)
+        }),
         variable,
         setting: permissions.default_mode,
         latch: if args.allow_dangerously_skip_permissions {

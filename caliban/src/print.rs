@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::config_watch::ConfigWatch;
+use crate::console::note;
 use crate::exit::Failure;
 use crate::face::Face;
 use crate::stdin::Input;
@@ -103,7 +104,9 @@ impl Print<'_, '_> {
         let ended = self.exchanges(&mut prompts).await;
         let shown = self.face.finish();
         // The result is out; what takes longer to end, its guardian ends without us.
-        let _ = timeout(SHUTDOWN, self.session.shutdown()).await;
+        if let Ok(Err(trouble)) = timeout(SHUTDOWN, self.session.shutdown()).await {
+            note(&format!("warning: the session was not saved: {trouble}"));
+        }
         ended.and(shown)
     }
 

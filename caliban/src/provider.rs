@@ -9,6 +9,7 @@ use caliban_providers::cassette::{Masking, Recording, Replay};
 use caliban_providers::{
     Connection, Credentials, Fallback, OpenAiApi, ProviderKind, RetryPolicy, Retrying, Timeouts,
 };
+use caliban_sessions::SessionState;
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
 use caliban_settings::variables::{Environment, names};
 use caliban_settings::{ModelChoice, OpenAiStyle};
@@ -24,6 +25,26 @@ pub(crate) struct Chosen {
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) model: String,
     pub(crate) fallback_model: Option<String>,
+}
+
+/// The flags of a run that continues a session: what they leave open is as it was.
+pub(crate) fn continued(
+    provider: &ProviderArgs,
+    model: &ModelArgs,
+    earlier: Option<&SessionState>,
+) -> (ProviderArgs, ModelArgs) {
+    let (mut provider, mut model) = (provider.clone(), model.clone());
+    let Some(state) = earlier else {
+        return (provider, model);
+    };
+    let kind = state.provider.parse::<ProviderKind>().ok();
+    if provider.provider.is_none() {
+        provider.provider = kind;
+    }
+    if model.model.is_none() && kind.is_some() && provider.provider == kind {
+        model.model = Some(state.model.clone());
+    }
+    (provider, model)
 }
 
 /// The flag wins over the variable, which wins over the settings, which win over the default.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use caliban_agent::{AnswerSchema, Confinement, Settings};
 use caliban_harness::{
-    BuiltIn, Choices, Permissions, Session, SubAgents, SystemPrompt, Tools, agent_settings,
-    child_environment,
+    BuiltIn, Choices, History, Permissions, Session, SubAgents, SystemPrompt, Tools,
+    agent_settings, child_environment,
 };
 use caliban_model::{CachePolicy, RateCard};
 use caliban_permissions::{AutoAllow, Regime};
@@ -24,11 +24,20 @@ use crate::extras;
 use crate::permissions;
 use crate::provider::Chosen;
 
+/// What a session brings along from before.
+#[derive(Debug, Default)]
+pub(crate) struct Continued {
+    /// The permission mode it was in.
+    pub(crate) mode: Option<String>,
+    pub(crate) history: History,
+}
+
 /// Builds the session that was asked for.
 pub(crate) fn build(
     cli: &Cli,
     chosen: &Chosen,
     session_id: String,
+    continued: Continued,
     configuration: &Configuration<'_>,
 ) -> Result<(Session, Vec<String>), Failure> {
     let args = &cli.run;
@@ -48,7 +57,12 @@ pub(crate) fn build(
     settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
     let extras = extras::load(cli, configuration)?;
     let notices = extras::notices(&extras);
-    let permissions = permissions::build(&args.permissions, &cli.rules, configuration)?;
+    let permissions = permissions::build(
+        &args.permissions,
+        &cli.rules,
+        continued.mode.as_deref(),
+        configuration,
+    )?;
     let web = web_policy(&permissions);
     let session = Session::new(Choices {
         provider: Arc::clone(&chosen.provider),
@@ -76,6 +90,7 @@ pub(crate) fn build(
             Tools::BuiltIn(Box::new(tools))
         },
         extras: Some(Box::new(extras)),
+        history: continued.history,
     })?;
     Ok((session, notices))
 }
@@ -212,6 +227,7 @@ pub(crate) fn demo(
             environment,
         )?)),
         extras: None,
+        history: History::default(),
     })?)
 }
 

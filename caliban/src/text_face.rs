@@ -96,6 +96,8 @@ impl<'a> TextFace<'a> {
             | Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionAnswered { .. }
             | Event::ToolProgress { .. }

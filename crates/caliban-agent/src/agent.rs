@@ -172,7 +172,7 @@ impl Run<'_> {
     async fn continue_or_stop(&mut self, message: &Message) -> Result<Next, Outcome> {
         let text = message.text();
         if let Some(correction) = self.hold_to_schema(&text)? {
-            self.conversation.push(Arc::new(Message::user(correction)));
+            self.send_on(correction).await;
             return Ok(Next::Turn);
         }
         let limits = &self.agent.settings.limits;
@@ -180,7 +180,7 @@ impl Run<'_> {
             && let StopVerdict::Continue { message } = self.agent.hooks.before_stop(&text).await
         {
             self.continuations += 1;
-            self.conversation.push(Arc::new(Message::user(message)));
+            self.send_on(message).await;
             return Ok(Next::Turn);
         }
         let Some(input) = &self.agent.input else {
@@ -212,6 +212,12 @@ impl Run<'_> {
             }
             Err(message) => Err(Outcome::SchemaMismatch { message }),
         }
+    }
+
+    async fn send_on(&mut self, text: String) {
+        let message = Arc::new(Message::user(text));
+        self.conversation.push(Arc::clone(&message));
+        self.listener.hear(Event::SentOn { message }).await;
     }
 
     async fn finish(&mut self, outcome: &Outcome) -> RunTotals {

@@ -256,6 +256,10 @@ impl Dispatch<'_> {
             return Finished::of(call, cancelled(), Instant::now());
         }
         let started = Instant::now();
+        if let Err(reason) = self.hooks.before_run(&call).await {
+            let output = ToolOutput::new(ToolStatus::CouldNotRun, reason);
+            return Finished::of(call, output, started);
+        }
         self.listener
             .hear(Event::ToolStarted {
                 id: Arc::clone(&call.id),

@@ -50,6 +50,15 @@ pub enum Event {
     ToolStarted {
         id: Arc<str>,
     },
+    /// The model is sent on by a message that nobody typed: a hook's, or what is wrong with its
+    /// answer.
+    SentOn {
+        message: Arc<Message>,
+    },
+    /// History was rewritten to make room.
+    HistoryReplaced {
+        messages: Vec<Arc<Message>>,
+    },
     ToolProgress {
         id: Arc<str>,
         text: String,

@@ -29,6 +29,11 @@ pub trait Hooks: Send + Sync + Debug {
         async { Verdict::Allow }.boxed()
     }
 
+    /// A permitted call is about to run. Who must note that durably and cannot, refuses.
+    fn before_run<'a>(&'a self, _call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
+        async { Ok(()) }.boxed()
+    }
+
     /// The operator answered what [`Verdict::Ask`] asked about this call.
     fn answered(&self, _call: &ToolCall, _answer: &Answer) {}
 
@@ -297,6 +302,16 @@ impl Hooks for HookChain {
                 }
                 (verdict, _) => verdict,
             }
+        }
+        .boxed()
+    }
+
+    fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            for hooks in self.all() {
+                hooks.before_run(call).await?;
+            }
+            Ok(())
         }
         .boxed()
     }

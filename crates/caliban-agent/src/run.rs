@@ -348,7 +348,7 @@ impl<'a> Run<'a> {
             let micro_due = before > share(window, threshold * MICRO_PART)
                 && before > self.micro_at + share(window, MICRO_STEP);
             if settings.micro == Micro::On && micro_due {
-                self.replace_outdated();
+                self.replace_outdated().await;
             }
             if self.tokens() < share(window, threshold) {
                 return Ok(());
@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
                 })
                 .await;
         }
-        self.conversation.replace(compacted.messages);
+        self.replace_history(compacted.messages).await;
         self.micro_at = self.tokens();
         self.tell_compacted(before).await;
         Ok(())
@@ -411,7 +411,14 @@ impl<'a> Run<'a> {
         self.agent.hooks.notify(&event).await;
     }
 
-    fn replace_outdated(&mut self) {
+    async fn replace_history(&mut self, messages: Vec<Arc<Message>>) {
+        self.conversation.replace(messages.clone());
+        self.listener
+            .hear(Event::HistoryReplaced { messages })
+            .await;
+    }
+
+    async fn replace_outdated(&mut self) {
         let model = traits(self.agent.provider.id(), &self.agent.settings.model);
         let thinking = if model.bound_thinking {
             BoundThinking::Strip
@@ -420,7 +427,7 @@ impl<'a> Run<'a> {
         };
         let messages = self.conversation.messages();
         if let Some(replaced) = compaction::supersede(messages, &self.agent.tools, thinking) {
-            self.conversation.replace(replaced);
+            self.replace_history(replaced).await;
         }
         self.micro_at = self.tokens();
     }

@@ -12,8 +12,9 @@ use caliban_context::{
     BasePrompt, OutputStyle, ReadMemoryTopic, Section, SkillTool, WriteMemoryTopic, system_prompt,
 };
 use caliban_hooks::{ExternalHooks, HookParts, Runners};
-use caliban_model::{CostLedger, Message, Purpose};
+use caliban_model::{CostLedger, Message, Purpose, Role};
 use caliban_permissions::Regime;
+use caliban_sessions::SessionState;
 use caliban_settings::PermissionMode;
 use caliban_tools::{
     AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob, Grep,
@@ -26,6 +27,7 @@ use crate::choices::{Choices, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::extras::{CommandExpander, Extras, Facts, HookPrompts, NestedMemory, SubAgentHooks};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::permissions::{Permissions, judge};
+use crate::recorder::Recorder;
 use crate::session::{Session, Stage};
 use crate::system_prompt::{default_prompt, sub_agent_prompt};
 
@@ -36,6 +38,7 @@ const CLASSIFIER_DEADLINE: Duration = Duration::from_secs(30);
 /// What the tools of a session share.
 struct Shared {
     plan: Arc<PlanMode>,
+    todos: Arc<TodoList>,
     jobs: Option<Arc<Jobs>>,
     tools: Vec<Arc<dyn Tool>>,
     sub_agents: SubAgents,
@@ -87,7 +90,7 @@ impl Session {
                     session_id: Arc::clone(&session_id),
                     cwd: workspace.root().to_owned(),
                     gate: Arc::clone(&gate),
-                    transcript: None,
+                    transcript: choices.history.transcript.clone(),
                 };
                 add(*extras, facts, &workspace, consultant, &asides)
             }
@@ -95,8 +98,22 @@ impl Session {
         if !shared.tools.is_empty() {
             shared.tools.extend(added.tools);
         }
+        restore(choices.history.earlier.as_deref(), &shared);
+        let recorder = choices.history.writer.map(|writer| {
+            Recorder::new(
+                writer,
+                asides.clone(),
+                Arc::clone(&gate),
+                Arc::clone(&shared.plan),
+                Arc::clone(&shared.todos),
+            )
+        });
+        let mut advisers = added.advisers;
+        if let Some(recorder) = &recorder {
+            advisers.push(Arc::new(recorder.clone()));
+        }
         let hooks: Arc<dyn Hooks> = Arc::new(HookChain {
-            advisers: added.advisers,
+            advisers,
             gate: Arc::clone(&gate) as Arc<dyn Hooks>,
         });
         let mut agent = Agent {
@@ -118,17 +135,54 @@ impl Session {
             agent.tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
         }
         let system = system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
+        let source = match &choices.history.earlier {
+            Some(_) => SessionSource::Resume,
+            None => SessionSource::Startup,
+        };
+        let messages = history(choices.history.earlier, system, &choices.system);
         Ok(Self {
             agent,
-            conversation: Conversation::new(system.into_iter().collect()),
+            conversation: Conversation::new(messages),
+            recorder,
             jobs: shared.jobs,
             gate,
             hooks: added.external,
             asides,
-            source: SessionSource::Startup,
+            source,
             stage: Stage::New,
             totals: RunTotals::default(),
         })
+    }
+}
+
+/// The conversation to begin with. A session keeps the system prompt it began with, unless
+/// another one was asked for.
+fn history(
+    earlier: Option<Box<SessionState>>,
+    system: Option<Arc<Message>>,
+    chosen: &SystemPrompt,
+) -> Vec<Arc<Message>> {
+    let earlier = earlier.map(|state| state.messages).unwrap_or_default();
+    let is_system = |message: &Arc<Message>| message.role == Role::System;
+    let begun = earlier.iter().any(is_system) && *chosen == SystemPrompt::Default;
+    if begun {
+        return earlier;
+    }
+    let rest = earlier.into_iter().filter(|message| !is_system(message));
+    system.into_iter().chain(rest).collect()
+}
+
+/// Puts plan and tasks back as they were.
+fn restore(earlier: Option<&SessionState>, shared: &Shared) {
+    let Some(state) = earlier else {
+        return;
+    };
+    if state.plan_mode {
+        shared.plan.enter();
+    }
+    if let Ok(todos) = serde_json::from_value(state.todos.clone()) {
+        // A list that is not one any more is not worth refusing the session.
+        let _ = shared.todos.replace(todos);
     }
 }
 
@@ -262,6 +316,7 @@ fn build_tools(tools: Tools) -> Shared {
     let Tools::BuiltIn(built_in) = tools else {
         return Shared {
             plan,
+            todos: Arc::new(TodoList::new()),
             jobs: None,
             tools: Vec::new(),
             sub_agents: SubAgents::Withheld,
@@ -288,12 +343,13 @@ fn build_tools(tools: Tools) -> Shared {
         Grep::new().boxed(),
         WebFetch::new(built_in.web).boxed(),
         WebSearch::new(built_in.search).boxed(),
-        TodoWrite::new(todos).boxed(),
+        TodoWrite::new(Arc::clone(&todos)).boxed(),
         EnterPlanMode::new(Arc::clone(&plan)).boxed(),
         ExitPlanMode::new(Arc::clone(&plan)).boxed(),
     ];
     Shared {
         plan,
+        todos,
         jobs: Some(jobs),
         tools,
         sub_agents: built_in.sub_agents,

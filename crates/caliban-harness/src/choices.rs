@@ -8,6 +8,8 @@ use caliban_agent::{Confinement, PathError, Settings};
 use caliban_model::{Provider, RateCard};
 use caliban_tools::{Guard, SearchConfig, WebPolicy};
 
+use caliban_sessions::{SessionState, Writer};
+
 use crate::extras::Extras;
 use crate::permissions::Permissions;
 
@@ -28,6 +30,18 @@ pub struct Choices {
     pub tools: Tools,
     /// What operators and projects add; nothing where the session must depend on nothing else.
     pub extras: Option<Box<Extras>>,
+    pub history: History,
+}
+
+/// What a session continues, and where it is written down.
+#[derive(Debug, Default)]
+pub struct History {
+    /// What there is to continue.
+    pub earlier: Option<Box<SessionState>>,
+    /// Who writes; nobody where nothing shall be saved.
+    pub writer: Option<Writer>,
+    /// Where the conversation can be read.
+    pub transcript: Option<PathBuf>,
 }
 
 /// What stands at the beginning of the conversation.

@@ -82,6 +82,11 @@ impl Gate {
         }
     }
 
+    /// How calls are judged outside plan mode.
+    pub(crate) fn base_regime(&self) -> Regime {
+        self.parts.regime
+    }
+
     pub(crate) fn regime(&self) -> Regime {
         match self.parts.regime {
             Regime::Rules(_) if self.parts.plan.is_active() => Regime::Rules(PermissionMode::Plan),

@@ -9,12 +9,13 @@ mod choices;
 mod extras;
 mod gate;
 mod permissions;
+mod recorder;
 mod session;
 mod system_prompt;
 
 pub use agent_settings::{agent_settings, model_for};
 pub use child_environment::child_environment;
-pub use choices::{BuiltIn, Choices, SetupError, SubAgents, SystemPrompt, Tools};
+pub use choices::{BuiltIn, Choices, History, SetupError, SubAgents, SystemPrompt, Tools};
 pub use extras::Extras;
 pub use permissions::{Permissions, judge, protected};
 pub use session::Session;

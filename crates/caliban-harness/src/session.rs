@@ -15,6 +15,7 @@ use futures::future::BoxFuture;
 
 use crate::asides::Asides;
 use crate::gate::Gate;
+use crate::recorder::Recorder;
 
 /// How long hooks that nobody waits for may take at the end.
 const HOOK_PATIENCE: Duration = Duration::from_secs(1);
@@ -24,6 +25,7 @@ const HOOK_PATIENCE: Duration = Duration::from_secs(1);
 pub struct Session {
     pub(crate) agent: Agent,
     pub(crate) conversation: Conversation,
+    pub(crate) recorder: Option<Recorder>,
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) hooks: Option<Arc<ExternalHooks>>,
@@ -45,6 +47,7 @@ pub(crate) enum Stage {
 /// had to say meanwhile.
 struct Accounting<'a> {
     listener: &'a dyn Listener,
+    recorder: Option<&'a Recorder>,
     asides: &'a Asides,
     earlier: &'a RunTotals,
 }
@@ -59,6 +62,9 @@ impl Listener for Accounting<'_> {
             event => event,
         };
         async move {
+            if let Some(recorder) = self.recorder {
+                recorder.record(&event).await;
+            }
             for aside in self.asides.take() {
                 self.listener.hear(aside).await;
             }
@@ -91,6 +97,9 @@ impl Session {
     ) -> (Outcome, RunTotals) {
         if self.stage == Stage::New {
             self.stage = Stage::Begun;
+            if let Some(recorder) = &self.recorder {
+                recorder.begin(self.conversation.messages());
+            }
             let starting = self.agent.hooks.at_start(self.source);
             if let Some(Some(text)) = cancel.run_until_cancelled(starting).await {
                 prompt.content.push(Block::text(text));
@@ -98,6 +107,7 @@ impl Session {
         }
         let listener = Accounting {
             listener,
+            recorder: self.recorder.as_ref(),
             asides: &self.asides,
             earlier: &self.totals,
         };
@@ -109,8 +119,13 @@ impl Session {
         (outcome, self.totals.clone())
     }
 
-    /// Tells hooks of the end, ends background jobs and removes what they left.
-    pub async fn shutdown(self) {
+    /// Makes what was saved final, tells hooks of the end, ends background jobs and removes what
+    /// they left. The error says why the session could not be saved.
+    pub async fn shutdown(self) -> Result<(), String> {
+        let closed = match &self.recorder {
+            Some(recorder) => recorder.close().await,
+            None => Ok(()),
+        };
         if let Some(hooks) = &self.hooks {
             let event = HookEvent::SessionEnd {
                 reason: "exit".to_owned(),
@@ -121,5 +136,6 @@ impl Session {
         if let Some(jobs) = self.jobs {
             jobs.shutdown().await;
         }
+        closed
     }
 }

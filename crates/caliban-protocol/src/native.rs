@@ -139,6 +139,8 @@ impl Encoder {
             })],
             Event::TurnStarted { .. }
             | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionAnswered { .. }
             | Event::ToolProgress { .. }

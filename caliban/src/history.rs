@@ -1,0 +1,265 @@
+//! Which session a run continues or begins, and where it is kept.
+
+use std::path::PathBuf;
+
+use caliban_harness::History;
+use caliban_sessions::{Durability, Warning};
+use caliban_sessions::{
+    Error, NewSession, Opened, Record, SessionName, SessionState, StateChange, Store, Writer,
+};
+use caliban_settings::variables::names;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use crate::args::SessionArgs;
+use crate::configuration::Configuration;
+use crate::exit::Failure;
+
+/// How often old sessions are looked for.
+const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
+
+/// What was found before anything is known about the model.
+pub(crate) struct Found {
+    store: Store,
+    kind: Kind,
+    pub(crate) session_id: Uuid,
+    warnings: Vec<String>,
+}
+
+enum Kind {
+    /// A session that does not exist yet.
+    New { name: SessionName, saving: Saving },
+    /// One that goes on.
+    Resumed {
+        state: Box<SessionState>,
+        writer: Option<Box<Writer>>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Saving {
+    /// `--no-save`.
+    Off,
+    /// Every run is a session; one that cannot be saved runs all the same.
+    Usual,
+    /// A session was asked for by name.
+    AskedFor,
+}
+
+/// The store that flags and locations name.
+pub(crate) fn store(args: &SessionArgs, configuration: &Configuration<'_>) -> Store {
+    let directory = args
+        .sessions_dir
+        .clone()
+        .unwrap_or_else(|| configuration.locations.sessions());
+    Store::new(directory)
+}
+
+impl Found {
+    /// Finds the session that is asked for. One that goes on is locked from here on.
+    pub(crate) fn new(
+        args: &SessionArgs,
+        id: Uuid,
+        configuration: &Configuration<'_>,
+    ) -> Result<Self, Failure> {
+        let store = store(args, configuration);
+        let mut warnings = Vec::new();
+        let existing = existing(args, &store, &mut warnings)?;
+        let mut session_id = id;
+        let kind = match existing {
+            Wanted::New(name) => Kind::New {
+                saving: match (&name, args.no_save) {
+                    (_, true) => Saving::Off,
+                    (Some(_), false) => Saving::AskedFor,
+                    (None, false) => Saving::Usual,
+                },
+                name: name.unwrap_or_else(|| SessionName::from_id(id)),
+            },
+            Wanted::Existing(source) => {
+                let (state, writer, found) = open(args, &store, &source, id)?;
+                warnings.extend(found.iter().map(ToString::to_string));
+                if !args.fork_session {
+                    session_id = state.session_id;
+                }
+                Kind::Resumed {
+                    state: Box::new(state),
+                    writer: writer.map(Box::new),
+                }
+            }
+        };
+        Ok(Self {
+            store,
+            kind,
+            session_id,
+            warnings,
+        })
+    }
+
+    /// What the session was, if it goes on.
+    pub(crate) fn earlier(&self) -> Option<&SessionState> {
+        match &self.kind {
+            Kind::New { .. } => None,
+            Kind::Resumed { state, .. } => Some(state),
+        }
+    }
+
+    /// The history for a run with this model, and what to warn of.
+    pub(crate) fn history(
+        self,
+        provider: &str,
+        model: &str,
+        configuration: &Configuration<'_>,
+    ) -> Result<(History, Vec<String>), Failure> {
+        let mut warnings = self.warnings;
+        let transcript = |name: &SessionName| -> PathBuf {
+            self.store
+                .directory()
+                .join(format!("{}.json", name.as_str()))
+        };
+        let history = match self.kind {
+            Kind::New {
+                saving: Saving::Off,
+                ..
+            } => History::default(),
+            Kind::New { name, saving } => {
+                let new = NewSession {
+                    session_id: self.session_id,
+                    provider: provider.to_owned(),
+                    model: model.to_owned(),
+                    mode: None,
+                    cwd: configuration.workspace.clone(),
+                    program_version: env!("CARGO_PKG_VERSION").to_owned(),
+                };
+                match self.store.create(&name, new) {
+                    Ok(writer) => History {
+                        earlier: None,
+                        writer: Some(writer),
+                        transcript: Some(transcript(&name)),
+                    },
+                    Err(error) if saving == Saving::Usual => {
+                        warnings.push(format!("this run is not saved: {error}"));
+                        History::default()
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Kind::Resumed { state, mut writer } => {
+                if let Some(writer) = &mut writer {
+                    let changed = |old: &str, new: &str| (old != new).then(|| new.to_owned());
+                    let change = StateChange {
+                        provider: changed(&state.provider, provider),
+                        model: changed(&state.model, model),
+                        program_version: changed(&state.program_version, env!("CARGO_PKG_VERSION")),
+                        ..StateChange::default()
+                    };
+                    if change != StateChange::default() {
+                        writer.append(Record::State(Box::new(change)), Durability::Written)?;
+                    }
+                }
+                History {
+                    transcript: Some(transcript(&state.name)),
+                    earlier: Some(state),
+                    writer: writer.map(|writer| *writer),
+                }
+            }
+        };
+        Ok((history, warnings))
+    }
+}
+
+/// What was asked for by flags.
+enum Wanted {
+    New(Option<SessionName>),
+    Existing(SessionName),
+}
+
+fn existing(
+    args: &SessionArgs,
+    store: &Store,
+    warnings: &mut Vec<String>,
+) -> Result<Wanted, Failure> {
+    if let Some(text) = &args.resume {
+        return Ok(Wanted::Existing(store.find(text)?));
+    }
+    if args.continue_ {
+        let (latest, found) = store.latest(None)?;
+        warnings.extend(found.iter().map(ToString::to_string));
+        return match latest {
+            Some(summary) => Ok(Wanted::Existing(summary.name)),
+            None => Err(Failure::NoInput(format!(
+                "there is no session to continue in `{}`",
+                store.directory().display()
+            ))),
+        };
+    }
+    let Some(name) = &args.session else {
+        return Ok(Wanted::New(None));
+    };
+    let name = SessionName::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
+    match store.find(name.as_str()) {
+        Ok(found) => Ok(Wanted::Existing(found)),
+        Err(Error::NotFound { .. }) => Ok(Wanted::New(Some(name))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open(
+    args: &SessionArgs,
+    store: &Store,
+    source: &SessionName,
+    id: Uuid,
+) -> Result<(SessionState, Option<Writer>, Vec<Warning>), Failure> {
+    if args.no_save {
+        let (state, warnings) = store.load(source)?;
+        return Ok((state, None, warnings));
+    }
+    let Opened {
+        state,
+        writer,
+        warnings,
+    } = if args.fork_session {
+        store.fork(source, &SessionName::from_id(id), id)?
+    } else {
+        store.open(source)?
+    };
+    Ok((state, Some(writer), warnings))
+}
+
+/// Removes old sessions that nobody named, at most once a day. Nothing is said: whoever wants to
+/// know runs `caliban sessions prune`.
+pub(crate) fn prune_sometimes(store: &Store, configuration: &Configuration<'_>) {
+    let marker = store.directory().join(".pruned");
+    let now = Timestamp::now();
+    let recently = std::fs::metadata(&marker)
+        .and_then(|meta| meta.modified())
+        .ok()
+        .and_then(|time| Timestamp::try_from(time).ok())
+        .is_some_and(|time| now.duration_since(time) < PRUNE_EVERY);
+    if recently || std::fs::write(&marker, "").is_err() {
+        return;
+    }
+    if let Ok(age) = age(configuration) {
+        let _ = store.prune(age, now);
+    }
+}
+
+/// How old an unnamed session may become.
+pub(crate) fn age(configuration: &Configuration<'_>) -> Result<SignedDuration, Failure> {
+    let days: i64 = configuration
+        .environment
+        .number(names::CALIBAN_CLEANUP_PERIOD_DAYS)?
+        .unwrap_or(30);
+    Ok(SignedDuration::from_hours(days.saturating_mul(24)))
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        match error {
+            Error::Name(_) | Error::Ambiguous { .. } => Self::Usage(message),
+            Error::NotFound { .. } => Self::NoInput(message),
+            Error::Busy { .. } => Self::Busy(message),
+            _ => Self::Runtime(message),
+        }
+    }
+}

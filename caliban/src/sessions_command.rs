@@ -1,0 +1,217 @@
+//! `caliban sessions`: what is kept of earlier conversations.
+
+use std::fmt::Write as _;
+
+use caliban_model::{Block, Role, ToolContent};
+use caliban_sessions::{SessionState, Store, Summary};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::args::{SessionExport, SessionsCommand};
+use crate::configuration::Configuration;
+use crate::console::{Console, note};
+use crate::exit::Failure;
+use crate::history::age;
+
+pub(crate) fn run(
+    command: &SessionsCommand,
+    store: &Store,
+    configuration: &Configuration<'_>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    match command {
+        SessionsCommand::List { filter, json } => list(store, filter.as_deref(), *json, console),
+        SessionsCommand::Show { session } => {
+            let state = load(store, session)?;
+            console.write(&markdown(&state))
+        }
+        SessionsCommand::Export { session, format } => {
+            let state = load(store, session)?;
+            console.write(&match format {
+                SessionExport::Markdown => markdown(&state),
+                SessionExport::Json => pretty(&document(&state))?,
+                SessionExport::Jsonl => lines(&state)?,
+            })
+        }
+        SessionsCommand::Rm { sessions } => {
+            for session in sessions {
+                let name = store.find(session)?;
+                store.remove(&name)?;
+                console.write(&format!("removed {}\n", name.as_str()))?;
+            }
+            Ok(())
+        }
+        SessionsCommand::Prune { days } => {
+            let age = match days {
+                Some(days) => jiff::SignedDuration::from_hours(i64::from(*days) * 24),
+                None => age(configuration)?,
+            };
+            let pruned = store.prune(age, Timestamp::now())?;
+            for warning in &pruned.warnings {
+                note(&format!("warning: {warning}"));
+            }
+            for name in &pruned.removed {
+                console.write(&format!("removed {}\n", name.as_str()))?;
+            }
+            if pruned.removed.is_empty() {
+                console.write("nothing to remove\n")?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn load(store: &Store, session: &str) -> Result<SessionState, Failure> {
+    let name = store.find(session)?;
+    let (state, warnings) = store.load(&name)?;
+    for warning in warnings {
+        note(&format!("warning: {warning}"));
+    }
+    Ok(state)
+}
+
+fn list(
+    store: &Store,
+    filter: Option<&str>,
+    json: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let listing = store.list()?;
+    for warning in &listing.warnings {
+        note(&format!("warning: {warning}"));
+    }
+    let wanted: Vec<&Summary> = listing
+        .summaries
+        .iter()
+        .filter(|summary| filter.is_none_or(|text| summary.name.as_str().contains(text)))
+        .collect();
+    if json {
+        let rows: Vec<Value> = wanted.iter().map(|summary| row(summary)).collect();
+        return console.write(&pretty(&json!(rows))?);
+    }
+    if wanted.is_empty() {
+        return console.write("no sessions\n");
+    }
+    let width = wanted
+        .iter()
+        .map(|summary| summary.name.as_str().len())
+        .max()
+        .unwrap_or_default();
+    let mut text = String::new();
+    for summary in wanted {
+        let _ = writeln!(
+            text,
+            "{:width$}  {:>4} turns  {:>9} tokens  {}  {}",
+            summary.name.as_str(),
+            summary.turns,
+            summary.usage.total_input() + summary.usage.output,
+            summary.updated_at.strftime("%Y-%m-%d %H:%M"),
+            summary
+                .title
+                .as_deref()
+                .unwrap_or_default()
+                .lines()
+                .next()
+                .unwrap_or_default(),
+        );
+    }
+    console.write(&text)
+}
+
+fn row(summary: &Summary) -> Value {
+    json!({
+        "name": summary.name.as_str(),
+        "session_id": summary.session_id,
+        "parent": summary.parent,
+        "title": summary.title,
+        "provider": summary.provider,
+        "model": summary.model,
+        "cwd": summary.cwd,
+        "turns": summary.turns,
+        "total_tokens": summary.usage.total_input() + summary.usage.output,
+        "total_cost_usd": summary.cost.to_string(),
+        "created_at": summary.created_at.to_string(),
+        "updated_at": summary.updated_at.to_string(),
+    })
+}
+
+fn document(state: &SessionState) -> Value {
+    json!({
+        "name": state.name.as_str(),
+        "session_id": state.session_id,
+        "provider": state.provider,
+        "model": state.model,
+        "cwd": state.cwd,
+        "created_at": state.created_at.to_string(),
+        "updated_at": state.updated_at.to_string(),
+        "turns": state.turns,
+        "total_usage": state.usage,
+        "total_cost_usd": state.cost.to_string(),
+        "messages": state.messages,
+        "todos": state.todos,
+        "plan_mode": state.plan_mode,
+    })
+}
+
+fn lines(state: &SessionState) -> Result<String, Failure> {
+    let mut text = String::new();
+    for message in &state.messages {
+        let line =
+            serde_json::to_string(message).map_err(|error| Failure::Runtime(error.to_string()))?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// The conversation as a person reads it.
+fn markdown(state: &SessionState) -> String {
+    let mut text = format!(
+        "# {}\n\n{} · {}/{} · {} turns\n",
+        state.title.as_deref().unwrap_or(state.name.as_str()),
+        state.name.as_str(),
+        state.provider,
+        state.model,
+        state.turns
+    );
+    for message in &state.messages {
+        let who = match message.role {
+            Role::System => continue,
+            Role::User => "User",
+            Role::Assistant => "Assistant",
+        };
+        for block in &message.content {
+            match block {
+                Block::Text { text: said, .. } => {
+                    let _ = write!(text, "\n## {who}\n\n{said}\n");
+                }
+                Block::ToolUse { name, input, .. } => {
+                    let _ = write!(text, "\n## Call of {name}\n\n```json\n{input}\n```\n");
+                }
+                Block::ToolResult {
+                    content, is_error, ..
+                } => {
+                    let kind = if *is_error { "Failure" } else { "Result" };
+                    let _ = write!(text, "\n## {kind}\n\n");
+                    for part in content {
+                        match part {
+                            ToolContent::Text { text: said } => {
+                                let _ = write!(text, "```\n{said}\n```\n");
+                            }
+                            ToolContent::Image(_) => text.push_str("(an image)\n"),
+                        }
+                    }
+                }
+                Block::Image(_) => text.push_str("\n(an image)\n"),
+                Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::Opaque { .. } => {}
+            }
+        }
+    }
+    text
+}
+
+fn pretty(value: &Value) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| Failure::Runtime(error.to_string()))
+}

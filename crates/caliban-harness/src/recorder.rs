@@ -1,0 +1,334 @@
+//! Writes a session down as it happens: every event that changes it is on disk before anybody
+//! hears of it, and every call before it runs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use caliban_agent::{Effect, Event, Hooks, RunTotals, ToolCall, ToolOutput};
+use caliban_model::{Message, Purpose, Usage};
+use caliban_permissions::Regime;
+use caliban_sessions::{
+    CallStatus, Durability, Effects, Error, Health, Record, SessionState, StateChange, Writer,
+};
+use caliban_tools::{PlanMode, TodoList};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rust_decimal::Decimal;
+use serde_json::json;
+
+use crate::asides::Asides;
+use crate::gate::Gate;
+
+/// The writer of a session, shared by those who record.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    writer: Mutex<Option<Writer>>,
+    asides: Asides,
+    gate: Arc<Gate>,
+    plan: Arc<PlanMode>,
+    todos: Arc<TodoList>,
+    /// Usage and cost of the session before this process.
+    before: (Usage, Decimal),
+    /// The last trouble that was told.
+    trouble: Mutex<Option<String>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(
+        writer: Writer,
+        asides: Asides,
+        gate: Arc<Gate>,
+        plan: Arc<PlanMode>,
+        todos: Arc<TodoList>,
+    ) -> Self {
+        let SessionState { usage, cost, .. } = writer.state();
+        let before = (*usage, *cost);
+        Self(Arc::new(Inner {
+            writer: Mutex::new(Some(writer)),
+            asides,
+            gate,
+            plan,
+            todos,
+            before,
+            trouble: Mutex::default(),
+        }))
+    }
+
+    /// Records the conversation that a run begins with, where it is not what was saved: a new
+    /// session's system prompt, or another one than before.
+    pub(crate) fn begin(&self, messages: &[Arc<Message>]) {
+        let record = self.with(|writer| {
+            let saved = &writer.state().messages;
+            (saved != messages).then(|| Record::compaction(saved, messages))
+        });
+        if let Some(Some(record)) = record {
+            self.append(record);
+        }
+    }
+
+    /// Records what an event changes.
+    pub(crate) async fn record(&self, event: &Event) {
+        match event {
+            Event::PromptAccepted { prompt } => self.message(prompt),
+            Event::SentOn { message } | Event::ToolResults { message } => self.message(message),
+            Event::AssistantMessage {
+                message,
+                usage,
+                cost,
+            } => {
+                if !message.content.is_empty() {
+                    self.message(message);
+                }
+                self.usage(message, *usage, *cost, Purpose::MainLoop);
+            }
+            Event::ToolFinished { id, output, .. } => self.append(done(id, output)),
+            Event::HistoryReplaced { messages } => {
+                let record =
+                    self.with(|writer| Record::compaction(&writer.state().messages, messages));
+                if let Some(record) = record {
+                    self.append(record);
+                }
+            }
+            Event::TurnEnded { .. } => self.turn_ended(),
+            Event::Notice { subtype, message } => {
+                self.append(Record::Notice(caliban_sessions::Notice {
+                    subtype: (*subtype).to_owned(),
+                    message: message.clone(),
+                }));
+            }
+            Event::Nested { event, .. } => {
+                if let Event::AssistantMessage {
+                    message,
+                    usage,
+                    cost,
+                } = &**event
+                {
+                    self.usage(message, *usage, *cost, Purpose::SubAgent);
+                }
+            }
+            Event::Finished { totals, .. } => self.run_ended(totals).await,
+            _ => {}
+        }
+    }
+
+    /// Makes everything final. Nothing can be recorded after this.
+    pub(crate) async fn close(&self) -> Result<(), String> {
+        let Some(writer) = self.lock().take() else {
+            return Ok(());
+        };
+        blocking(move || writer.close().map_err(|error| error.to_string())).await
+    }
+
+    fn message(&self, message: &Arc<Message>) {
+        self.append(Record::Message(Arc::clone(message)));
+    }
+
+    fn usage(&self, message: &Message, usage: Usage, cost: Option<Decimal>, purpose: Purpose) {
+        let (provider, model) = message
+            .origin
+            .as_ref()
+            .map_or_else(Default::default, |origin| {
+                (origin.provider.to_string(), origin.model.to_string())
+            });
+        self.append(Record::Usage {
+            provider,
+            model,
+            usage,
+            cost,
+            purpose,
+        });
+    }
+
+    /// The end of a turn reaches the disk while the next call to the model is under way.
+    fn turn_ended(&self) {
+        self.append(Record::TurnEnded {});
+        self.note_state();
+        let Some(handle) = self.with(Writer::sync_handle) else {
+            return;
+        };
+        match handle {
+            Ok(handle) => {
+                let inner = Arc::clone(&self.0);
+                tokio::task::spawn_blocking(move || {
+                    if let Err(error) = handle.sync() {
+                        inner.tell(&error.to_string());
+                    }
+                });
+            }
+            Err(error) => self.0.tell(&error.to_string()),
+        }
+    }
+
+    async fn run_ended(&self, totals: &RunTotals) {
+        // What was spent without a message of its own: summaries, classifiers, failed attempts.
+        let unaccounted = self.with(|writer| {
+            let state = writer.state();
+            let (usage, cost) = self.0.before;
+            let mut expected = usage;
+            expected += totals.usage;
+            (
+                beyond(&expected, &state.usage),
+                (cost + totals.cost - state.cost).max(Decimal::ZERO),
+            )
+        });
+        if let Some((usage, cost)) = unaccounted
+            && (usage != Usage::default() || !cost.is_zero())
+        {
+            self.append(Record::Usage {
+                provider: String::new(),
+                model: String::new(),
+                usage,
+                cost: Some(cost),
+                purpose: Purpose::Other,
+            });
+        }
+        self.note_state();
+        let inner = Arc::clone(&self.0);
+        blocking(move || {
+            let result = inner.with(|writer| writer.sync().and_then(|()| writer.tidy()));
+            if let Some(Err(error)) = result {
+                inner.tell(&error.to_string());
+            }
+        })
+        .await;
+    }
+
+    /// Records mode, plan and tasks where they changed.
+    fn note_state(&self) {
+        let inner = &self.0;
+        let mode = match inner.gate.base_regime() {
+            Regime::Rules(mode) => Some(mode.as_str().to_owned()),
+            Regime::Disabled => None,
+        };
+        let todos = json!(inner.todos.items().as_ref());
+        let plan_mode = inner.plan.is_active();
+        let change = self.with(|writer| {
+            let state = writer.state();
+            StateChange {
+                mode: mode.filter(|mode| state.mode.as_ref() != Some(mode)),
+                plan_mode: (state.plan_mode != plan_mode).then_some(plan_mode),
+                todos: (state.todos != todos).then_some(todos),
+                ..StateChange::default()
+            }
+        });
+        if let Some(change) = change
+            && change != StateChange::default()
+        {
+            self.append(Record::State(Box::new(change)));
+        }
+    }
+
+    fn append(&self, record: Record) {
+        let result = self.with(|writer| writer.append(record, Durability::Written));
+        if let Some(Err(error)) = result {
+            self.0.tell(&error.to_string());
+        }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> Option<T> {
+        self.0.with(work)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.0.lock()
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> Option<T> {
+        self.lock().as_mut().map(work)
+    }
+
+    /// Says at once what cannot be saved; the same trouble once.
+    fn tell(&self, trouble: &str) {
+        let mut told = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.as_deref() != Some(trouble) {
+            *told = Some(trouble.to_owned());
+            self.asides.say(Event::Notice {
+                subtype: "session_not_saved",
+                message: format!("the session cannot be saved: {trouble}"),
+            });
+        }
+    }
+}
+
+impl Hooks for Recorder {
+    /// A call is on disk before it runs; one that changes something does not run otherwise.
+    fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            let effects = match call.effect {
+                Effect::ReadOnly | Effect::Session => Effects::ReadOnly,
+                Effect::Writes | Effect::Executes => Effects::SideEffects,
+            };
+            let record = Record::ToolIntent {
+                id: call.id.to_string(),
+                name: call.name.to_string(),
+                effects,
+            };
+            if effects == Effects::ReadOnly {
+                self.append(record);
+                return Ok(());
+            }
+            let inner = Arc::clone(&self.0);
+            let result: Result<(), Error> = blocking(move || {
+                inner
+                    .with(|writer| {
+                        if let Health::Unsaved { .. } = writer.health() {
+                            writer.retry()?;
+                        }
+                        writer.append(record, Durability::Synced)
+                    })
+                    .unwrap_or(Ok(()))
+            })
+            .await;
+            result.map_err(|error| {
+                self.0.tell(&error.to_string());
+                format!(
+                    "{} did not run, because the session cannot be saved: {error}",
+                    call.name
+                )
+            })
+        }
+        .boxed()
+    }
+}
+
+fn done(id: &str, output: &ToolOutput) -> Record {
+    Record::ToolDone {
+        id: id.to_owned(),
+        status: if output.is_error() {
+            CallStatus::Failed
+        } else {
+            CallStatus::Ok
+        },
+        content: output.content.clone(),
+    }
+}
+
+/// What `whole` has beyond `part`.
+fn beyond(whole: &Usage, part: &Usage) -> Usage {
+    Usage {
+        input: whole.input.saturating_sub(part.input),
+        cache_read: whole.cache_read.saturating_sub(part.cache_read),
+        cache_write_5m: whole.cache_write_5m.saturating_sub(part.cache_write_5m),
+        cache_write_1h: whole.cache_write_1h.saturating_sub(part.cache_write_1h),
+        output: whole.output.saturating_sub(part.output),
+        reasoning: whole.reasoning.saturating_sub(part.reasoning),
+        estimated: false,
+    }
+}
+
+/// Runs work that waits for the disk where it holds nobody up. If that place is gone, the program
+/// is ending.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
