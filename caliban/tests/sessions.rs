@@ -27,7 +27,7 @@ fn files(bench: &Bench) -> Vec<String> {
     };
     let mut names: Vec<String> = entries
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".json") || name.ends_with(".journal"))
+        .filter(|name| [".json", ".journal"].iter().any(|end| name.ends_with(end)))
         .collect();
     names.sort();
     names

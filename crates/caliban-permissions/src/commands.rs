@@ -2,14 +2,19 @@
 //! they object.
 
 use crate::pattern::{CommandPattern, Reach};
-use crate::shell::{Command, Wrapping};
+use crate::shell::{Command, Word, Wrapping};
 
 /// A command as a pattern sees it: its words, and the same as one text.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     pub(crate) words: Vec<&'a str>,
     pub(crate) joined: String,
+    /// The same with what is known only at run time made unlike anything a pattern can spell.
+    veiled: Option<String>,
 }
+
+/// Stands for a word that is not known; only a wildcard that covers all of it matches.
+const VEIL: &str = "\u{f8ff}\u{f8ff}\u{f8ff}\u{f8ff}\u{f8ff}\u{f8ff}\u{f8ff}\u{f8ff}";
 
 impl<'a> Text<'a> {
     pub(crate) fn new(words: impl IntoIterator<Item = &'a str>) -> Self {
@@ -17,11 +22,39 @@ impl<'a> Text<'a> {
         Self {
             joined: words.join(" "),
             words,
+            veiled: None,
         }
     }
 
     pub(crate) fn of(command: &'a Command) -> Self {
-        Self::new(command.words.iter().map(|word| word.text.as_str()))
+        let text = Self::new(command.words.iter().map(|word| word.text.as_str()));
+        if command.words.iter().all(Word::is_literal) {
+            return text;
+        }
+        let veiled: Vec<&str> = command
+            .words
+            .iter()
+            .map(|word| {
+                if word.is_literal() {
+                    word.text.as_str()
+                } else {
+                    VEIL
+                }
+            })
+            .collect();
+        Self {
+            veiled: Some(veiled.join(" ")),
+            ..text
+        }
+    }
+
+    /// What an allow rule must match: a rule without wildcards may spell the source, any other
+    /// must cover what is not known.
+    fn provable(&self, pattern: &CommandPattern) -> &str {
+        match &self.veiled {
+            Some(veiled) if !pattern.glob.is_literal() => veiled,
+            Some(_) | None => &self.joined,
+        }
     }
 
     /// Where each word begins in the joined text.
@@ -43,8 +76,8 @@ impl CommandPattern {
     /// every word that would make the program do something else than usual.
     pub(crate) fn allows(&self, command: &Command, text: &Text<'_>) -> bool {
         let matches = match self.reach {
-            Reach::Whole => self.glob.matches(&text.joined),
-            Reach::Prefix => self.matches_beginning(&text.joined),
+            Reach::Whole => self.glob.matches(text.provable(self)),
+            Reach::Prefix => self.matches_beginning(text.provable(self)),
             Reach::Anywhere => return self.allows_through_wrappers(command, text),
         };
         matches && self.spells_hazards(command)
@@ -53,7 +86,9 @@ impl CommandPattern {
     /// `~` finds a command behind its wrappers, never in the arguments of another program.
     fn allows_through_wrappers(&self, command: &Command, text: &Text<'_>) -> bool {
         match command.wrapping {
-            Wrapping::Plain => self.glob.matches(&text.joined) && self.spells_hazards(command),
+            Wrapping::Plain => {
+                self.glob.matches(text.provable(self)) && self.spells_hazards(command)
+            }
             Wrapping::Transparent | Wrapping::Wrapper => {
                 !command.inner.is_empty()
                     && command

@@ -191,7 +191,7 @@ impl Judge {
         for text in candidates.chain([Text::new(line.split_whitespace())]) {
             decision = decision.and_maybe(self.objection(tool, input, &text, now));
         }
-        if read.complete == Completeness::CutOff {
+        if read.complete == Completeness::Cut {
             decision = decision.and_maybe(self.too_long(tool, now));
         }
         let home = self.places.home.as_deref();

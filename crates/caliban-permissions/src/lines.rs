@@ -37,7 +37,12 @@ pub(crate) fn proved(
         input,
         now,
     };
-    let decisions = script.commands.iter().map(|command| line.command(command));
+    let decisions = script
+        .commands
+        .iter()
+        // Setting a variable of the line's own starts nothing.
+        .filter(|command| !command.words.is_empty() || !command.redirections.is_empty())
+        .map(|command| line.command(command));
     decisions
         .reduce(Decision::and)
         // An empty line runs nothing; only the rules about the tool itself speak.
@@ -92,6 +97,19 @@ impl Line<'_> {
 
     /// What the rules say about the command itself.
     fn own(&self, command: &Command, text: &Text<'_>) -> Decision {
+        if command.words.is_empty() {
+            // Only its redirections do something; they are judged as files are.
+            let decision = self
+                .judge
+                .whole("Bash", self.now, |rule| rule.pattern.is_bare());
+            return match decision.action {
+                RuleAction::Ask if !self.is_explicit(&decision) => Decision {
+                    action: RuleAction::Allow,
+                    ..decision
+                },
+                _ => decision,
+            };
+        }
         let book = &self.judge.book;
         let rules = book.about_program(text.program());
         let found = book.find(
@@ -126,6 +144,12 @@ impl Line<'_> {
             }),
             About::Path(_) | About::Url(_) => false,
         }
+    }
+
+    /// Whether it rests on a rule that allows whatever the shell does.
+    fn allows_every_command(&self, decision: &Decision) -> bool {
+        let rule = &self.judge.book.rules()[decision.rule];
+        rule.action == RuleAction::Allow && rule.pattern.is_bare()
     }
 
     /// Whether somebody wrote the rule that decided; the defaults are nobody's wish.
@@ -185,9 +209,22 @@ impl Line<'_> {
                 .and(verdict);
         }
         let by_default = verdict.why == Why::Rule && !self.is_explicit(&verdict);
-        let is_bare = self.judge.book.rules()[allowed_by.rule].pattern.is_bare();
+        let is_bare = self.allows_every_command(allowed_by);
         match (verdict.action, allowed_by.action) {
-            (RuleAction::Ask, RuleAction::Allow) if is_bare && by_default => allowed_by.clone(),
+            (RuleAction::Ask, RuleAction::Allow) if is_bare && by_default => {
+                let access = match redirection.kind {
+                    RedirectionKind::Read => Access::Read,
+                    RedirectionKind::Write => Access::Change,
+                };
+                let protected = paths.iter().find_map(|path| {
+                    let subject = self.judge.places.subject(path);
+                    self.judge.protected_place(&subject, access)
+                });
+                match protected {
+                    Some((name, path)) => verdict.asked(Why::Protected { name, path }),
+                    None => allowed_by.clone(),
+                }
+            }
             (RuleAction::Ask, _) if by_default => {
                 let why = format!("no rule about files allows writing `{target}`");
                 verdict.asked(Why::Unproved(why))
@@ -220,7 +257,7 @@ impl Line<'_> {
 
     /// What only a rule about every command covers.
     fn uncovered(&self, decision: &Decision, what: &str) -> Decision {
-        let is_bare = self.judge.book.rules()[decision.rule].pattern.is_bare();
+        let is_bare = self.allows_every_command(decision);
         match decision.action {
             RuleAction::Allow if is_bare && !self.bases.lost => decision.clone(),
             RuleAction::Allow => decision
