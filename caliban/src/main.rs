@@ -6,6 +6,7 @@ mod attachments;
 mod config_watch;
 mod configuration;
 mod console;
+mod crash;
 mod demo;
 mod exit;
 mod extras;
@@ -28,6 +29,7 @@ mod trust_command;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use caliban_agent::RunTotals;
 use caliban_harness::Session;
 use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
@@ -137,7 +139,16 @@ async fn ask(
                     Denials::Tolerated
                 },
             };
-            print.run(prepared.prompts, &prepared.init).await
+            let ended = crash::guarded(print.run(prepared.prompts, &prepared.init)).await;
+            match ended {
+                Ok(result) => result,
+                Err(crash) => {
+                    // Whatever broke, a program that waits for a result gets one.
+                    face.fail(&crash.to_string(), &RunTotals::default())?;
+                    face.finish()?;
+                    Err(Failure::Runtime(crash.to_string()))
+                }
+            }
         }
         Err(failure) => {
             match args.output.format() {
