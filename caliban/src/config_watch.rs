@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{Event, HookEvent, Hooks};
+use caliban_harness::LiveRules;
+use caliban_permissions::{RuleBook, RuleError};
 use caliban_settings::{
-    Change, Consent, LiveSettings, LoadRequest, LoadedSettings, Reload, SettingsWatcher,
+    Change, Consent, LiveSettings, LoadRequest, LoadedSettings, Reload, RuleSpec, SettingsWatcher,
 };
 use tokio::sync::mpsc;
 
@@ -20,13 +22,31 @@ const SHORT_RUN: Duration = Duration::from_secs(1);
 /// The settings a run began with, ready to be followed.
 pub(crate) struct ConfigWatch {
     live: Arc<LiveSettings>,
+    /// The rules of the command line, which stay above all others.
+    flags: Vec<RuleSpec>,
+    rules: LiveRules,
 }
 
 impl ConfigWatch {
-    pub(crate) fn new(request: LoadRequest, loaded: LoadedSettings) -> Self {
+    pub(crate) fn new(
+        request: LoadRequest,
+        loaded: LoadedSettings,
+        flags: Vec<RuleSpec>,
+        rules: LiveRules,
+    ) -> Self {
         Self {
             live: Arc::new(LiveSettings::new(request, loaded)),
+            flags,
+            rules,
         }
+    }
+
+    /// Judges calls by the rules as they are now. What a workspace would loosen is held back by
+    /// the settings themselves.
+    fn take_over_rules(&self) -> Result<(), RuleError> {
+        let book = RuleBook::new(self.flags.iter().cloned(), &self.live.load())?;
+        self.rules.replace(book);
+        Ok(())
     }
 
     /// Tells of changes, for ever. Dropping the future ends the watching.
@@ -47,7 +67,7 @@ impl ConfigWatch {
             // What changed before anybody watched.
             let _ = missed.try_send(self.live.reload(Consent::Withheld));
             while let Some(reload) = reloads.recv().await {
-                if let Some(message) = tell(reload, hooks).await {
+                if let Some(message) = self.tell(reload, hooks).await {
                     let event = Event::Notice {
                         subtype: "config_change",
                         message,
@@ -59,19 +79,24 @@ impl ConfigWatch {
         }
         std::future::pending().await
     }
-}
 
-async fn tell(reload: Reload, hooks: &dyn Hooks) -> Option<String> {
-    match reload {
-        Reload::Unchanged => None,
-        Reload::Failed(error) => Some(format!(
-            "the settings changed and cannot be used; the old ones stay: {error}"
-        )),
-        Reload::Applied(change) => {
-            let message = describe(&change);
-            let keys = change.keys;
-            hooks.notify(&HookEvent::ConfigChange { keys }).await;
-            Some(message)
+    async fn tell(&self, reload: Reload, hooks: &dyn Hooks) -> Option<String> {
+        match reload {
+            Reload::Unchanged => None,
+            Reload::Failed(error) => Some(format!(
+                "the settings changed and cannot be used; the old ones stay: {error}"
+            )),
+            Reload::Applied(change) => {
+                let message = match self.take_over_rules() {
+                    Ok(()) => describe(&change),
+                    Err(error) => format!(
+                        "the settings changed and their rules cannot be used; the old ones stay: {error}"
+                    ),
+                };
+                let keys = change.keys;
+                hooks.notify(&HookEvent::ConfigChange { keys }).await;
+                Some(message)
+            }
         }
     }
 }
@@ -82,7 +107,7 @@ fn describe(change: &Change) -> String {
         names.join(", ")
     };
     let mut message = format!(
-        "the settings changed ({}); this run goes on as it began",
+        "the settings changed ({}); permission rules count from now on, the rest from the next run on",
         list(&change.keys)
     );
     let held: Vec<String> = change.held.iter().map(|held| held.key.clone()).collect();

@@ -213,11 +213,17 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
             &configuration,
         );
     }
+    let rules = session.rules();
     Ok(Prepared {
         session,
         prompts,
         init,
-        watch: ConfigWatch::new(configuration.request, configuration.loaded),
+        watch: ConfigWatch::new(
+            configuration.request,
+            configuration.loaded,
+            cli.rules.ordered.clone(),
+            rules,
+        ),
     })
 }
 

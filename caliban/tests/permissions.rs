@@ -8,6 +8,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use caliban_testkit::{Match, Reply, Script};
@@ -512,4 +513,49 @@ fn a_workspace_cannot_allow_itself_anything() {
     let added = perms(home.path(), work.path(), &["add", "Bash:ls", "allow"]);
     assert!(added.stderr.contains("caliban trust"), "{}", added.stderr);
     assert_eq!(test("Bash", false), Some(2));
+}
+
+#[test]
+fn rules_that_become_stricter_during_a_run_count_at_once() {
+    // The first command waits until the settings were seen to have changed.
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([
+            Reply::tool(
+                "Bash",
+                json!({"command": "while [ ! -e changed ]; do sleep 0.05; done"}),
+            ),
+            Reply::tool("Write", json!({"path": "out.txt", "content": "x"})),
+            Reply::text("done"),
+        ]),
+    );
+    let config = bench.home.path().join(".config/caliban");
+    std::fs::create_dir_all(&config).unwrap();
+    let settings = config.join("settings.toml");
+    let allow = "[[permissions.rules]]\npattern = 'Bash'\naction = 'allow'\n";
+    let write = |action: &str| {
+        let rule = format!("[[permissions.rules]]\npattern = 'Write'\naction = '{action}'\n");
+        std::fs::write(&settings, format!("{allow}{rule}")).unwrap();
+    };
+    write("allow");
+    let mut child = bench
+        .command()
+        .args(["-p", "go", "--output-format", "stream-json"])
+        .spawn()
+        .unwrap();
+    let mut denials = Value::Null;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let frame: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        match (frame["type"].as_str(), frame["subtype"].as_str()) {
+            (Some("tool_use"), _) if frame["name"] == "Bash" => write("deny"),
+            (Some("warning"), Some("config_change")) => {
+                std::fs::write(bench.workspace.path().join("changed"), "").unwrap();
+            }
+            (Some("result"), _) => denials = frame["denials"].clone(),
+            _ => {}
+        }
+    }
+    child.wait().unwrap();
+    assert_eq!(denials[0]["tool"], "Write", "{denials}");
+    assert!(!bench.workspace.path().join("out.txt").exists());
 }

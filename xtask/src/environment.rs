@@ -21,10 +21,11 @@ const PYTHON_PACKAGES: [&str; 7] = [
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are
 /// there.
-const DEBIAN_PACKAGES: [(&str, &str); 3] = [
+const DEBIAN_PACKAGES: [(&str, &str); 4] = [
     ("dbus-run-session", "dbus"),
     ("gnome-keyring-daemon", "gnome-keyring"),
     ("secret-tool", "libsecret-tools"),
+    ("jq", "jq"),
 ];
 
 /// Installs what is missing and returns the Python interpreter that has it.

@@ -12,8 +12,8 @@ use caliban_agent::{
 use caliban_model::CancellationToken;
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, DecidedBy, Decision, Entry,
-    Judge, MatchedRule, Origin, Regime, Relaxed, Rule, VerdictCache, Why, classifier_question,
-    classifier_verdict, relax, remedy, suggestions,
+    Judge, MatchedRule, Origin, Regime, Relaxed, Rule, RuleBook, VerdictCache, Why,
+    classifier_question, classifier_verdict, relax, remedy, suggestions,
 };
 use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
 use caliban_tools::{ExitPlanMode, PlanMode};
@@ -31,6 +31,8 @@ const MAX_PENDING: usize = 1024;
 pub(crate) struct Gate {
     judge: ArcSwap<Judge>,
     parts: GateParts,
+    /// What the operator decided for the rest of the session, the latest last.
+    remembered: Mutex<Vec<Rule>>,
     /// Calls that the operator is being asked about, by id.
     pending: Mutex<HashMap<Arc<str>, Decision>>,
     /// Whether it was told that the log cannot be written.
@@ -77,6 +79,7 @@ impl Gate {
         Self {
             judge: ArcSwap::from_pointee(judge),
             parts,
+            remembered: Mutex::default(),
             pending: Mutex::default(),
             complained: AtomicBool::new(false),
         }
@@ -212,9 +215,22 @@ impl Gate {
 
     fn remember(&self, pattern: &str, action: RuleAction) {
         if let Ok(rule) = Rule::new(RuleSpec::new(pattern, action), Origin::Runtime) {
-            let judge = self.judge.load().with_first(rule);
+            let judge = self.judge.load().with_first(rule.clone());
             self.judge.store(Arc::new(judge));
+            lock(&self.remembered).push(rule);
         }
+    }
+
+    /// Judges by other rules from now on; what the operator decided stays.
+    pub(crate) fn replace_rules(&self, book: RuleBook) {
+        let judge = Judge {
+            book,
+            ..Judge::clone(&self.judge.load())
+        };
+        let judge = lock(&self.remembered)
+            .iter()
+            .fold(judge, |judge, rule| judge.with_first(rule.clone()));
+        self.judge.store(Arc::new(judge));
     }
 }
 

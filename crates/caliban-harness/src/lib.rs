@@ -18,4 +18,4 @@ pub use child_environment::child_environment;
 pub use choices::{BuiltIn, Choices, History, SetupError, SubAgents, SystemPrompt, Tools};
 pub use extras::Extras;
 pub use permissions::{Permissions, judge, protected};
-pub use session::Session;
+pub use session::{LiveRules, Session};

@@ -8,7 +8,7 @@ use caliban_agent::{
 };
 use caliban_hooks::ExternalHooks;
 use caliban_model::{Block, CancellationToken, Message};
-use caliban_permissions::Regime;
+use caliban_permissions::{Regime, RuleBook};
 use caliban_tools::Jobs;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -34,6 +34,18 @@ pub struct Session {
     pub(crate) stage: Stage,
     /// What all runs so far came to.
     pub(crate) totals: RunTotals,
+}
+
+/// The rules by which a session judges calls.
+#[derive(Debug, Clone)]
+pub struct LiveRules(Arc<Gate>);
+
+impl LiveRules {
+    /// Judges by other rules from the next call on. What the operator decided in the session
+    /// stays.
+    pub fn replace(&self, book: RuleBook) {
+        self.0.replace_rules(book);
+    }
 }
 
 /// Whether anything was asked yet.
@@ -78,6 +90,11 @@ impl Session {
     /// How calls are judged at this moment.
     pub fn regime(&self) -> Regime {
         self.gate.regime()
+    }
+
+    /// The rules of the session, to be replaced when the settings change.
+    pub fn rules(&self) -> LiveRules {
+        LiveRules(Arc::clone(&self.gate))
     }
 
     pub fn agent(&self) -> &Agent {
