@@ -553,6 +553,10 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) replay_user_messages: bool,
 
+    /// Append what happens to the debug log (`CALIBAN_DEBUG`)
+    #[arg(long)]
+    pub(crate) debug: bool,
+
     /// Exit with 1 when a tool call was not permitted.
     #[arg(long)]
     pub(crate) fail_on_denial: bool,
@@ -601,6 +605,10 @@ pub(crate) struct ToolArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
 
+    /// A further directory that tools may work in. Can be repeated.
+    #[arg(long, value_name = "DIR", visible_alias = "add-dir")]
+    pub(crate) additional_directories: Vec<PathBuf>,
+
     /// Offer no tools.
     #[arg(long)]
     pub(crate) no_tools: bool,
@@ -620,6 +628,14 @@ pub(crate) struct ToolArgs {
     /// Look for no skills (`CALIBAN_NO_SKILLS`)
     #[arg(long)]
     pub(crate) no_skills: bool,
+
+    /// Connect to no MCP servers (`CALIBAN_NO_MCP`)
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+
+    /// Load no plugins (`CALIBAN_NO_PLUGINS`)
+    #[arg(long)]
+    pub(crate) no_plugins: bool,
 
     /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)
     #[arg(long)]

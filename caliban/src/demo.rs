@@ -54,6 +54,7 @@ pub(crate) async fn demo(
         watch: None,
         face: &mut face,
         denials: Denials::Tolerated,
+        debug: None,
     };
     let prompts = Prompts::one(Message::user(prompt));
     print.run(prompts, &init).await?;

@@ -7,6 +7,7 @@ mod config_watch;
 mod configuration;
 mod console;
 mod crash;
+mod debug_log;
 mod demo;
 mod exit;
 mod extras;
@@ -33,12 +34,13 @@ use caliban_agent::RunTotals;
 use caliban_harness::Session;
 use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
-use caliban_settings::variables::Environment;
+use caliban_settings::variables::{Environment, names};
 
 use crate::args::{Cli, Command, ConfigCommand, InputFormat, OutputFormat, RunArgs};
 use crate::config_watch::ConfigWatch;
 use crate::configuration::Configuration;
 use crate::console::{Console, note};
+use crate::debug_log::DebugLog;
 use crate::exit::Failure;
 use crate::face::{Face, FrameFace, Stream};
 use crate::history::Found;
@@ -138,6 +140,7 @@ async fn ask(
                 } else {
                     Denials::Tolerated
                 },
+                debug: prepared.debug,
             };
             let ended = crash::guarded(print.run(prepared.prompts, &prepared.init)).await;
             match ended {
@@ -169,6 +172,7 @@ struct Prepared {
     prompts: Prompts,
     init: Init,
     watch: ConfigWatch,
+    debug: Option<DebugLog>,
 }
 
 /// Everything that can fail before the run begins.
@@ -214,6 +218,11 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
         );
     }
     let rules = session.rules();
+    let debug = args.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
+    let debug = debug.then(|| DebugLog::open(&configuration.locations.debug_log()));
+    let debug = debug
+        .transpose()
+        .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))?;
     Ok(Prepared {
         session,
         prompts,
@@ -224,6 +233,7 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
             cli.rules.ordered.clone(),
             rules,
         ),
+        debug,
     })
 }
 

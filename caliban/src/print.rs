@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::config_watch::ConfigWatch;
 use crate::console::note;
+use crate::debug_log::DebugLog;
 use crate::exit::Failure;
 use crate::face::Face;
 use crate::stdin::Input;
@@ -94,6 +95,7 @@ pub(crate) struct Print<'a, 'face> {
     pub(crate) watch: Option<ConfigWatch>,
     pub(crate) face: &'a mut Face<'face>,
     pub(crate) denials: Denials,
+    pub(crate) debug: Option<DebugLog>,
 }
 
 impl Print<'_, '_> {
@@ -165,9 +167,13 @@ impl Print<'_, '_> {
             ended
         };
         let face = &mut *self.face;
+        let debug = &mut self.debug;
         let showing = async {
             let mut shown = Ok(());
             while let Some(event) = events.recv().await {
+                if let Some(debug) = debug {
+                    debug.note(&event);
+                }
                 if shown.is_ok() {
                     shown = face.show(&event);
                     if shown.is_err() {

@@ -70,7 +70,10 @@ pub(crate) fn build(
         rates: rates(environment)?,
         session_id,
         workspace: configuration.workspace.clone(),
-        additional_directories: additional_directories(configuration),
+        additional_directories: named_directories(args)?
+            .into_iter()
+            .chain(additional_directories(configuration))
+            .collect(),
         confinement: if args.tools.restrict_paths {
             Confinement::Restricted
         } else {
@@ -261,6 +264,18 @@ fn guard() -> Guard {
         return Guard::ReExec(PathBuf::from("/proc/self/exe"));
     }
     std::env::current_exe().map_or(Guard::None, Guard::ReExec)
+}
+
+/// The further roots that flags name; each must exist.
+fn named_directories(args: &RunArgs) -> Result<Vec<PathBuf>, Failure> {
+    let named = &args.tools.additional_directories;
+    match named.iter().find(|path| !path.is_dir()) {
+        Some(missing) => Err(Failure::Config(format!(
+            "`{}` is not a directory",
+            missing.display()
+        ))),
+        None => Ok(named.clone()),
+    }
 }
 
 /// The further roots that exist; one that does not is nobody's to use.

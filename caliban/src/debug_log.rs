@@ -1,0 +1,80 @@
+//! `--debug`: what happened, appended to a private file, for those who look for a fault.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use caliban_agent::Event;
+use jiff::Timestamp;
+
+/// A log beyond this is put aside.
+const ROTATION_BYTES: u64 = 50 * 1024 * 1024;
+/// How many are kept besides the one that is written.
+const KEPT: u32 = 3;
+/// How much of one event is written.
+const MAX_CHARS: usize = 4_000;
+
+/// An open log. Trouble with it never troubles the run.
+#[derive(Debug)]
+pub(crate) struct DebugLog(File);
+
+impl DebugLog {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        if let Some(directory) = path.parent() {
+            caliban_settings::ensure_private_dir(directory)?;
+        }
+        if std::fs::metadata(path).is_ok_and(|meta| meta.len() > ROTATION_BYTES) {
+            rotate(path)?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        Ok(Self(options.open(path)?))
+    }
+
+    pub(crate) fn note(&mut self, event: &Event) {
+        let text: String = format!("{event:?}").chars().take(MAX_CHARS).collect();
+        let line = format!("{} [{}] {text}\n", Timestamp::now(), std::process::id());
+        let _ = self.0.write_all(line.as_bytes());
+    }
+}
+
+/// `debug.log` becomes `debug.log.1`, that `debug.log.2`, and so on; the oldest goes.
+fn rotate(path: &Path) -> std::io::Result<()> {
+    let numbered = |number: u32| PathBuf::from(format!("{}.{number}", path.display()));
+    for number in (1..KEPT).rev() {
+        if numbered(number).exists() {
+            std::fs::rename(numbered(number), numbered(number + 1))?;
+        }
+    }
+    std::fs::rename(path, numbered(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_logs_are_put_aside_and_three_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/debug.log");
+        for round in 0..6 {
+            let mut log = DebugLog::open(&path).unwrap();
+            log.note(&Event::TurnStarted { turn: round });
+            log.0.set_len(ROTATION_BYTES + 1).unwrap();
+        }
+        let mut names: Vec<_> = std::fs::read_dir(path.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(
+            names,
+            ["debug.log", "debug.log.1", "debug.log.2", "debug.log.3"]
+        );
+    }
+}
