@@ -8,6 +8,7 @@ use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
 use clap::{
     ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
+use clap_complete::Shell;
 use rust_decimal::Decimal;
 
 /// An AI agent harness for scripts, applications and the terminal.
@@ -176,6 +177,8 @@ pub(crate) enum Command {
     Demo,
     /// List the models the provider offers to this account.
     Models(ModelsArgs),
+    /// Check the installation; exits with 1 when something a run needs is missing.
+    Doctor(DoctorArgs),
     /// Inspect the settings that are in effect, and tidy old files.
     Config {
         #[command(subcommand)]
@@ -198,6 +201,32 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PermsCommand,
     },
+    /// Print a script that completes command lines in a shell.
+    Completions {
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page.
+    Man {
+        /// Write it and those of all subcommands into this directory instead.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also call providers at their own address, with the key: one request each.
+    #[arg(long)]
+    pub(crate) deep: bool,
+    #[command(flatten)]
+    pub(crate) provider: ProviderArgs,
+    /// With `--deep`, check that the provider offers this model.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

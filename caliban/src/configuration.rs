@@ -100,6 +100,24 @@ impl<'a> Configuration<'a> {
         })
     }
 
+    /// A workspace without any settings.
+    pub(crate) fn empty(workspace: PathBuf, environment: Environment<'a>) -> Result<Self, Failure> {
+        let locations = locations(&environment);
+        let request = LoadRequest {
+            // The overlay is no file, and there is none.
+            sources: Sources::only(Scope::Cli),
+            ..LoadRequest::new(locations.clone(), &workspace)
+        };
+        Ok(Self {
+            loaded: load(&request)?,
+            environment,
+            locations,
+            workspace,
+            request,
+            router: None,
+        })
+    }
+
     pub(crate) fn settings(&self) -> &Settings {
         &self.loaded.settings
     }

@@ -9,10 +9,12 @@ mod console;
 mod crash;
 mod debug_log;
 mod demo;
+mod doctor;
 mod exit;
 mod extras;
 mod face;
 mod history;
+mod manual;
 mod models;
 mod permissions;
 mod perms_command;
@@ -90,6 +92,11 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Some(Command::Demo) => demo::demo(&environment, &cancel, &mut console).await,
         Some(Command::Models(args)) => models::list(args, &configure()?, &mut console).await,
+        Some(Command::Doctor(args)) => {
+            doctor::run(args, cli, environment, &cancel, &mut console).await
+        }
+        Some(Command::Completions { shell }) => manual::completions(*shell, &mut console),
+        Some(Command::Man { dir }) => manual::man(dir.as_deref(), &mut console),
         Some(Command::Config { command }) => match command {
             ConfigCommand::Print { json } => {
                 settings_commands::print_effective(&configure()?, *json, &mut console)

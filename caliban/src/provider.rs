@@ -12,7 +12,7 @@ use caliban_providers::{
 use caliban_sessions::SessionState;
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
 use caliban_settings::variables::{Environment, names};
-use caliban_settings::{ModelChoice, OpenAiStyle};
+use caliban_settings::{ModelChoice, OpenAiStyle, Scope};
 
 use crate::args::{CassetteArgs, ModelArgs, ProviderArgs};
 use crate::configuration::Configuration;
@@ -72,7 +72,11 @@ fn provider_of(model: &ModelChoice) -> Option<ProviderKind> {
 }
 
 /// The flag wins over the settings, unless those are about another provider's model.
-fn model(args: &ModelArgs, kind: ProviderKind, configuration: &Configuration<'_>) -> String {
+pub(crate) fn model(
+    named: Option<&str>,
+    kind: ProviderKind,
+    configuration: &Configuration<'_>,
+) -> String {
     let settings = configuration.settings();
     let configured = settings
         .model
@@ -80,12 +84,77 @@ fn model(args: &ModelArgs, kind: ProviderKind, configuration: &Configuration<'_>
         .filter(|model| provider_of(model).is_none_or(|provider| provider == kind))
         .map(ModelChoice::name);
     let pinned = model_for(Purpose::MainLoop, settings);
-    args.model
-        .as_deref()
+    named
         .or(pinned)
         .or(configured)
         .unwrap_or(kind.default_model())
         .to_owned()
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug)]
+pub(crate) enum KeySource {
+    /// A program that prints it, and the scope that names the program.
+    Program {
+        scope: Scope,
+        credentials: Arc<dyn Credentials>,
+    },
+    Variable,
+    Keyring(Arc<dyn Credentials>),
+    Absent,
+}
+
+impl KeySource {
+    /// What asks for the key; nothing where the environment is looked at.
+    pub(crate) fn credentials(self) -> Option<Arc<dyn Credentials>> {
+        match self {
+            Self::Program { credentials, .. } | Self::Keyring(credentials) => Some(credentials),
+            Self::Variable | Self::Absent => None,
+        }
+    }
+}
+
+/// Finds out where the key comes from. No program is run yet.
+pub(crate) fn key_source(
+    kind: ProviderKind,
+    configuration: &Configuration<'_>,
+) -> Result<KeySource, Failure> {
+    if let Some(credentials) = helper(kind, configuration)? {
+        let provenance = &configuration.loaded.provenance;
+        return Ok(KeySource::Program {
+            // Whose it is not known counts as the workspace's, which is trusted least.
+            scope: provenance.of("api_key_helper").unwrap_or(Scope::Project),
+            credentials,
+        });
+    }
+    let mut names = kind.key_variables().iter();
+    if names.any(|name| variable(kind, configuration, name).is_some()) {
+        return Ok(KeySource::Variable);
+    }
+    Ok(match keyring(kind, &configuration.environment) {
+        Some(credentials) => KeySource::Keyring(credentials),
+        None => KeySource::Absent,
+    })
+}
+
+/// The address that was configured instead of the provider's own.
+pub(crate) fn base_url(kind: ProviderKind, configuration: &Configuration<'_>) -> Option<String> {
+    variable(kind, configuration, kind.base_url_variable()).filter(|url| !url.trim().is_empty())
+}
+
+/// A provider's variable, with what the router file says about it.
+fn variable(kind: ProviderKind, configuration: &Configuration<'_>, name: &str) -> Option<String> {
+    let environment = &configuration.environment;
+    let block = configuration.provider_block(kind);
+    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
+    if kind.key_variables().contains(&name) && key_variable.is_some() {
+        return environment.text(key_variable?);
+    }
+    let value = environment.text(name);
+    if name == kind.base_url_variable() {
+        return value.or_else(|| block?.base_url.clone());
+    }
+    value
 }
 
 /// The provider with its retries.
@@ -93,38 +162,27 @@ pub(crate) fn connect(
     kind: ProviderKind,
     configuration: &Configuration<'_>,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let environment = &configuration.environment;
+    let credentials = key_source(kind, configuration)?.credentials();
+    connect_with(kind, credentials, configuration)
+}
+
+/// The same with these keys; without any, those of the environment, which it must have.
+pub(crate) fn connect_with(
+    kind: ProviderKind,
+    credentials: Option<Arc<dyn Credentials>>,
+    configuration: &Configuration<'_>,
+) -> Result<Arc<dyn Provider>, Failure> {
     let block = configuration.provider_block(kind);
-    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
-    let base_url = block.and_then(|block| block.base_url.as_deref());
-    let lookup = |name: &str| {
-        if kind.key_variables().contains(&name) && key_variable.is_some() {
-            return environment.text(key_variable?);
-        }
-        let value = environment.text(name);
-        if name == kind.base_url_variable() {
-            return value.or_else(|| base_url.map(str::to_owned));
-        }
-        value
-    };
     let connection = Connection {
-        timeouts: timeouts(environment)?,
+        timeouts: timeouts(&configuration.environment)?,
         openai_api: block.and_then(|block| block.api).map(|api| match api {
             OpenAiStyle::Responses => OpenAiApi::Responses,
             OpenAiStyle::Chat => OpenAiApi::Chat,
         }),
-        credentials: match helper(kind, configuration)? {
-            Some(helper) => Some(helper),
-            None if kind
-                .key_variables()
-                .iter()
-                .any(|name| lookup(name).is_some()) =>
-            {
-                None
-            }
-            None => keyring(kind, environment),
-        },
+        credentials,
     };
+    let lookup = |name: &str| variable(kind, configuration, name);
+    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
     let adapter = kind.connect(&lookup, &connection).map_err(|error| {
         match (key_variable, Failure::from(error)) {
             (Some(variable), Failure::Config(message)) => Failure::Config(format!(
@@ -239,7 +297,7 @@ pub(crate) fn choose(
     }
     Ok(Chosen {
         provider,
-        model: model(models, kind, configuration),
+        model: model(models.model.as_deref(), kind, configuration),
         fallback_model: fallback.map(|model| model.name().to_owned()),
     })
 }

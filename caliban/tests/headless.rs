@@ -15,7 +15,7 @@ use std::process::Stdio;
 use caliban_testkit::{Fault, Reply, Script};
 use rstest::rstest;
 use serde_json::{Value, json};
-use support::{Bench, Ran, Wire, finish, run, run_with_input};
+use support::{Bench, Ran, Wire, finish, frame, run, run_with_input};
 
 fn frames(ran: &Ran) -> Vec<Value> {
     ran.stdout
@@ -142,7 +142,7 @@ fn an_interrupt_stops_one_exchange_and_the_next_runs() {
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let mut next = || -> Value { frame(&lines.next().unwrap().unwrap()) };
     writeln!(input, "{{\"type\":\"user\",\"content\":\"a\"}}").unwrap();
     assert_eq!(next()["type"], "system");
     assert_eq!(next()["type"], "text");

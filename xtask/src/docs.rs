@@ -8,15 +8,19 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{root, say};
 
 /// Every generated page: where it is and what it says.
-fn pages() -> [(PathBuf, String); 1] {
-    [(
-        root().join("docs/environment.md"),
-        caliban_settings::variables::reference_page(),
-    )]
+fn pages() -> Result<[(PathBuf, String); 2]> {
+    let frames = serde_json::to_string_pretty(&caliban_protocol::frames_schema())?;
+    Ok([
+        (
+            root().join("docs/environment.md"),
+            caliban_settings::variables::reference_page(),
+        ),
+        (root().join("docs/frames.schema.json"), frames + "\n"),
+    ])
 }
 
 pub(crate) fn write() -> Result<()> {
-    for (path, text) in pages() {
+    for (path, text) in pages()? {
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
         say(&format!("wrote {}", path.display()));
     }
@@ -24,7 +28,7 @@ pub(crate) fn write() -> Result<()> {
 }
 
 pub(crate) fn check() -> Result<()> {
-    for (path, text) in pages() {
+    for (path, text) in pages()? {
         if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
             bail!("{} is out of date: run `cargo xtask docs`", path.display());
         }

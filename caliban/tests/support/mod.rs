@@ -1,5 +1,8 @@
-//! Runs the built binary in an empty home with a clean environment.
+//! Runs the built binary in an empty home with a clean environment. What it writes for programs is
+//! held to the schema of frames, in every test.
 #![allow(dead_code, reason = "each test file uses its part")]
+
+mod frames;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -7,6 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use caliban_testkit::{BlockingServer, Script};
+
+pub(crate) use frames::frame;
 
 /// The wire formats, and how the binary is told to speak them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +136,9 @@ pub(crate) fn bare(home: &Path, workspace: &Path) -> Command {
 }
 
 pub(crate) fn run(command: &mut Command) -> Ran {
-    finish(command.spawn().unwrap())
+    let ran = finish(command.spawn().unwrap());
+    check_frames(command, &ran);
+    ran
 }
 
 pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> Ran {
@@ -140,14 +147,31 @@ pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> Ran {
     // The program may stop reading early; that is its right.
     let _ = stdin.write_all(input);
     drop(stdin);
-    finish(child)
+    let ran = finish(child);
+    check_frames(command, &ran);
+    ran
 }
 
 pub(crate) fn finish(child: Child) -> Ran {
     let output = child.wait_with_output().unwrap();
-    Ran {
+    let ran = Ran {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
+    };
+    frames::check_recognised(&ran.stdout);
+    ran
+}
+
+/// Where frames were asked for there is nothing else.
+fn check_frames(command: &Command, ran: &Ran) {
+    let args: Vec<_> = command.get_args().collect();
+    let asked_for = args.windows(2).any(|pair| {
+        pair[0] == "--output-format" && (pair[1] == "json" || pair[1] == "stream-json")
+    });
+    if asked_for {
+        ran.stdout.lines().for_each(|line| {
+            frame(line);
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! Lines that programs write to a run: each is one command.
 
 use caliban_model::{Block, Message, Role};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 /// What a program wants.
@@ -20,30 +21,53 @@ pub struct InputError {
     pub reason: String,
 }
 
-#[derive(Deserialize)]
+/// A frame on standard input, with `--input-format stream-json`.
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-enum Frame {
-    User { content: Content },
+pub(crate) enum Frame {
+    /// The next prompt.
+    User {
+        #[schemars(schema_with = "content")]
+        content: Content,
+    },
+    /// Stops the exchange that is going on.
     Control { subtype: ControlSubtype },
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum ControlSubtype {
+#[schemars(inline)]
+pub(crate) enum ControlSubtype {
     Interrupt,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+pub(crate) enum Content {
     Text(String),
     Blocks(Vec<TextBlock>),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-enum TextBlock {
+#[schemars(inline)]
+pub(crate) enum TextBlock {
     Text { text: String },
+}
+
+/// A text or blocks of text, not all of them blank.
+fn content(generator: &mut SchemaGenerator) -> Schema {
+    let block = generator.subschema_for::<TextBlock>();
+    json_schema!({
+        "anyOf": [
+            {"type": "string", "pattern": r"\S"},
+            {
+                "type": "array",
+                "items": block,
+                "contains": {"properties": {"text": {"pattern": r"\S"}}},
+            },
+        ],
+    })
 }
 
 /// Reads the `number`-th line; nothing for a blank one.

@@ -1,10 +1,13 @@
 //! Translates events into the frames that programs read. Pure functions: no files, no sockets, no
 //! loop.
 
+mod frame;
 mod input;
 mod line;
 mod native;
+mod schema;
 
 pub use input::{Command, InputError, command};
 pub use line::line;
 pub use native::{Encoder, HookEvents, Init, Partial, Replay, failure, failure_after, result};
+pub use schema::frames_schema;

@@ -3,9 +3,18 @@
 use std::time::Duration;
 
 use caliban_agent::{Denial, DenialSource, Event, Outcome, RunTotals};
-use caliban_model::{Block, ImageSource, Message, Retry, Shown, ToolContent, Usage, WarningKind};
+use caliban_model::{
+    Block, Image, ImageSource, Message, Retry, Shown, ToolContent, Usage, Warning, WarningKind,
+};
 use rust_decimal::prelude::ToPrimitive;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+
+use crate::frame::{
+    self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ErrorSubtype,
+    Frame, InitSubtype, ModelMismatchDetails, ModelMismatchSubtype, ParameterDroppedDetails,
+    ParameterDroppedSubtype, Part, Progress, Protocol, Source, StoppedSubtype, SuccessSubtype,
+    Tokens, Totals,
+};
 
 /// The version of this dialect.
 const VERSION: &str = "1.0";
@@ -59,84 +68,86 @@ pub struct Encoder {
 
 impl Init {
     pub fn frame(&self) -> Value {
-        let mut frame = json!({
-            "type": "system",
-            "subtype": "init",
-            "session_id": self.session_id,
-            "model": format!("{}/{}", self.provider, self.model),
-            "tools": self.tools,
-            "plugins": [],
-            "settingSources": self.setting_sources,
-            "mcp_servers": [],
-            "bare_mode": self.bare_mode,
-            "cwd": self.cwd,
-            "permission_mode": self.permission_mode,
-            "version": self.program_version,
-            "protocol": {"dialect": "caliban", "version": VERSION},
-            "pricing_as_of": self.pricing_as_of,
-            "trusted": self.trusted,
-            "warnings": self.warnings,
-        });
-        if let Some(model) = &self.fallback_model {
-            frame["fallback_model"] = json!(model);
-        }
-        frame
+        let frame = Frame::Init {
+            subtype: InitSubtype::Init,
+            session_id: &self.session_id,
+            model: format!("{}/{}", self.provider, self.model),
+            tools: &self.tools,
+            plugins: [],
+            setting_sources: &self.setting_sources,
+            mcp_servers: [],
+            bare_mode: self.bare_mode,
+            cwd: &self.cwd,
+            permission_mode: &self.permission_mode,
+            version: &self.program_version,
+            protocol: Protocol {
+                dialect: "caliban",
+                version: VERSION,
+            },
+            pricing_as_of: &self.pricing_as_of,
+            trusted: self.trusted,
+            warnings: &self.warnings,
+            fallback_model: self.fallback_model.as_deref(),
+        };
+        frame.value()
     }
 }
 
 impl Encoder {
     /// The frames of an event; the result is not among them, see [`result`].
     pub fn frames(&self, event: &Event) -> Vec<Value> {
+        self.typed(event).iter().map(Frame::value).collect()
+    }
+
+    fn typed(self, event: &Event) -> Vec<Frame<'_>> {
         match event {
             Event::PromptAccepted { prompt } => match self.replay {
-                Replay::Prompts => vec![json!({"type": "user", "content": blocks(prompt)})],
+                Replay::Prompts => vec![Frame::User {
+                    content: blocks(prompt),
+                }],
                 Replay::Nothing => Vec::new(),
             },
-            Event::TextDelta { text } => self.delta("text", text),
-            Event::ThinkingDelta { text } => self.delta("thinking", text),
+            Event::TextDelta { text } => match self.partial {
+                Partial::Included => vec![Frame::Text { delta: text }],
+                Partial::Left => Vec::new(),
+            },
+            Event::ThinkingDelta { text } => match self.partial {
+                Partial::Included => vec![Frame::Thinking { delta: text }],
+                Partial::Left => Vec::new(),
+            },
             Event::ToolReady {
                 id, name, input, ..
-            } => vec![json!({"type": "tool_use", "id": id, "name": name, "input": input})],
-            Event::ToolFinished { id, output, .. } => vec![json!({
-                "type": "tool_result",
-                "tool_use_id": id,
-                "is_error": output.is_error(),
-                "content": output.content.iter().map(tool_content).collect::<Vec<_>>(),
-            })],
+            } => vec![Frame::ToolUse { id, name, input }],
+            Event::ToolFinished { id, output, .. } => vec![Frame::ToolResult {
+                tool_use_id: id,
+                is_error: output.is_error(),
+                content: output.content.iter().map(part).collect(),
+            }],
             Event::TurnEnded { message } => match self.partial {
                 Partial::Included => Vec::new(),
-                Partial::Left => {
-                    vec![
-                        json!({"type": "message", "role": "assistant", "content": blocks(message)}),
-                    ]
-                }
+                Partial::Left => vec![Frame::Message {
+                    role: AssistantRole::Assistant,
+                    content: blocks(message),
+                }],
             },
             Event::Retrying(retry) => retrying(retry),
-            Event::Warning(warning) => vec![self::warning(
-                warning.kind.subtype(),
-                &warning.message,
-                details(&warning.kind),
-            )],
-            Event::Notice { subtype, message } => {
-                vec![self::warning(subtype, message, None)]
-            }
+            Event::Warning(warning) => vec![warned(warning)],
+            Event::Notice { subtype, message } => vec![Frame::Warning { subtype, message }],
             Event::HookFired { event, output } => match self.hooks {
-                HookEvents::Included => vec![json!({
-                    "type": "hook_event",
-                    "hookEventName": event,
-                    "hookSpecificOutput": output,
-                })],
+                HookEvents::Included => vec![Frame::HookEvent {
+                    name: event,
+                    output,
+                }],
                 HookEvents::Left => Vec::new(),
             },
             Event::CompactionFinished {
                 before_tokens,
                 after_tokens,
-            } => vec![json!({
-                "type": "system",
-                "subtype": "compaction",
-                "before_tokens": before_tokens,
-                "after_tokens": after_tokens,
-            })],
+            } => vec![Frame::Compaction {
+                subtype: CompactionSubtype::Compaction,
+                before_tokens: *before_tokens,
+                after_tokens: *after_tokens,
+            }],
             Event::TurnStarted { .. }
             | Event::ToolStarted { .. }
             | Event::SentOn { .. }
@@ -151,41 +162,41 @@ impl Encoder {
             | Event::Finished { .. } => Vec::new(),
         }
     }
-
-    fn delta(self, kind: &str, text: &str) -> Vec<Value> {
-        match self.partial {
-            Partial::Included => vec![json!({"type": kind, "delta": text})],
-            Partial::Left => Vec::new(),
-        }
-    }
 }
 
-/// The last frame of a run.
+/// The last frame of an exchange.
 pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value {
-    let mut frame = head(outcome.subtype());
-    let mut structured = None;
-    match outcome {
-        Outcome::Success { text } => {
-            frame.insert("result".to_owned(), json!(text));
-            if let Some(value) = &totals.structured {
-                structured = Some(value.clone());
-            }
-        }
-        failure => {
-            if let (true, Some(message)) = (outcome.subtype() == "error", failure.message()) {
-                frame.insert("error".to_owned(), json!(message));
-            }
-            if let Some(text) = &totals.last_text {
-                frame.insert("last_assistant_text".to_owned(), json!(text));
-            }
-            frame.insert("tool_calls_seen".to_owned(), json!(totals.tool_calls));
-        }
-    }
-    let mut frame = close(frame, totals, session_id);
-    if let Some(value) = structured {
-        frame["structured_output"] = value;
-    }
-    frame
+    let stopped = |subtype| Frame::Stopped {
+        subtype,
+        progress: progress(totals),
+        totals: sums(outcome, totals, session_id),
+    };
+    let frame = match outcome {
+        Outcome::Success { text } => Frame::Success {
+            subtype: SuccessSubtype::Success,
+            result: text,
+            totals: sums(outcome, totals, session_id),
+            structured_output: totals.structured.as_ref(),
+        },
+        Outcome::MaxTurns { .. } => stopped(StoppedSubtype::MaxTurns),
+        Outcome::BudgetExceeded { .. } => stopped(StoppedSubtype::BudgetExceeded),
+        Outcome::Cancelled => stopped(StoppedSubtype::Cancelled),
+        Outcome::MaxTokens => stopped(StoppedSubtype::MaxTokens),
+        Outcome::Provider(_)
+        | Outcome::HookDenied { .. }
+        | Outcome::Refusal { .. }
+        | Outcome::ContentFilter { .. }
+        | Outcome::ContextFull { .. }
+        | Outcome::Looping { .. }
+        | Outcome::SchemaMismatch { .. }
+        | Outcome::Internal { .. } => Frame::Failed {
+            subtype: ErrorSubtype::Error,
+            error: outcome.message().unwrap_or_default(),
+            progress: progress(totals),
+            totals: sums(outcome, totals, session_id),
+        },
+    };
+    frame.value()
 }
 
 /// The result of a run that could not begin.
@@ -201,146 +212,141 @@ pub fn failure_after(message: &str, totals: &RunTotals, session_id: &str) -> Val
     result(&outcome, totals, session_id)
 }
 
-fn head(subtype: &str) -> Map<String, Value> {
-    let mut frame = Map::new();
-    frame.insert("type".to_owned(), json!("result"));
-    frame.insert("subtype".to_owned(), json!(subtype));
-    frame
+fn progress(totals: &RunTotals) -> Progress<'_> {
+    Progress {
+        last_assistant_text: totals.last_text.as_deref(),
+        tool_calls_seen: totals.tool_calls,
+    }
 }
 
-fn close(mut frame: Map<String, Value>, totals: &RunTotals, session_id: &str) -> Value {
-    let is_error = frame.get("subtype") != Some(&json!("success"));
-    let denials: Vec<Value> = totals
-        .denials
-        .iter()
-        .map(|(id, tool, reason)| denial(id, tool, reason))
-        .collect();
-    let fields = [
-        ("session_id", json!(session_id)),
-        (
-            "total_cost_usd",
-            json!(totals.cost.to_f64().unwrap_or_default()),
-        ),
-        ("turns", json!(totals.turns)),
-        ("total_input_tokens", json!(totals.usage.total_input())),
-        ("total_output_tokens", json!(totals.usage.output)),
-        ("is_error", json!(is_error)),
-        ("duration_ms", json!(millis(totals.duration))),
-        ("usage", usage(&totals.usage)),
-        ("denials", Value::Array(denials)),
-    ];
-    frame.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-    Value::Object(frame)
+fn sums<'a>(outcome: &Outcome, totals: &'a RunTotals, session_id: &'a str) -> Totals<'a> {
+    Totals {
+        session_id,
+        total_cost_usd: totals.cost.to_f64().unwrap_or_default(),
+        turns: totals.turns,
+        total_input_tokens: totals.usage.total_input(),
+        total_output_tokens: totals.usage.output,
+        is_error: !matches!(outcome, Outcome::Success { .. }),
+        duration_ms: millis(totals.duration),
+        usage: tokens(&totals.usage),
+        denials: totals
+            .denials
+            .iter()
+            .map(|(id, tool, reason)| denied(id, tool, reason))
+            .collect(),
+    }
 }
 
-fn usage(usage: &Usage) -> Value {
-    json!({
-        "input_tokens": usage.input,
-        "cache_read_input_tokens": usage.cache_read,
-        "cache_write_input_tokens": usage.cache_write(),
-        "output_tokens": usage.output,
-        "reasoning_tokens": usage.reasoning,
-    })
+fn tokens(usage: &Usage) -> Tokens {
+    Tokens {
+        input: usage.input,
+        cache_read: usage.cache_read,
+        cache_write: usage.cache_write(),
+        output: usage.output,
+        reasoning: usage.reasoning,
+    }
 }
 
-fn denial(id: &str, tool: &str, denial: &Denial) -> Value {
-    let source = match denial.source {
-        DenialSource::Rule => "rule",
-        DenialSource::Hook => "hook",
-        DenialSource::Classifier => "classifier",
-        DenialSource::Person => "person",
-        DenialSource::Unattended => "unattended",
-    };
-    json!({
-        "tool": tool,
-        "id": id,
-        "source": source,
-        "rule": denial.rule,
-        "reason": denial.reason,
-        "remedy": denial.remedy,
-    })
+fn denied<'a>(id: &'a str, tool: &'a str, denial: &'a Denial) -> DeniedCall<'a> {
+    DeniedCall {
+        tool,
+        id,
+        source: match denial.source {
+            DenialSource::Rule => DeniedBy::Rule,
+            DenialSource::Hook => DeniedBy::Hook,
+            DenialSource::Classifier => DeniedBy::Classifier,
+            DenialSource::Person => DeniedBy::Person,
+            DenialSource::Unattended => DeniedBy::Unattended,
+        },
+        rule: denial.rule.as_deref(),
+        reason: &denial.reason,
+        remedy: denial.remedy.as_deref(),
+    }
 }
 
-fn retrying(retry: &Retry) -> Vec<Value> {
-    let mut frames = vec![json!({
-        "type": "system",
-        "subtype": "api_retry",
-        "attempt": retry.attempt,
-        "max_retries": retry.max_retries,
-        "retry_delay_ms": millis(retry.delay),
-        "error_status": retry.status,
-        "error_category": retry.category.as_str(),
-    })];
+fn retrying(retry: &Retry) -> Vec<Frame<'_>> {
+    let mut frames = vec![Frame::ApiRetry {
+        subtype: ApiRetrySubtype::ApiRetry,
+        attempt: retry.attempt,
+        max_retries: retry.max_retries,
+        retry_delay_ms: millis(retry.delay),
+        error_status: retry.status,
+        error_category: retry.category.as_str(),
+    }];
     if retry.shown == Shown::Superseded {
-        frames.push(warning(
-            "superseded",
-            "the answer broke off; what was sent of this turn is void and begins anew",
-            None,
-        ));
+        frames.push(Frame::Warning {
+            subtype: "superseded",
+            message: "the answer broke off; what was sent of this turn is void and begins anew",
+        });
     }
     frames
 }
 
-fn warning(subtype: &str, message: &str, details: Option<Value>) -> Value {
-    let mut frame = json!({"type": "warning", "subtype": subtype, "message": message});
-    if let Some(details) = details {
-        frame["details"] = details;
-    }
-    frame
-}
-
-fn details(kind: &WarningKind) -> Option<Value> {
+fn warned(warning: &Warning) -> Frame<'_> {
+    let Warning { kind, message } = warning;
     match kind {
-        WarningKind::ModelMismatch { requested, actual } => {
-            Some(json!({"requested": requested, "actual": actual}))
-        }
-        WarningKind::ParameterDropped { parameter } => Some(json!({"parameter": parameter})),
-        WarningKind::UsageEstimated => None,
+        WarningKind::ModelMismatch { requested, actual } => Frame::ModelMismatch {
+            subtype: ModelMismatchSubtype::ModelMismatch,
+            message,
+            details: ModelMismatchDetails { requested, actual },
+        },
+        WarningKind::ParameterDropped { parameter } => Frame::ParameterDropped {
+            subtype: ParameterDroppedSubtype::ParameterDropped,
+            message,
+            details: ParameterDroppedDetails { parameter },
+        },
+        WarningKind::UsageEstimated => Frame::Warning {
+            subtype: kind.subtype(),
+            message,
+        },
     }
 }
 
 /// A message's blocks as programs read them: without what only a provider understands.
-fn blocks(message: &Message) -> Vec<Value> {
+fn blocks(message: &Message) -> Vec<frame::Block<'_>> {
     message
         .content
         .iter()
         .filter_map(|block| match block {
-            Block::Text { text, .. } => Some(json!({"type": "text", "text": text})),
-            Block::Thinking { text, .. } => Some(json!({"type": "thinking", "thinking": text})),
+            Block::Text { text, .. } => Some(frame::Block::Text { text }),
+            Block::Thinking { text, .. } => Some(frame::Block::Thinking { thinking: text }),
             Block::ToolUse {
                 id, name, input, ..
-            } => Some(json!({"type": "tool_use", "id": id, "name": name, "input": input})),
+            } => Some(frame::Block::ToolUse { id, name, input }),
             Block::ToolResult {
                 tool_use_id,
                 content,
                 is_error,
-            } => Some(json!({
-                "type": "tool_result",
-                "tool_use_id": tool_use_id,
-                "is_error": is_error,
-                "content": content.iter().map(tool_content).collect::<Vec<_>>(),
-            })),
-            Block::Image(image) => Some(picture(image)),
+            } => Some(frame::Block::ToolResult {
+                tool_use_id,
+                is_error: *is_error,
+                content: content.iter().map(part).collect(),
+            }),
+            Block::Image(image) => Some(frame::Block::Image {
+                source: source(image),
+            }),
             Block::RedactedThinking { .. } | Block::Opaque { .. } => None,
         })
         .collect()
 }
 
-fn tool_content(part: &ToolContent) -> Value {
-    match part {
-        ToolContent::Text { text } => json!({"type": "text", "text": text}),
-        ToolContent::Image(image) => picture(image),
+fn part(content: &ToolContent) -> Part<'_> {
+    match content {
+        ToolContent::Text { text } => Part::Text { text },
+        ToolContent::Image(image) => Part::Image {
+            source: source(image),
+        },
     }
 }
 
-fn picture(image: &caliban_model::Image) -> Value {
-    let source = match &image.source {
-        ImageSource::Base64 { data } => {
-            json!({"type": "base64", "media_type": image.mime.as_str(), "data": &**data})
-        }
-        ImageSource::Url { url } => json!({"type": "url", "url": url}),
-    };
-    json!({"type": "image", "source": source})
+fn source(image: &Image) -> Source<'_> {
+    match &image.source {
+        ImageSource::Base64 { data } => Source::Base64 {
+            media_type: image.mime.as_str(),
+            data,
+        },
+        ImageSource::Url { url } => Source::Url { url },
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

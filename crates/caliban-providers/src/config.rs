@@ -128,6 +128,11 @@ impl ProviderKind {
         self.facts().base_variable
     }
 
+    /// The address of the provider itself.
+    pub fn default_base_url(self) -> &'static str {
+        self.facts().base
+    }
+
     /// The variables that may hold the key, the first to be set wins.
     pub fn key_variables(self) -> &'static [&'static str] {
         self.facts().keys

@@ -1,0 +1,230 @@
+//! Checks of this machine: files, directories and programs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use caliban_settings::Sandbox;
+
+use super::report::Row;
+use crate::configuration::Configuration;
+use crate::exit::Failure;
+
+pub(super) fn settings(loaded: &Result<Configuration<'_>, Failure>) -> Row {
+    const NAME: &str = "settings";
+    let configuration = match loaded {
+        Ok(configuration) => configuration,
+        Err(failure) => {
+            return Row::fail(NAME, failure.to_string())
+                .with(["the other checks are made without settings".to_owned()]);
+        }
+    };
+    let files = configuration.loaded.files.iter();
+    let row = match files.filter(|file| file.loaded).count() {
+        0 => Row::warn(NAME, "no scope files found; every key has its default"),
+        count => Row::pass(NAME, format!("{count} scope file(s) loaded")),
+    };
+    let router = configuration.router.iter();
+    let warnings = router.flat_map(|router| &router.warnings);
+    row.warned(
+        configuration
+            .loaded
+            .warnings
+            .iter()
+            .chain(warnings)
+            .cloned(),
+    )
+}
+
+pub(super) fn sandbox(settings: &Sandbox) -> Row {
+    const NAME: &str = "sandbox";
+    let is_wanted = settings.enabled == Some(true);
+    if is_wanted && settings.fail_if_unavailable == Some(true) {
+        return Row::fail(
+            NAME,
+            "`sandbox.fail_if_unavailable` is set, and there is no sandbox in this version",
+        );
+    }
+    if is_wanted {
+        return Row::warn(
+            NAME,
+            "`sandbox.enabled` is set, but not available in this version; commands run with your rights",
+        );
+    }
+    Row::warn(
+        NAME,
+        "not available in this version; commands run with your rights, as far as rules permit them",
+    )
+}
+
+pub(super) fn checkpoint_store(path: &Path) -> Row {
+    const NAME: &str = "checkpoint_store";
+    match usable(path) {
+        Ok(_) => Row::pass(NAME, path.display().to_string()),
+        Err(problem) => Row::fail(NAME, problem),
+    }
+}
+
+pub(super) fn session_store(path: &Path) -> Row {
+    const NAME: &str = "session_store";
+    match usable(path) {
+        Ok(Presence::There) => Row::pass(NAME, format!("{} (writable)", path.display())),
+        Ok(Presence::ToBeMade) => Row::pass(
+            NAME,
+            format!("{} (writable), made when it is needed", path.display()),
+        ),
+        Err(problem) => Row::fail(NAME, problem),
+    }
+}
+
+pub(super) fn workspace(path: &Path) -> Row {
+    const NAME: &str = "workspace";
+    if let Err(error) = std::fs::read_dir(path) {
+        return Row::fail(NAME, format!("{} cannot be read: {error}", path.display()));
+    }
+    match try_writing(path) {
+        Ok(()) => Row::pass(NAME, format!("{} (writable)", path.display())),
+        Err(error) => Row::warn(
+            NAME,
+            format!(
+                "{} cannot be written, so files cannot be changed: {error}",
+                path.display()
+            ),
+        ),
+    }
+}
+
+/// A program that is found where the shell would find it.
+pub(super) fn program(name: &'static str, path: Option<&str>) -> Row {
+    let directories = path.map(std::env::split_paths).into_iter().flatten();
+    let mut candidates = directories
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
+    match candidates.find(|candidate| is_executable(candidate)) {
+        Some(found) => Row::pass(name, found.display().to_string()),
+        None => Row::warn(name, "not found on PATH"),
+    }
+}
+
+/// The shell that commands run in.
+pub(super) fn shell() -> Row {
+    const NAME: &str = "bash";
+    let is_there = |path: &str| is_executable(Path::new(path));
+    match (is_there("/bin/bash"), is_there("/bin/sh")) {
+        (true, _) => Row::pass(NAME, "/bin/bash"),
+        (false, true) => Row::warn(NAME, "there is no /bin/bash; commands run in /bin/sh"),
+        (false, false) => Row::warn(
+            NAME,
+            "there is neither /bin/bash nor /bin/sh to run commands in",
+        ),
+    }
+}
+
+/// Whether a directory is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    There,
+    ToBeMade,
+}
+
+/// Whether a directory can be written, or made and then written. It is not made, and what is tried
+/// leaves no trace.
+fn usable(path: &Path) -> Result<Presence, String> {
+    let problem = |found: &Path, error: &dyn std::fmt::Display| {
+        let below = if found == path {
+            String::new()
+        } else {
+            format!(" (in {})", found.display())
+        };
+        format!("{} cannot be used: {error}{below}", path.display())
+    };
+    let Some(existing) = nearest_existing(path) else {
+        return Err(problem(path, &"none of its parents exist"));
+    };
+    if !existing.is_dir() {
+        return Err(problem(&existing, &"not a directory"));
+    }
+    try_writing(&existing).map_err(|error| problem(&existing, &error))?;
+    Ok(if existing == path {
+        Presence::There
+    } else {
+        Presence::ToBeMade
+    })
+}
+
+/// A link that leads nowhere counts: nothing can be made in its place.
+fn nearest_existing(path: &Path) -> Option<PathBuf> {
+    path.ancestors()
+        .find(|ancestor| ancestor.symlink_metadata().is_ok())
+        .map(Path::to_owned)
+}
+
+fn try_writing(directory: &Path) -> io::Result<()> {
+    tempfile::tempfile_in(directory).map(drop)
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stores_are_tried_without_a_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        assert_eq!(usable(root), Ok(Presence::There));
+        assert_eq!(usable(&root.join("a/b")), Ok(Presence::ToBeMade));
+        assert_eq!(std::fs::read_dir(root).unwrap().count(), 0);
+        std::fs::write(root.join("file"), "").unwrap();
+        for path in [root.join("file"), root.join("file/below/it")] {
+            let problem = usable(&path).unwrap_err();
+            assert!(problem.contains("ot a directory"), "{problem}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leads_nowhere_is_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert!(usable(&link).is_err());
+        assert!(usable(&link.join("below")).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_what_can_be_executed_is_found() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("git");
+        std::fs::write(&file, "").unwrap();
+        let look = || program("git", folder.path().to_str());
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(look(), Row::warn("git", "not found on PATH"));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(look(), Row::pass("git", file.display().to_string()));
+        assert_eq!(program("git", None), Row::warn("git", "not found on PATH"));
+    }
+
+    #[test]
+    fn a_sandbox_that_is_demanded_and_missing_fails() {
+        let mut settings = Sandbox {
+            fail_if_unavailable: Some(true),
+            ..Sandbox::default()
+        };
+        assert!(!super::super::report::Report(vec![sandbox(&settings)]).has_failed());
+        settings.enabled = Some(true);
+        assert!(super::super::report::Report(vec![sandbox(&settings)]).has_failed());
+    }
+}
