@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 
 use crate::answer::MAX_CORRECTIONS;
 use crate::conversation::Conversation;
+use crate::dispatch::tell;
 use crate::event::{CompactionReason, Event, RunTotals};
 use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict};
 use crate::listener::Listener;
@@ -104,7 +105,11 @@ impl Run<'_> {
 
     /// Takes the prompt into the conversation, unless a hook refuses it.
     async fn begin(&mut self, mut prompt: Message) -> Result<(), Outcome> {
-        match self.agent.hooks.before_prompt(&prompt).await {
+        let verdict = self.agent.hooks.before_prompt(&prompt);
+        let Some(verdict) = self.cancel.run_until_cancelled(verdict).await else {
+            return Err(Outcome::Cancelled);
+        };
+        match verdict {
             PromptVerdict::Accept => {}
             PromptVerdict::AcceptWith(text) => {
                 prompt.content.push(Block::text(text));
@@ -176,12 +181,17 @@ impl Run<'_> {
             return Ok(Next::Turn);
         }
         let limits = &self.agent.settings.limits;
-        if self.continuations < limits.max_continuations
-            && let StopVerdict::Continue { message } = self.agent.hooks.before_stop(&text).await
-        {
-            self.continuations += 1;
-            self.send_on(message).await;
-            return Ok(Next::Turn);
+        if self.continuations < limits.max_continuations {
+            let verdict = self.agent.hooks.before_stop(&text);
+            match self.cancel.run_until_cancelled(verdict).await {
+                None => return Err(Outcome::Cancelled),
+                Some(StopVerdict::Stop) => {}
+                Some(StopVerdict::Continue { message }) => {
+                    self.continuations += 1;
+                    self.send_on(message).await;
+                    return Ok(Next::Turn);
+                }
+            }
         }
         let Some(input) = &self.agent.input else {
             return Err(Outcome::Success { text });
@@ -230,7 +240,7 @@ impl Run<'_> {
                 outcome: failure.clone(),
             },
         };
-        self.agent.hooks.notify(&event).await;
+        tell(&*self.agent.hooks, &event, self.cancel).await;
         totals
     }
 }

@@ -139,7 +139,7 @@ impl Dispatch<'_> {
                     call: call.clone(),
                     denial: denial.clone(),
                 };
-                self.hooks.notify(&event).await;
+                tell(self.hooks, &event, self.cancel).await;
                 return refuse(call, denied(&denial), Some(denial));
             }
         }
@@ -170,7 +170,7 @@ impl Dispatch<'_> {
             })
             .await;
         let event = HookEvent::PermissionRequest { call: call.clone() };
-        self.hooks.notify(&event).await;
+        tell(self.hooks, &event, self.cancel).await;
         let answer = self.operator.decide(call, question).await;
         self.hooks.answered(call, &answer);
         self.listener
@@ -273,7 +273,7 @@ impl Dispatch<'_> {
             progress,
         };
         let running = AssertUnwindSafe(tool.run(call.input.clone(), context)).catch_unwind();
-        let output = match self.until_cancelled(running).await {
+        let output = match until_cancelled(running, self.cancel).await {
             Some(Ok(output)) => cap(output, self.capping, &call.id),
             Some(Err(panic)) => ToolOutput::new(
                 ToolStatus::CouldNotRun,
@@ -283,16 +283,6 @@ impl Dispatch<'_> {
         };
         drop(permit);
         Finished::of(call, output, started)
-    }
-
-    /// Waits for a call; once the run is cancelled, only for a short while longer. Then the call
-    /// is dropped, which kills what it started.
-    async fn until_cancelled<T>(&self, running: impl Future<Output = T>) -> Option<T> {
-        tokio::pin!(running);
-        if let Some(output) = self.cancel.run_until_cancelled(&mut running).await {
-            return Some(output);
-        }
-        timeout(GRACE, running).await.ok()
     }
 
     async fn tell_progress(&self, report: ProgressReport) {
@@ -328,7 +318,7 @@ impl Dispatch<'_> {
         } else {
             HookEvent::PostToolUse { call, output }
         };
-        self.hooks.notify(&event).await;
+        tell(self.hooks, &event, self.cancel).await;
     }
 }
 
@@ -350,6 +340,26 @@ impl Finished {
             duration: started.elapsed(),
         }
     }
+}
+
+/// Tells hooks of something. Once the run is cancelled they are not waited for any longer than
+/// calls are.
+pub(crate) async fn tell(hooks: &dyn Hooks, event: &HookEvent, cancel: &CancellationToken) {
+    // Nothing depends on whether they were done.
+    let _ = until_cancelled(hooks.notify(event), cancel).await;
+}
+
+/// Waits for something; once the run is cancelled, only for a short while longer. Then it is
+/// dropped, which kills what it started.
+async fn until_cancelled<T>(
+    running: impl Future<Output = T>,
+    cancel: &CancellationToken,
+) -> Option<T> {
+    tokio::pin!(running);
+    if let Some(output) = cancel.run_until_cancelled(&mut running).await {
+        return Some(output);
+    }
+    timeout(GRACE, running).await.ok()
 }
 
 fn cancelled() -> ToolOutput {

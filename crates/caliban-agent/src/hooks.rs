@@ -37,8 +37,13 @@ pub trait Hooks: Send + Sync + Debug {
     /// The operator answered what [`Verdict::Ask`] asked about this call.
     fn answered(&self, _call: &ToolCall, _answer: &Answer) {}
 
-    /// What the model should read beside the results of the calls that just ended.
-    fn additions(&self) -> Option<String> {
+    /// What the model should read beside the results of these calls, which have all ended.
+    fn additions(&self, _calls: &[Arc<str>]) -> Option<String> {
+        None
+    }
+
+    /// The hooks of an agent that works for this one; nothing where they are the same.
+    fn for_sub_agent(&self) -> Option<Arc<dyn Hooks>> {
         None
     }
 
@@ -322,8 +327,9 @@ impl Hooks for HookChain {
         }
     }
 
-    fn additions(&self) -> Option<String> {
-        let additions: Vec<String> = self.all().filter_map(|hooks| hooks.additions()).collect();
+    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
+        let additions = self.all().filter_map(|hooks| hooks.additions(calls));
+        let additions: Vec<String> = additions.collect();
         (!additions.is_empty()).then(|| additions.join("\n\n"))
     }
 

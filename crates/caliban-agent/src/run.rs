@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::compaction::{self, BoundThinking, share};
 use crate::conversation::Conversation;
-use crate::dispatch::{Dispatch, Finished};
+use crate::dispatch::{Dispatch, Finished, tell};
 use crate::event::{CompactionReason, Denial, Event, RunTotals};
 use crate::hooks::HookEvent;
 use crate::listener::Listener;
@@ -293,7 +293,11 @@ impl<'a> Run<'a> {
         .await;
         self.note_calls(&finished);
         let mut results: Vec<Block> = finished.iter().map(Finished::result).collect();
-        results.extend(agent.hooks.additions().map(Block::text));
+        let calls: Vec<Arc<str>> = finished
+            .iter()
+            .map(|end| Arc::clone(&end.call.id))
+            .collect();
+        results.extend(agent.hooks.additions(&calls).map(Block::text));
         let results = Arc::new(Message::new(Role::User, results));
         self.conversation.push(Arc::clone(&results));
         self.listener
@@ -358,7 +362,7 @@ impl<'a> Run<'a> {
             .hear(Event::CompactionStarted { reason })
             .await;
         let event = HookEvent::PreCompact { reason };
-        self.agent.hooks.notify(&event).await;
+        tell(&*self.agent.hooks, &event, self.cancel).await;
         let compacted = compaction::compact(
             self.conversation,
             window,
@@ -408,7 +412,7 @@ impl<'a> Run<'a> {
             before_tokens,
             after_tokens,
         };
-        self.agent.hooks.notify(&event).await;
+        tell(&*self.agent.hooks, &event, self.cancel).await;
     }
 
     async fn replace_history(&mut self, messages: Vec<Arc<Message>>) {

@@ -1,6 +1,6 @@
 //! Puts a session together from its choices.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use caliban_agent::{
     SessionSource, Tool, TypedTool, Unattended, Workspace,
 };
 use caliban_context::{
-    BasePrompt, OutputStyle, ReadMemoryTopic, Section, SkillTool, WriteMemoryTopic, system_prompt,
+    BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
+    WriteMemoryTopic, system_prompt,
 };
-use caliban_hooks::{ExternalHooks, HookParts, Runners};
+use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, Runners};
 use caliban_model::{CostLedger, Message, Purpose, Role};
 use caliban_permissions::Regime;
 use caliban_sessions::SessionState;
@@ -24,8 +25,9 @@ use caliban_tools::{
 
 use crate::asides::Asides;
 use crate::choices::{Choices, SetupError, SubAgents, SystemPrompt, Tools};
-use crate::extras::{CommandExpander, Extras, Facts, HookPrompts, NestedMemory, SubAgentHooks};
+use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, SubAgentHooks};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
+use crate::hook_parts::{Facts, HookAgents, HookPrompts};
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
 use crate::session::{Session, Stage};
@@ -47,11 +49,56 @@ struct Shared {
 /// What extras become in a session.
 #[derive(Default)]
 struct Added {
-    advisers: Vec<Arc<dyn Hooks>>,
     external: Option<Arc<ExternalHooks>>,
+    hook_agents: Arc<HookAgents>,
+    commands: Commands,
+    on_demand: Option<OnDemand>,
     tools: Vec<Arc<dyn Tool>>,
     memory: Vec<Section>,
     style: Option<OutputStyle>,
+}
+
+/// The hooks of a session's agents. All agents have the external hooks and the gate.
+struct Chains {
+    session: Arc<dyn Hooks>,
+    sub_agents: Arc<dyn Hooks>,
+    opening: Arc<Opening>,
+}
+
+impl Chains {
+    fn new(
+        added: &Added,
+        recorder: Option<&Recorder>,
+        gate: &Arc<Gate>,
+        workspace: &Workspace,
+        asides: &Asides,
+    ) -> Self {
+        let chain = |advisers: Vec<Arc<dyn Hooks>>| {
+            let gate = Arc::clone(gate) as Arc<dyn Hooks>;
+            Arc::new(HookChain { advisers, gate })
+        };
+        let memory = || {
+            let on_demand = added.on_demand.clone()?;
+            let memory = NestedMemory::new(on_demand, workspace.clone(), asides.clone());
+            Some(Arc::new(memory))
+        };
+        let external = added.external.iter().cloned();
+        let everywhere: Vec<Arc<dyn Hooks>> = external.map(|hooks| hooks as _).collect();
+        let opening = Arc::new(Opening::default());
+        let mut own = everywhere.clone();
+        own.push(Arc::new(CommandExpander(added.commands.clone())));
+        own.extend(memory().map(|memory| memory as _));
+        own.push(Arc::clone(&opening) as _);
+        own.extend(recorder.map(|recorder| Arc::new(recorder.clone()) as _));
+        Self {
+            session: chain(own),
+            sub_agents: Arc::new(SubAgentHooks {
+                shared: chain(everywhere),
+                memory: memory(),
+            }),
+            opening,
+        }
+    }
 }
 
 impl Session {
@@ -92,11 +139,11 @@ impl Session {
                     gate: Arc::clone(&gate),
                     transcript: choices.history.transcript.clone(),
                 };
-                add(*extras, facts, &workspace, consultant, &asides)
+                add(*extras, facts, workspace.root(), consultant, &asides)
             }
         };
         if !shared.tools.is_empty() {
-            shared.tools.extend(added.tools);
+            shared.tools.extend(added.tools.iter().cloned());
         }
         restore(choices.history.earlier.as_deref(), &shared);
         let recorder = choices.history.writer.map(|writer| {
@@ -108,18 +155,11 @@ impl Session {
                 Arc::clone(&shared.todos),
             )
         });
-        let mut advisers = added.advisers;
-        if let Some(recorder) = &recorder {
-            advisers.push(Arc::new(recorder.clone()));
-        }
-        let hooks: Arc<dyn Hooks> = Arc::new(HookChain {
-            advisers,
-            gate: Arc::clone(&gate) as Arc<dyn Hooks>,
-        });
+        let chains = Chains::new(&added, recorder.as_ref(), &gate, &workspace, &asides);
         let mut agent = Agent {
             provider: choices.provider,
             tools: Registry::new(shared.tools.iter().cloned()),
-            hooks: Arc::clone(&hooks),
+            hooks: chains.session,
             operator: Arc::new(Unattended),
             workspace: Arc::new(workspace),
             settings: choices.settings,
@@ -127,10 +167,11 @@ impl Session {
             session_id,
             input: None,
         };
+        added.hook_agents.set(agent.clone(), Arc::clone(&gate));
         let root = agent.workspace.root().to_owned();
         if shared.sub_agents == SubAgents::Offered {
             let mut parent = agent.clone();
-            parent.hooks = Arc::new(SubAgentHooks(hooks));
+            parent.hooks = chains.sub_agents;
             let sub_agents = AgentTool::new(parent, Some(sub_agent_prompt(&root)));
             agent.tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
         }
@@ -147,6 +188,7 @@ impl Session {
             jobs: shared.jobs,
             gate,
             hooks: added.external,
+            opening: chains.opening,
             asides,
             source,
             stage: Stage::New,
@@ -213,7 +255,7 @@ fn system_message(
 fn add(
     extras: Extras,
     facts: Facts,
-    workspace: &Workspace,
+    project_dir: &Path,
     consultant: Consultant,
     asides: &Asides,
 ) -> Added {
@@ -223,28 +265,22 @@ fn add(
         let external = Arc::new(ExternalHooks::new(HookParts {
             config: extras.hooks,
             facts: Arc::new(facts),
-            project_dir: workspace.root().to_owned(),
+            project_dir: project_dir.to_owned(),
             environment: extras.hook_environment,
             runners: Runners {
                 prompt: Some(Arc::new(HookPrompts(consultant))),
-                ..Runners::default()
+                agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
+                mcp: None,
             },
             sink: Arc::new(asides.clone()),
         }));
-        added.advisers.push(Arc::clone(&external) as Arc<dyn Hooks>);
         added.external = Some(external);
     }
     let style = context.styles.select(extras.style.as_deref());
     added.style = Some(style.style.clone());
     added.memory = context.memory.sections;
-    added.advisers.push(Arc::new(NestedMemory {
-        on_demand: Mutex::new(context.memory.on_demand),
-        workspace: workspace.clone(),
-        found: Mutex::default(),
-    }));
-    added
-        .advisers
-        .push(Arc::new(CommandExpander(context.commands)));
+    added.on_demand = Some(context.memory.on_demand);
+    added.commands = context.commands;
     if !context.skills.is_empty() {
         added
             .tools

@@ -129,7 +129,8 @@ impl Gate {
             (RuleAction::Ask, Opinion::Approved { .. }) => {
                 return Settled::Allow(DecidedBy::Hook);
             }
-            (_, Opinion::Ask { reason }) => reason.clone(),
+            // The operator's hook wants this very call to be asked about; no mode answers that.
+            (_, Opinion::Ask { reason }) => return Settled::Ask(reason.clone()),
             (RuleAction::Ask, Opinion::None) => why_asked(call, decision),
         };
         match relax(mode, self.parts.auto_allow, &call.name, decision) {
@@ -166,6 +167,18 @@ impl Gate {
     }
 
     fn question(&self, call: &ToolCall, decision: &Decision, reason: String) -> Question {
+        if let Opinion::Ask { .. } = call.opinion {
+            return Question {
+                reason,
+                rule: None,
+                remedy: "The user can permit it when asked, or change the hook that asks."
+                    .to_owned(),
+                // No rule keeps a hook from asking.
+                suggestions: Vec::new(),
+                target: None,
+                input: None,
+            };
+        }
         let judge = self.judge.load();
         let suggestions = suggestions(&judge, &call.name, &call.input, decision, Timestamp::now());
         Question {

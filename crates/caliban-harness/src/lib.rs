@@ -8,6 +8,7 @@ mod child_environment;
 mod choices;
 mod extras;
 mod gate;
+mod hook_parts;
 mod permissions;
 mod recorder;
 mod session;

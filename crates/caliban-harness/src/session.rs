@@ -7,13 +7,14 @@ use caliban_agent::{
     Agent, Conversation, Event, HookEvent, Listener, Outcome, RunTotals, SessionSource,
 };
 use caliban_hooks::ExternalHooks;
-use caliban_model::{Block, CancellationToken, Message};
+use caliban_model::{CancellationToken, Message};
 use caliban_permissions::{Regime, RuleBook};
 use caliban_tools::Jobs;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::asides::Asides;
+use crate::extras::Opening;
 use crate::gate::Gate;
 use crate::recorder::Recorder;
 
@@ -29,6 +30,7 @@ pub struct Session {
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) hooks: Option<Arc<ExternalHooks>>,
+    pub(crate) opening: Arc<Opening>,
     pub(crate) asides: Asides,
     pub(crate) source: SessionSource,
     pub(crate) stage: Stage,
@@ -108,7 +110,7 @@ impl Session {
     /// Works on one prompt to its end.
     pub async fn run(
         &mut self,
-        mut prompt: Message,
+        prompt: Message,
         listener: &dyn Listener,
         cancel: &CancellationToken,
     ) -> (Outcome, RunTotals) {
@@ -118,9 +120,8 @@ impl Session {
                 recorder.begin(self.conversation.messages());
             }
             let starting = self.agent.hooks.at_start(self.source);
-            if let Some(Some(text)) = cancel.run_until_cancelled(starting).await {
-                prompt.content.push(Block::text(text));
-            }
+            let said = cancel.run_until_cancelled(starting).await;
+            self.opening.set(said.flatten());
         }
         let listener = Accounting {
             listener,
@@ -143,7 +144,9 @@ impl Session {
             Some(recorder) => recorder.close().await,
             None => Ok(()),
         };
-        if let Some(hooks) = &self.hooks {
+        if let Some(hooks) = &self.hooks
+            && self.stage == Stage::Begun
+        {
             let event = HookEvent::SessionEnd {
                 reason: "exit".to_owned(),
             };

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{
@@ -49,6 +49,8 @@ pub struct ExternalHooks {
     pool: Pool,
     /// Whether the model works because a handler of `Stop` sent it on.
     sent_on: AtomicBool,
+    /// What handlers have to say about calls, by the id of the call, until its turn ends.
+    remarks: Mutex<Vec<(Arc<str>, String)>>,
 }
 
 impl ExternalHooks {
@@ -66,6 +68,7 @@ impl ExternalHooks {
             }),
             pool: Pool::new(),
             sent_on: AtomicBool::new(false),
+            remarks: Mutex::default(),
         }
     }
 
@@ -128,6 +131,7 @@ impl ExternalHooks {
             };
             let decision = judgement.hear(&consulted);
             consulted.came_to(decision);
+            self.remark(call, consulted.advice.context.clone());
             if decision == Decision::Deny {
                 return Verdict::Deny(Denial {
                     remedy: consulted.has_failed().then(|| consulted.remedy()),
@@ -230,8 +234,27 @@ impl ExternalHooks {
         {
             return;
         }
-        self.fire(&Occasion::Told(event), |_| (Decision::None, Next::Ask))
-            .await;
+        let occasion = Occasion::Told(event);
+        self.fire(&occasion, |consulted| {
+            if let Some(call) = occasion.call() {
+                self.remark(call, consulted.advice.context.clone());
+                // The call has run, so an objection is only something to read.
+                if consulted.advice.stance == Stance::Deny && !consulted.has_failed() {
+                    self.remark(call, Some(consulted.objection()));
+                }
+            }
+            (Decision::None, Next::Ask)
+        })
+        .await;
+    }
+
+    fn remark(&self, call: &ToolCall, text: Option<String>) {
+        let remark = text.map(|text| (Arc::clone(&call.id), text));
+        self.remarks().extend(remark);
+    }
+
+    fn remarks(&self) -> MutexGuard<'_, Vec<(Arc<str>, String)>> {
+        self.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -332,6 +355,13 @@ impl Hooks for ExternalHooks {
 
     fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         self.judge(call).boxed()
+    }
+
+    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
+        let mut remarks = self.remarks();
+        let about_these = remarks.extract_if(.., |(call, _)| calls.contains(call));
+        let texts: Vec<String> = about_these.map(|(_, text)| text).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {

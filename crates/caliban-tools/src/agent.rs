@@ -71,6 +71,9 @@ impl AgentTool {
         agent.settings.purpose = Purpose::SubAgent;
         agent.settings.answer = None;
         agent.input = None;
+        if let Some(hooks) = agent.hooks.for_sub_agent() {
+            agent.hooks = hooks;
+        }
         agent
     }
 }

@@ -52,14 +52,14 @@ pub struct ImportAllowlist {
 }
 
 /// The list as it was read.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Approvals {
     version: u32,
     /// The latest last.
     imports: Vec<ApprovedImport>,
 }
 
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ApprovedImport {
     path: PathBuf,
     digest: String,

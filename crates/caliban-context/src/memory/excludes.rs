@@ -10,7 +10,7 @@ use crate::notice::Notice;
 const MAX_PATTERNS: usize = 1000;
 
 /// Gitignore patterns relative to a workspace. Directories above it are spelled with `..`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Excludes {
     workspace: PathBuf,
     patterns: Gitignore,

@@ -18,7 +18,7 @@ use crate::source::Fence;
 const MAX_DIRECTORIES: usize = 10_000;
 
 /// What a session may still be told.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct OnDemand {
     /// Real directories below which instruction files count, the workspace first; none where
     /// nothing is read on demand.

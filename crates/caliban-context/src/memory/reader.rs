@@ -19,7 +19,7 @@ const MAX_FILES: usize = 500;
 const MAX_IMPORT_DEPTH: usize = 5;
 
 /// What reading brought to light beside text.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     pub(super) notices: Vec<Notice>,
     pub(super) external: Vec<ExternalImport>,
@@ -32,7 +32,7 @@ pub(super) enum Imports {
     Followed,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Reader {
     home: PathBuf,
     config: PathBuf,

@@ -16,14 +16,14 @@ const MAX_RULE: u64 = 64 * 1024;
 /// The most patterns of one rule.
 const MAX_PATTERNS: usize = 100;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) path: PathBuf,
     pub(super) text: String,
     pub(super) scope: RuleScope,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum RuleScope {
     Always,
     /// From the first touch of a matching path on.

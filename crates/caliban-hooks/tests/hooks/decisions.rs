@@ -1,6 +1,6 @@
 //! Several handlers of one event.
 
-use caliban_agent::{HookEvent, Hooks, SessionSource, Verdict};
+use caliban_agent::{HookEvent, Hooks, SessionSource, ToolCall, ToolOutput, Verdict};
 use caliban_hooks::{Decision, Runners};
 use caliban_settings::Scope;
 use serde_json::{Value, json};
@@ -178,4 +178,34 @@ async fn what_concerns_nobody_is_not_even_written_down() {
     assert_eq!(session.facts.payloads(), 0);
     session.hooks.at_start(SessionSource::Startup).await;
     assert_eq!(session.facts.payloads(), 1);
+}
+
+#[tokio::test]
+async fn what_is_said_about_a_call_is_read_once_and_beside_its_own_result() {
+    let context = |text: &str| {
+        let answer = json!({"hookSpecificOutput": {"additionalContext": text}});
+        script(&format!("echo '{answer}'"))
+    };
+    let objection = script("echo objection >&2; exit 2");
+    let broken = script("exit 1");
+    let session = Session::new(json!({
+        "PreToolUse": [{"handlers": [context("before")]}],
+        "PostToolUse": [{"handlers": [context("after"), objection, broken]}],
+    }));
+    let (first, second) = (bash("ls"), {
+        let mut call = bash("pwd");
+        call.id = "another".into();
+        call
+    });
+    session.hooks.before_tool(&first).await;
+    session.hooks.before_tool(&second).await;
+    let event = HookEvent::PostToolUse {
+        call: first.clone(),
+        output: ToolOutput::ok("done"),
+    };
+    session.hooks.notify(&event).await;
+    let additions = |call: &ToolCall| session.hooks.additions(std::slice::from_ref(&call.id));
+    assert_eq!(additions(&first).unwrap(), "before\n\nafter\n\nobjection");
+    assert_eq!(additions(&first), None);
+    assert_eq!(additions(&second).unwrap(), "before");
 }

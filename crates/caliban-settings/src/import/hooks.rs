@@ -168,18 +168,11 @@ fn handler(event: &str, theirs: &Value, gathered: &mut Gathered) -> Option<Value
     Some(ours)
 }
 
-/// Their commands are shell text, ours are programs with arguments.
+/// Commands are text for a shell here too. The directory stays a variable of that shell: put in
+/// its place, an odd name could be taken for a command.
 fn command(theirs: &str) -> Value {
-    let theirs = theirs
+    let command = theirs
         .replace("${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR")
         .replace("$CLAUDE_PROJECT_DIR", "${CALIBAN_PROJECT_DIR}");
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
-    let path = theirs
-        .strip_prefix("${CALIBAN_PROJECT_DIR}/")
-        .unwrap_or(&theirs);
-    if theirs.contains('/') && path.chars().all(is_plain) {
-        json!({ "type": "command", "command": theirs })
-    } else {
-        json!({ "type": "command", "command": "sh", "args": ["-c", theirs] })
-    }
+    json!({ "type": "command", "command": command })
 }
