@@ -121,7 +121,7 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
         Some(Command::Perms { command }) => {
             perms_command::run(command, &cli.rules, &configure()?, &mut console)
         }
-        None => ask(cli, environment, &cancel, &mut console).await,
+        None => Box::pin(ask(cli, environment, &cancel, &mut console)).await,
     }
 }
 
@@ -149,7 +149,8 @@ async fn ask(
                 },
                 debug: prepared.debug,
             };
-            let ended = crash::guarded(print.run(prepared.prompts, &prepared.init)).await;
+            let run = Box::pin(print.run(prepared.prompts, &prepared.init));
+            let ended = crash::guarded(run).await;
             match ended {
                 Ok(result) => result,
                 Err(crash) => {

@@ -168,6 +168,8 @@ fn a_hidden_command_is_shown(#[case] line: &str) {
 // `sh` may not be bash.
 #[case("sh -c '((rm x))'")]
 #[case("sh -c 'ls &>x rm y'")]
+#[case("sh -c 'x+=1 rm y'")]
+#[case("sh -c '{rm,x}'")]
 // A shell or interpreter inside of another's text.
 #[case("zsh -c 'rm x'")]
 #[case("sudo -i rm x")]
@@ -196,6 +198,8 @@ fn what_cannot_be_read_is_refused_and_a_denial_finds_it(#[case] line: &str) {
 #[case("typeset -n x=PATH; x=/tmp; ls")]
 #[case("declare -i x; x='a[0]'")]
 #[case("export \"$x\"; ls")]
+#[case("command export X=$y; ls")]
+#[case("export $y; ls")]
 #[case("readonly IFS=x")]
 #[case("set -k; ls LD_PRELOAD=x")]
 #[case("shopt -s expand_aliases; ls")]
@@ -310,6 +314,6 @@ fn over_a_limit_the_search_says_so() {
         Completeness::Cut
     );
     assert_eq!(complete(&"$(".repeat(100)), Completeness::Cut);
-    let many: String = (0..5000).map(|n| format!("c{n};")).collect();
-    assert_eq!(complete(&many), Completeness::Cut);
+    let many: Vec<String> = (0..5000).map(|n| format!("c{n}")).collect();
+    assert_eq!(complete(&many.join(";")), Completeness::Cut);
 }

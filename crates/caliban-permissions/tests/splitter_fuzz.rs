@@ -142,7 +142,7 @@ fn mutated_lines_keep_the_promises() {
     let cases = std::env::var("CALIBAN_FUZZ_CASES")
         .map_or(CASES, |count| count.parse().expect("a number of cases"));
     let corpus = support::corpus();
-    let mut numbers = Numbers(2);
+    let mut numbers = Numbers(1);
     let mut proven = 0;
     for _ in 0..cases {
         let line = mutated(&mut numbers, &corpus);

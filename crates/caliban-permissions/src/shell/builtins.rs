@@ -31,11 +31,12 @@ pub(super) fn check(state: &mut State, program: &str, args: &[Argument]) -> Resu
             state.poison(program);
             Ok(())
         }
-        "export" | "readonly" | "declare" | "typeset" | "local" => args
+        _ if declares(program) => args
             .iter()
             .try_for_each(|arg| declaration(state, program, arg)),
         "set" => settings(program, args),
         "shopt" => options(program, args),
+        "wait" if !args.iter().any(|arg| arg.text.starts_with('-')) => Ok(()),
         "read" | "mapfile" | "readarray" | "getopts" | "unset" | "wait" => args
             .iter()
             .try_for_each(|arg| variable(state, program, arg)),
@@ -49,6 +50,14 @@ pub(super) fn check(state: &mut State, program: &str, args: &[Argument]) -> Resu
         }),
         _ => Ok(()),
     }
+}
+
+/// Whether a builtin takes assignments for its operands.
+pub(super) fn declares(program: &str) -> bool {
+    matches!(
+        program,
+        "export" | "readonly" | "declare" | "typeset" | "local"
+    )
 }
 
 /// `NAME`, `NAME=value` or options of a declaration.

@@ -57,6 +57,7 @@ impl Reader<'_> {
                 self.bash_only("`[[`")?;
                 self.take_reserved("[[")?;
                 self.test()?;
+                self.take_reserved("]]")?;
             }
             Some("function") => {
                 self.bash_only("`function`")?;
@@ -147,7 +148,7 @@ impl Reader<'_> {
 
     /// Notes which values a variable gets.
     pub(super) fn assign(&mut self, name: &str, values: &[Argument]) {
-        if values.iter().all(Argument::is_integer) {
+        if values.iter().all(|value| value.number) {
             self.state.assign_number(name);
         } else {
             self.state.assign_text(name);
@@ -203,70 +204,74 @@ impl Reader<'_> {
         }
     }
 
-    /// The rest of `[[ … ]]`. Only where it ends and what it expands matters.
+    /// Terms of `[[ … ]]` joined by `&&` and `||`, up to what ends them.
     fn test(&mut self) -> Result<(), Refusal> {
-        let mut open = 0_usize;
-        let mut left: Option<Argument> = None;
+        self.state.enter()?;
         loop {
             self.line_breaks()?;
-            if self.reserved() == Some("]]") {
-                if open > 0 {
-                    return Err(self.syntax("a missing `)`"));
-                }
-                return self.take_reserved("]]");
+            self.test_term()?;
+            self.line_breaks()?;
+            if !(self.looking_at("&&") || self.looking_at("||")) {
+                break;
             }
-            if self.looking_at("&&") || self.looking_at("||") {
-                self.at += 2;
-                left = None;
-                continue;
+            self.at += 2;
+        }
+        self.state.leave();
+        Ok(())
+    }
+
+    fn test_term(&mut self) -> Result<(), Refusal> {
+        while self.reserved() == Some("!") {
+            self.take_reserved("!")?;
+        }
+        if self.peek() == Some(b'(') {
+            self.at += 1;
+            self.test()?;
+            return self.expect(b')', "a missing `)`");
+        }
+        let unary = self.reserved().filter(|word| {
+            matches!(word.as_bytes(), [b'-', letter] if b"abcdefghknoprstuvwxzGLNORS".contains(letter))
+        });
+        if let Some(unary) = unary {
+            self.at += unary.len();
+            let operand = self.operand_of_test()?;
+            let names = matches!(unary, "-v" | "-R");
+            if names && !(operand.is_literal() && variables::is_name(&operand.text)) {
+                return Err(self.construct("a test of a variable's subscript"));
             }
-            match self.peek() {
-                Some(b'(') => {
-                    open += 1;
-                    self.at += 1;
-                    continue;
-                }
-                Some(b')') if open > 0 => {
-                    open -= 1;
-                    self.at += 1;
-                    continue;
-                }
-                Some(b'<' | b'>') if self.peek_after(1) != Some(b'(') => {
-                    self.at += 1;
-                    continue;
-                }
-                Some(b'0'..=b'9') if self.is_at_redirection() => {
-                    return Err(self.syntax("a redirection inside a test"));
-                }
-                _ => {}
+            return Ok(());
+        }
+        let left = self.operand_of_test()?;
+        self.blanks();
+        match self.reserved() {
+            Some("=~") => {
+                self.take_reserved("=~")?;
+                self.regex()
             }
-            match self.reserved() {
-                Some("=~") => {
-                    self.take_reserved("=~")?;
-                    self.regex()?;
-                    left = None;
-                }
-                Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
-                    let right = self.operand_of_test()?;
-                    for side in left.take().iter().chain([&right]) {
-                        arithmetic::check(self.state, &side.text)?;
-                    }
-                }
-                Some("-v" | "-R") => {
-                    let name = self.operand_of_test()?;
-                    if !(name.is_literal() && variables::is_name(&name.text)) {
-                        return Err(self.construct("a test of a variable's subscript"));
-                    }
-                }
-                _ => left = self.word(Expand::Nothing)?.pop(),
+            Some("-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge") => {
+                self.at += 3;
+                let right = self.operand_of_test()?;
+                arithmetic::check(self.state, &left.text)?;
+                arithmetic::check(self.state, &right.text)
             }
+            Some(operator @ ("=" | "==" | "!=" | "-ef" | "-nt" | "-ot")) => {
+                self.at += operator.len();
+                self.operand_of_test().map(drop)
+            }
+            _ if self.looking_at("< ") || self.looking_at("> ") => {
+                self.at += 1;
+                self.operand_of_test().map(drop)
+            }
+            // A word alone; what follows is up to the caller.
+            _ => Ok(()),
         }
     }
 
-    /// The word after an operator, which is plain text.
     fn operand_of_test(&mut self) -> Result<Argument, Refusal> {
-        self.at += 3.min(self.reserved().map_or(0, str::len));
         self.blanks();
+        if self.reserved() == Some("]]") || self.is_at_redirection() {
+            return Err(self.syntax("a missing operand"));
+        }
         self.word(Expand::Nothing)?
             .pop()
             .ok_or_else(|| self.syntax("a missing operand"))

@@ -50,12 +50,15 @@ fn could_be_option(arg: &Argument) -> bool {
     if arg.is_literal() {
         return false;
     }
+    // What follows a blank in its value would be words of their own.
+    if arg.splits && arg.text.contains(['$', '`']) {
+        return true;
+    }
     match arg.start {
         Start::Unknown => true,
         // An option whose name is spelled out is what it seems to be.
         Start::Dash => !(arg.text.starts_with("--") && arg.text[..arg.known].contains('=')),
-        // What follows the first blank of its value would be words of their own.
-        Start::Other => arg.splits && arg.text.contains('$'),
+        Start::Other => false,
     }
 }
 

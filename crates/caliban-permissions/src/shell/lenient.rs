@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::blind::{self, Quotes};
+use super::loose::{self, Part};
 use super::programs::{self, Program};
-use super::scan::{self, Part, Segment};
+use super::scan::{self, Segment};
 use super::words::Argument;
 use super::{MAX_LENGTH, hazards, strict, variables};
 
@@ -124,7 +125,7 @@ impl Finder {
         let words: Vec<String> = segment
             .words
             .iter()
-            .map(|word| scan::source(word))
+            .map(|word| loose::source(word))
             .collect();
         if let [keyword, name, _in, values @ ..] = words.as_slice()
             && matches!(keyword.as_str(), "for" | "select")
@@ -156,7 +157,7 @@ impl Finder {
         let spelled: Vec<String> = segment
             .words
             .iter()
-            .map(|word| scan::source(word))
+            .map(|word| loose::source(word))
             .collect();
         if !self.begins_quietly(&spelled) || self.quotes == Trust::Doubted {
             for body in &segment.bodies {
@@ -168,14 +169,14 @@ impl Finder {
             let expanded: Vec<Vec<Part>> = segment
                 .words
                 .iter()
-                .flat_map(|word| scan::expand_braces(word))
+                .flat_map(|word| loose::expand_braces(word))
                 .collect();
             self.words_of_segment(&expanded, unquoted, from);
         }
     }
 
     fn words_of_segment(&mut self, words: &[Vec<Part>], unquoted: usize, from: Origin) {
-        let spelled: Vec<String> = words.iter().map(|word| scan::source(word)).collect();
+        let spelled: Vec<String> = words.iter().map(|word| loose::source(word)).collect();
         self.command(&spelled, unquoted, from);
         let has_expansion = words
             .iter()
@@ -299,6 +300,9 @@ impl Finder {
     fn hazards(&mut self, words: &[String], unquoted: usize) {
         let args: Vec<Argument> = words.iter().map(Argument::literal).collect();
         for hazard in hazards::of(&args) {
+            if self.is_full(1) {
+                return;
+            }
             if !hazard.what.runs() {
                 continue;
             }

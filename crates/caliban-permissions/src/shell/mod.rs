@@ -16,6 +16,7 @@ mod hazard_table;
 mod hazards;
 mod heredoc;
 mod lenient;
+mod loose;
 mod programs;
 mod quotes;
 mod reader;

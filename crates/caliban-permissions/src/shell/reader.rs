@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
                         self.take_reserved("-p")?;
                     }
                     // The shell does not take what follows for what it is elsewhere.
-                    if self.peek() == Some(b'-') || self.is_at_assignment()? {
+                    if matches!(self.peek(), Some(b'-' | b'(')) || self.is_at_assignment()? {
                         return Err(self.construct("what follows `time`"));
                     }
                 }

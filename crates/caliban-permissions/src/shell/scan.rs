@@ -1,12 +1,10 @@
 //! A tolerant lexer: finds the commands of any text, whether or not it is a valid script.
 
-use super::braces::{self, Symbol};
-use super::quotes::escape;
+use super::loose::{Inside, Part, source};
 use super::reader::is_separator;
-use super::variables;
 
 /// How deep substitutions may nest before the rest is left unread.
-const MAX_NESTING: usize = 32;
+pub(super) const MAX_NESTING: usize = 32;
 
 /// What stands between two separators.
 #[derive(Debug, Default)]
@@ -14,18 +12,6 @@ pub(super) struct Segment {
     pub(super) words: Vec<Vec<Part>>,
     /// Bodies of its here-documents.
     pub(super) bodies: Vec<String>,
-}
-
-/// A piece of a word.
-#[derive(Debug, Clone)]
-pub(super) enum Part {
-    Text(String),
-    Quoted(String),
-    Expansion {
-        source: String,
-        /// The variable's name where it is a plain one.
-        name: Option<String>,
-    },
 }
 
 #[derive(Debug, Default)]
@@ -50,25 +36,17 @@ pub(super) fn scan(text: &str) -> Scan {
     scanner.scan
 }
 
-struct Scanner<'a> {
-    text: &'a str,
-    at: usize,
-    nesting: usize,
-    scan: Scan,
+pub(super) struct Scanner<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    pub(super) nesting: usize,
+    pub(super) scan: Scan,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Until {
+pub(super) enum Until {
     End,
     Parenthesis,
-}
-
-/// Whether single quotes quote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Inside {
-    Nothing,
-    /// Double quotes or the body of a here-document.
-    Quotes,
 }
 
 /// A segment that is being read.
@@ -108,20 +86,25 @@ impl Current {
 }
 
 impl Scanner<'_> {
-    fn peek(&self, offset: usize) -> Option<u8> {
+    pub(super) fn peek(&self, offset: usize) -> Option<u8> {
         self.text.as_bytes().get(self.at + offset).copied()
     }
 
-    fn take(&mut self) -> Option<char> {
+    pub(super) fn take(&mut self) -> Option<char> {
         let c = self.text.get(self.at..)?.chars().next()?;
         self.at += c.len_utf8();
         Some(c)
     }
 
-    /// Whether a `#` begins a comment here; after `(` or `|` it may be part of a pattern.
-    fn is_after_blank(&self) -> bool {
-        let before = &self.text[..self.at];
-        before.is_empty() || before.ends_with([' ', '\t', '\n', ';'])
+    /// Skips a comment. After `(` or `|` it may also be part of a pattern, so that what it says
+    /// counts, too.
+    fn comment(&mut self) {
+        let (before, rest) = self.text.split_at(self.at);
+        let comment = &rest[..rest.find('\n').unwrap_or(rest.len())];
+        self.at += comment.len();
+        if !before.is_empty() && !before.ends_with([' ', '\t', '\n', ';']) {
+            self.scan.scripts.push(comment[1..].to_owned());
+        }
     }
 
     /// Commands up to and over the end.
@@ -163,10 +146,7 @@ impl Scanner<'_> {
                     }
                 }
                 b'<' | b'>' => self.redirection(&mut current),
-                b'#' if current.word.is_none() && self.is_after_blank() => {
-                    let rest = &self.text[self.at..];
-                    self.at += rest.find('\n').unwrap_or(rest.len());
-                }
+                b'#' if current.word.is_none() => self.comment(),
                 _ => {
                     if current.word.is_none() {
                         current.start = self.at;
@@ -269,7 +249,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn nested(&mut self, until: Until) {
+    pub(super) fn nested(&mut self, until: Until) {
         if self.nesting >= MAX_NESTING {
             self.scan.cut = true;
             self.at = self.text.len();
@@ -278,187 +258,6 @@ impl Scanner<'_> {
         self.nesting += 1;
         self.commands(until);
         self.nesting -= 1;
-    }
-
-    /// Adds what comes to a word; false where it is a blank in disguise.
-    fn piece(&mut self, word: &mut Vec<Part>, inside: Inside) -> bool {
-        match self.peek(0) {
-            Some(b'\\') => {
-                self.at += 1;
-                match self.take() {
-                    Some('\n') | None => {}
-                    Some(c) => push_quoted(word, c),
-                }
-            }
-            Some(b'\'') if inside == Inside::Nothing => {
-                self.at += 1;
-                begin_quotes(word);
-                while let Some(c) = self.take().filter(|c| *c != '\'') {
-                    push_quoted(word, c);
-                }
-            }
-            Some(b'"') => {
-                self.at += 1;
-                begin_quotes(word);
-                self.double_quoted(word);
-            }
-            Some(b'`') => self.backquoted(word),
-            Some(b'$') => return self.dollar(word, inside),
-            _ => {
-                if let Some(c) = self.take() {
-                    push(word, c);
-                }
-            }
-        }
-        true
-    }
-
-    fn double_quoted(&mut self, word: &mut Vec<Part>) {
-        while let Some(byte) = self.peek(0) {
-            match byte {
-                b'"' => {
-                    self.at += 1;
-                    return;
-                }
-                b'\\' => {
-                    self.at += 1;
-                    match self.peek(0) {
-                        Some(b'\n') => self.at += 1,
-                        Some(b'$' | b'`' | b'"' | b'\\') => {
-                            if let Some(c) = self.take() {
-                                push_quoted(word, c);
-                            }
-                        }
-                        _ => push_quoted(word, '\\'),
-                    }
-                }
-                b'`' => self.backquoted(word),
-                b'$' if matches!(self.peek(1), Some(b'\'' | b'"')) => {
-                    self.at += 1;
-                    push_quoted(word, '$');
-                }
-                b'$' => {
-                    if !self.dollar(word, Inside::Quotes) {
-                        push_quoted(word, ' ');
-                    }
-                }
-                _ => {
-                    if let Some(c) = self.take() {
-                        push_quoted(word, c);
-                    }
-                }
-            }
-        }
-    }
-
-    fn backquoted(&mut self, word: &mut Vec<Part>) {
-        let start = self.at;
-        self.at += 1;
-        let mut script = String::new();
-        while let Some(c) = self.take().filter(|c| *c != '`') {
-            if c == '\\' && matches!(self.peek(0), Some(b'`' | b'\\' | b'$' | b'"')) {
-                script.extend(self.take());
-            } else {
-                script.push(c);
-            }
-        }
-        self.scan.scripts.push(script);
-        word.push(Part::Expansion {
-            source: self.text[start..self.at].to_owned(),
-            name: None,
-        });
-    }
-
-    /// `$…`; false where it is `$IFS`, which separates words.
-    fn dollar(&mut self, word: &mut Vec<Part>, inside: Inside) -> bool {
-        let start = self.at;
-        self.at += 1;
-        let mut name = None;
-        match self.peek(0) {
-            Some(b'\'') if inside == Inside::Nothing => {
-                self.at += 1;
-                begin_quotes(word);
-                self.ansi_c(word);
-                return true;
-            }
-            Some(b'"') => {
-                self.at += 1;
-                begin_quotes(word);
-                self.double_quoted(word);
-                return true;
-            }
-            Some(b'(') => {
-                self.at += 1;
-                self.nested(Until::Parenthesis);
-            }
-            Some(b'{') => {
-                self.at += 1;
-                name = self.name();
-                self.braced(inside);
-            }
-            Some(c) if variables::is_name_start(char::from(c)) => name = self.name(),
-            Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!' | b'0'..=b'9') => self.at += 1,
-            _ => {
-                push(word, '$');
-                return true;
-            }
-        }
-        if name.as_deref() == Some("IFS") {
-            return false;
-        }
-        word.push(Part::Expansion {
-            source: self.text[start..self.at].to_owned(),
-            name,
-        });
-        true
-    }
-
-    fn name(&mut self) -> Option<String> {
-        let rest = &self.text[self.at..];
-        let length = rest
-            .find(|c: char| !variables::is_name_part(c))
-            .unwrap_or(rest.len());
-        self.at += length;
-        Some(rest[..length].to_owned()).filter(|name| variables::is_name(name))
-    }
-
-    /// The rest of `${…}`, whose substitutions run.
-    fn braced(&mut self, inside: Inside) {
-        self.nesting += 1;
-        let mut ignored = Vec::new();
-        while let Some(byte) = self.peek(0) {
-            if self.nesting > MAX_NESTING {
-                self.scan.cut = true;
-                self.at = self.text.len();
-                break;
-            }
-            match byte {
-                b'}' => {
-                    self.at += 1;
-                    break;
-                }
-                b'<' | b'>' if self.peek(1) == Some(b'(') => {
-                    self.at += 2;
-                    self.nested(Until::Parenthesis);
-                }
-                _ => {
-                    self.piece(&mut ignored, inside);
-                }
-            }
-        }
-        self.nesting -= 1;
-    }
-
-    fn ansi_c(&mut self, word: &mut Vec<Part>) {
-        while let Some(c) = self.take().filter(|c| *c != '\'') {
-            match escape(&self.text[self.at..]).filter(|_| c == '\\') {
-                Some((c, length)) => {
-                    push_quoted(word, c);
-                    self.at += length;
-                }
-                None => push_quoted(word, c),
-            }
-        }
     }
 }
 
@@ -474,82 +273,4 @@ fn quoted(text: &str) -> Scan {
         scanner.double_quoted(&mut Vec::new());
     }
     scanner.scan
-}
-
-fn push(word: &mut Vec<Part>, c: char) {
-    if let Some(Part::Text(text)) = word.last_mut() {
-        text.push(c);
-    } else {
-        word.push(Part::Text(c.into()));
-    }
-}
-
-fn push_quoted(word: &mut Vec<Part>, c: char) {
-    begin_quotes(word);
-    if let Some(Part::Quoted(text)) = word.last_mut() {
-        text.push(c);
-    }
-}
-
-/// Even empty quotes make a word.
-fn begin_quotes(word: &mut Vec<Part>) {
-    if !matches!(word.last(), Some(Part::Quoted(_))) {
-        word.push(Part::Quoted(String::new()));
-    }
-}
-
-/// A word with its expansions as they are spelled.
-pub(super) fn source(word: &[Part]) -> String {
-    word.iter()
-        .map(|part| match part {
-            Part::Text(text) | Part::Quoted(text) => text.as_str(),
-            Part::Expansion { source, .. } => source,
-        })
-        .collect()
-}
-
-/// The words a word becomes.
-pub(super) fn expand_braces(word: &[Part]) -> Vec<Vec<Part>> {
-    let symbols: Vec<Loose> = word
-        .iter()
-        .flat_map(|part| match part {
-            Part::Text(text) => text.chars().map(Loose::Plain).collect(),
-            Part::Quoted(_) | Part::Expansion { .. } => vec![Loose::Other(part.clone())],
-        })
-        .collect();
-    let Some(words) = braces::expand(&symbols) else {
-        return vec![word.to_vec()];
-    };
-    words
-        .into_iter()
-        .map(|symbols| {
-            let mut word = Vec::new();
-            for symbol in symbols {
-                match symbol {
-                    Loose::Plain(c) => push(&mut word, c),
-                    Loose::Other(part) => word.push(part),
-                }
-            }
-            word
-        })
-        .collect()
-}
-
-#[derive(Clone)]
-enum Loose {
-    Plain(char),
-    Other(Part),
-}
-
-impl Symbol for Loose {
-    fn symbol(&self) -> Option<char> {
-        match self {
-            Self::Plain(c) => Some(*c),
-            Self::Other(_) => None,
-        }
-    }
-
-    fn plain(c: char) -> Self {
-        Self::Plain(c)
-    }
 }

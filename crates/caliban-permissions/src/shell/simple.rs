@@ -1,10 +1,10 @@
 //! The grammar of simple commands: assignments, words and redirections.
 
-use super::build;
 use super::heredoc::Tabs;
-use super::reader::{Reader, is_separator};
+use super::reader::{Dialect, Reader, is_separator};
 use super::words::{Argument, Expand};
 use super::{Command, Redirection, RedirectionKind, Refusal, programs, variables};
+use super::{build, builtins};
 
 /// Redirection operators, the longer before their beginnings.
 const OPERATORS: [(&str, Operator); 12] = [
@@ -55,7 +55,11 @@ impl Reader<'_> {
             }
         }
         if self.peek() == Some(b'(') {
-            let ([name], []) = (words.as_slice(), assignments.as_slice()) else {
+            let ([name], [], []) = (
+                words.as_slice(),
+                assignments.as_slice(),
+                redirections.as_slice(),
+            ) else {
                 return Err(self.syntax("an unexpected `(`"));
             };
             self.at += 1;
@@ -71,7 +75,15 @@ impl Reader<'_> {
             Some(first) if first.plain && programs::is_keyword(&first.text) => {
                 return Err(self.syntax("an unexpected keyword"));
             }
-            Some(_) => build::command(self.state, self.dialect, &words)?,
+            Some(first) => {
+                if first.plain && self.dialect == Dialect::Bash && builtins::declares(&first.text) {
+                    // Called by its plain name, it gets its assignments whole.
+                    for word in &mut words {
+                        word.splits &= word.known == 0;
+                    }
+                }
+                build::command(self.state, self.dialect, &words)?
+            }
             None => Command::default(),
         };
         command.assignments = assignments;
@@ -121,6 +133,9 @@ impl Reader<'_> {
         let rest = &self.text[self.at..];
         let sign = rest.find('=').unwrap_or_default();
         let name = rest[..sign].trim_end_matches('+').to_owned();
+        if name.len() < sign {
+            self.bash_only("`+=`")?;
+        }
         variables::check(&name)?;
         self.at += sign + 1;
         if self.peek() == Some(b'(') {

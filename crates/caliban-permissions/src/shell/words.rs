@@ -16,6 +16,8 @@ pub(super) struct Argument {
     pub(super) plain: bool,
     /// It may become no argument or several.
     pub(super) splits: bool,
+    /// It is a number, whatever the run says.
+    pub(super) number: bool,
 }
 
 /// What a word begins with when the program gets it.
@@ -65,7 +67,7 @@ impl Reader<'_> {
                 self.at = start;
                 self.construct("a brace expansion")
             })?;
-            if words.len() > 1 {
+            if words.len() > 1 || words[0].len() != units.len() {
                 self.bash_only("a brace expansion")?;
             }
             words.iter().map(|units| argument(units)).collect()
@@ -142,6 +144,7 @@ fn argument(units: &[Unit]) -> Argument {
         start: Start::Other,
         plain: true,
         splits: false,
+        number: false,
     };
     let mut bracket = false;
     let mut has_start = false;
@@ -190,6 +193,10 @@ fn argument(units: &[Unit]) -> Argument {
         argument.start = Start::Unknown;
         argument.known = 0;
     }
+    argument.number = match units {
+        [Unit::Unknown(unknown)] => unknown.source.starts_with("$(("),
+        _ => argument.is_literal() && argument.text.parse::<i64>().is_ok(),
+    };
     argument
 }
 
@@ -206,6 +213,7 @@ impl Argument {
             },
             plain: true,
             splits: false,
+            number: false,
             text,
         }
     }
@@ -219,6 +227,7 @@ impl Argument {
             start: Start::Unknown,
             plain: true,
             splits: true,
+            number: false,
         }
     }
 
@@ -229,10 +238,6 @@ impl Argument {
     /// The text where it is known.
     pub(super) fn as_literal(&self) -> Option<&str> {
         self.is_literal().then_some(&self.text)
-    }
-
-    pub(super) fn is_integer(&self) -> bool {
-        self.is_literal() && self.text.parse::<i64>().is_ok()
     }
 
     pub(super) fn to_word(&self) -> Word {
