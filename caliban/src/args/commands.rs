@@ -1,0 +1,302 @@
+//! The subcommands and their arguments.
+
+use std::path::PathBuf;
+
+use caliban_settings::RuleAction;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use super::run::ProviderArgs;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the program at work on a recorded conversation, without a key or a network.
+    Demo,
+    /// List the models the provider offers to this account.
+    Models(ModelsArgs),
+    /// Check the installation; exits with 1 when something a run needs is missing.
+    Doctor(DoctorArgs),
+    /// Inspect the settings that are in effect, and tidy old files.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Show or import the settings of one scope.
+    Settings {
+        #[command(subcommand)]
+        command: SettingsCommand,
+    },
+    /// Trust a workspace: let its settings run programs and loosen rules.
+    Trust(TrustArgs),
+    /// Look at earlier conversations and remove them.
+    Sessions {
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
+    /// Look at permission rules, try them out and change them.
+    Perms {
+        #[command(subcommand)]
+        command: PermsCommand,
+    },
+    /// Print a script that completes command lines in a shell.
+    Completions {
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page.
+    Man {
+        /// Write it and those of all subcommands into this directory instead.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also call providers at their own address, with the key: one request each.
+    #[arg(long)]
+    pub(crate) deep: bool,
+    #[command(flatten)]
+    pub(crate) provider: ProviderArgs,
+    /// With `--deep`, check that the provider offers this model.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// List sessions, the most recent first.
+    List {
+        /// Only those whose name contains this.
+        #[arg(value_name = "TEXT")]
+        filter: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a conversation.
+    Show {
+        /// Its name or id.
+        #[arg(value_name = "SESSION")]
+        session: String,
+    },
+    /// Print a conversation for use elsewhere.
+    Export {
+        /// Its name or id.
+        #[arg(value_name = "SESSION")]
+        session: String,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value = "markdown")]
+        format: SessionExport,
+    },
+    /// Remove sessions with everything they keep.
+    Rm {
+        /// Their names or ids.
+        #[arg(value_name = "SESSION", required = true)]
+        sessions: Vec<String>,
+    },
+    /// Remove old sessions that nobody named.
+    Prune {
+        /// Older than this many days [default: `CALIBAN_CLEANUP_PERIOD_DAYS` or 30]
+        #[arg(long, value_name = "DAYS")]
+        days: Option<u32>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionExport {
+    Markdown,
+    /// One object with everything.
+    Json,
+    /// One message per line.
+    Jsonl,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermsCommand {
+    /// List the rules of a scope, or all that are in effect.
+    List {
+        /// managed, user, project, local or cli [default: project]
+        #[arg(long, value_name = "SCOPE", conflicts_with = "effective")]
+        scope: Option<RuleScope>,
+        /// All scopes in the order they are tried, the built-in rules last.
+        #[arg(long)]
+        effective: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether a call would be allowed (exit code 0), denied (1) or asked about (2).
+    Test(CallArgs),
+    /// Show every rule in the order it is tried, and the one that decides.
+    Explain(CallArgs),
+    /// Append a rule to a scope.
+    Add {
+        /// `Tool`, `Tool:<glob>`, `Bash:~<glob>` or `Tool:key=<glob>`.
+        #[arg(value_name = "PATTERN")]
+        pattern: String,
+        /// allow, ask or deny.
+        #[arg(value_name = "ACTION", value_parser = rule_action)]
+        action: RuleAction,
+        /// user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+        /// A note for whoever reads the rules.
+        #[arg(long, value_name = "TEXT")]
+        comment: Option<String>,
+        /// Why it is denied; told to the model.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// When the rule stops counting, such as 2027-01-01T00:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        expires_at: Option<jiff::Timestamp>,
+    },
+    /// Remove rules from a scope.
+    #[command(group = ArgGroup::new("which").required(true).multiple(false))]
+    Remove {
+        /// The number that `perms list` shows.
+        #[arg(long, value_name = "N", group = "which")]
+        index: Option<std::num::NonZeroUsize>,
+        /// All rules with exactly this pattern.
+        #[arg(long, value_name = "PAT", group = "which")]
+        pattern: Option<String>,
+        /// user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+    },
+    /// Take over the rules of Claude Code or an older caliban.
+    Import {
+        /// The file to read.
+        #[arg(long, value_name = "PATH")]
+        from: PathBuf,
+        /// user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "user")]
+        scope: RuleScope,
+        /// Show what would be written and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the rules of a scope for use elsewhere.
+    Export {
+        /// managed, user, project, local or cli.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+        #[arg(long, value_name = "FORMAT", value_enum, default_value = "toml")]
+        format: ExportFormat,
+    },
+    /// Show decisions from the log, oldest first.
+    Audit {
+        /// Only those made at this time or later, such as 2026-06-01T00:00:00Z.
+        #[arg(long, value_name = "ISO")]
+        since: Option<jiff::Timestamp>,
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        /// allow, ask or deny.
+        #[arg(long, value_name = "ACTION", value_parser = rule_action)]
+        action: Option<RuleAction>,
+        /// Only so many, the most recent ones.
+        #[arg(long, value_name = "N")]
+        head: Option<usize>,
+    },
+    /// Report duplicates, contradictions, and rules that never decide or bind less than they seem.
+    Lint {
+        /// managed, user, project, local or cli.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: RuleScope,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallArgs {
+    /// The tool, such as Bash.
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: String,
+    /// Its input as a JSON object, such as '{"command": "git push"}'.
+    #[arg(value_name = "INPUT_JSON", default_value = "{}")]
+    pub(crate) input: String,
+}
+
+/// A scope that has rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RuleScope {
+    Managed,
+    User,
+    Project,
+    Local,
+    Cli,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Toml,
+    Json,
+}
+
+fn rule_action(text: &str) -> Result<RuleAction, String> {
+    [RuleAction::Allow, RuleAction::Ask, RuleAction::Deny]
+        .into_iter()
+        .find(|action| action.as_str() == text)
+        .ok_or_else(|| "expected allow, ask or deny".to_owned())
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the settings in effect, and which scope each comes from.
+    Print {
+        /// Print JSON also on a terminal.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move permissions.toml, mcp.toml and hooks.toml of the workspace into settings.toml.
+    Migrate {
+        /// Show what would be written and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Take over the settings of Claude Code, Codex or an older caliban.
+    Import {
+        /// The file to read.
+        #[arg(long, value_name = "PATH")]
+        from: PathBuf,
+        /// Where to write: user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: String,
+        /// Show what would be written and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the settings of one scope as they are written.
+    Print {
+        /// managed, user, project or local.
+        #[arg(long, value_name = "SCOPE", default_value = "project")]
+        scope: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrustArgs {
+    /// The workspace [default: the current directory]
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<PathBuf>,
+    /// Take the trust back.
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) revoke: bool,
+    /// List trusted workspaces.
+    #[arg(long, conflicts_with = "path")]
+    pub(crate) list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    #[command(flatten)]
+    pub(crate) provider: ProviderArgs,
+    /// Print JSON instead of a list of names.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

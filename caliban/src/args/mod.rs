@@ -1,0 +1,182 @@
+//! The command line, exactly as typed. What it means is decided elsewhere.
+
+mod commands;
+mod run;
+
+use std::path::PathBuf;
+
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
+
+pub(crate) use commands::*;
+pub(crate) use run::*;
+
+/// An AI agent harness for scripts, applications and the terminal.
+#[derive(Debug, Parser)]
+#[command(
+    name = "caliban",
+    version,
+    about,
+    subcommand_precedence_over_arg = true,
+    args_override_self = true,
+    after_help = "Try `caliban demo` first: it needs neither a key nor a network."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+}
+
+/// Which conversation goes on.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Session")]
+pub(crate) struct SessionArgs {
+    /// Continue the session of this name, or begin it.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "continue_"])]
+    pub(crate) session: Option<String>,
+
+    /// Continue the session that was used last.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) continue_: bool,
+
+    /// Continue the session of this name or id; it must exist.
+    #[arg(short = 'r', long, value_name = "NAME")]
+    pub(crate) resume: Option<String>,
+
+    /// Continue in a copy, and leave the session as it is.
+    #[arg(long)]
+    pub(crate) fork_session: bool,
+
+    /// Write nothing down.
+    #[arg(long)]
+    pub(crate) no_save: bool,
+
+    /// Where sessions are kept.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) sessions_dir: Option<PathBuf>,
+}
+
+/// Rules for this run, above all others.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct RuleArgs {
+    /// Allow calls that match: `Tool`, `Tool:<glob>`, `Tool(<glob>)`. Can be repeated; the first
+    /// flag that matches counts.
+    #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
+    pub(crate) allow: Vec<String>,
+
+    /// Deny calls that match. Can be repeated.
+    #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
+    pub(crate) deny: Vec<String>,
+
+    /// Ask about calls that match. Can be repeated.
+    #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
+    pub(crate) ask: Vec<String>,
+
+    /// All three in the order they were typed.
+    #[arg(skip)]
+    pub(crate) ordered: Vec<RuleSpec>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Permissions")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch exactly as it was typed"
+)]
+pub(crate) struct PermissionArgs {
+    /// What happens to calls that would be asked about: default, acceptEdits, plan, auto, dontAsk
+    /// or bypassPermissions (`CALIBAN_DEFAULT_PERMISSION_MODE`)
+    #[arg(long, value_name = "MODE")]
+    pub(crate) permission_mode: Option<PermissionMode>,
+
+    /// Dangerous: judge no call at all (`CALIBAN_NO_PERMISSIONS`)
+    #[arg(long, conflicts_with_all = ["allow", "deny", "ask", "auto_allow"])]
+    pub(crate) no_permissions: bool,
+
+    /// Dangerous: allow every call that would be asked about (`CALIBAN_AUTO_ALLOW`)
+    #[arg(long)]
+    pub(crate) auto_allow: bool,
+
+    /// Dangerous: needed for the mode bypassPermissions
+    #[arg(long)]
+    pub(crate) allow_dangerously_skip_permissions: bool,
+
+    /// In the mode auto, ask instead of consulting the classifier (`CALIBAN_DISABLE_AUTO_MODE`)
+    #[arg(long)]
+    pub(crate) disable_auto_mode: bool,
+}
+
+impl Cli {
+    /// Parses the command line of this process.
+    pub(crate) fn from_process() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        cli.rules.ordered = ordered_rules(&matches);
+        Ok(cli)
+    }
+}
+
+/// The rules of `--allow`, `--deny` and `--ask` in the order they were typed.
+fn ordered_rules(matches: &ArgMatches) -> Vec<RuleSpec> {
+    let mut deepest = matches;
+    while let Some((_, inner)) = deepest.subcommand() {
+        deepest = inner;
+    }
+    let mut found: Vec<(usize, RuleSpec)> = [
+        ("allow", RuleAction::Allow),
+        ("deny", RuleAction::Deny),
+        ("ask", RuleAction::Ask),
+    ]
+    .into_iter()
+    .flat_map(|(name, action)| {
+        let places = deepest.indices_of(name).into_iter().flatten();
+        let patterns = deepest.get_many::<String>(name).into_iter().flatten();
+        places.zip(patterns.map(move |pattern| RuleSpec::new(pattern, action)))
+    })
+    .collect();
+    found.sort_by_key(|(place, _)| *place);
+    found.into_iter().map(|(_, rule)| rule).collect()
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct SettingsArgs {
+    /// Settings above all others: a JSON object, or a .toml or .json file.
+    #[arg(long, value_name = "FILE_OR_JSON", global = true)]
+    pub(crate) settings: Option<String>,
+
+    /// Read only these scopes: a list of managed, user, project and local.
+    #[arg(long, value_name = "SCOPES", global = true)]
+    pub(crate) setting_sources: Option<String>,
+
+    /// The `caliban.toml` to use (`CALIBAN_ROUTER_CONFIG`)
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// For scripts: read no settings but the managed ones, and no hooks, skills, plugins, MCP
+    /// servers or memory.
+    #[arg(long, global = true)]
+    pub(crate) bare: bool,
+
+    /// Let this workspace's settings run programs and loosen rules (`CALIBAN_TRUST_WORKSPACE`)
+    #[arg(long, global = true)]
+    pub(crate) trust_workspace: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,286 @@
+//! The arguments of a run.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use caliban_providers::ProviderKind;
+use clap::{ArgGroup, Args, ValueEnum};
+use rust_decimal::Decimal;
+
+use super::PermissionArgs;
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("system_prompt").multiple(false))]
+pub(crate) struct RunArgs {
+    /// What to ask. `-` reads it from standard input.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// Another way to give the prompt.
+    #[arg(long = "prompt", value_name = "TEXT", help_heading = "Prompt")]
+    pub(crate) prompt_flag: Option<String>,
+
+    /// Answer on standard output and exit. Takes the prompt itself, or finds it in `--prompt`,
+    /// the argument or standard input (at most 10 MiB).
+    #[arg(
+        short = 'p',
+        long = "print",
+        value_name = "PROMPT",
+        num_args = 0..=1,
+        default_missing_value = "",
+        help_heading = "Prompt"
+    )]
+    pub(crate) print: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    /// Use this text as the system prompt.
+    #[arg(
+        long,
+        value_name = "STRING",
+        group = "system_prompt",
+        help_heading = "System prompt"
+    )]
+    pub(crate) system: Option<String>,
+
+    /// Use this file's content as the system prompt.
+    #[arg(
+        long,
+        value_name = "PATH",
+        group = "system_prompt",
+        help_heading = "System prompt"
+    )]
+    pub(crate) system_file: Option<PathBuf>,
+
+    /// Send no system prompt.
+    #[arg(long, group = "system_prompt", help_heading = "System prompt")]
+    pub(crate) no_system: bool,
+
+    #[command(flatten)]
+    pub(crate) provider: ProviderArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    #[command(flatten)]
+    pub(crate) tools: ToolArgs,
+
+    #[command(flatten)]
+    pub(crate) permissions: PermissionArgs,
+
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
+}
+
+/// What standard input carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// A prompt, where it is asked for.
+    Text,
+    /// One JSON frame per line: prompts and interrupts.
+    StreamJson,
+}
+
+/// What standard output carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The answer.
+    Text,
+    /// One JSON object: the result, with cost and token counts.
+    Json,
+    /// One JSON frame per line while the run goes on, the result last.
+    StreamJson,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input and output")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch exactly as it was typed"
+)]
+pub(crate) struct OutputArgs {
+    /// What to write to standard output [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) output_format: Option<OutputFormat>,
+
+    /// What standard input carries.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) input_format: InputFormat,
+
+    /// A JSON Schema that the final answer must fit: a .json file, or the schema itself.
+    #[arg(long, value_name = "FILE_OR_JSON")]
+    pub(crate) json_schema: Option<String>,
+
+    /// In stream-json, send text and thinking as they come instead of whole messages.
+    #[arg(long)]
+    pub(crate) include_partial_messages: bool,
+
+    /// In stream-json, send a frame for each hook that fires.
+    #[arg(long)]
+    pub(crate) include_hook_events: bool,
+
+    /// In stream-json, echo each prompt.
+    #[arg(long)]
+    pub(crate) replay_user_messages: bool,
+
+    /// Append what happens to the debug log (`CALIBAN_DEBUG`)
+    #[arg(long)]
+    pub(crate) debug: bool,
+
+    /// Exit with 1 when a tool call was not permitted.
+    #[arg(long)]
+    pub(crate) fail_on_denial: bool,
+
+    /// Do not answer and exit only because standard input or output is not a terminal.
+    #[arg(long)]
+    pub(crate) no_auto_print: bool,
+}
+
+impl OutputArgs {
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.output_format.unwrap_or(OutputFormat::Text)
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
+    /// Largest file that `@path` in the prompt attaches (`CALIBAN_MAX_ATTACH_BYTES`) [default:
+    /// 262144]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_attach_bytes: Option<u64>,
+
+    /// Most bytes that all `@path` of a prompt attach (`CALIBAN_ATTACH_BUDGET_BYTES`) [default:
+    /// 1048576]
+    #[arg(long, value_name = "N")]
+    pub(crate) attach_budget_bytes: Option<u64>,
+
+    /// Most calls to the model.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: u32,
+
+    /// Stop, with exit code 137, when the run has cost more than this.
+    #[arg(long, value_name = "USD", value_parser = budget)]
+    pub(crate) max_budget_usd: Option<Decimal>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workspace and tools")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch exactly as it was typed"
+)]
+pub(crate) struct ToolArgs {
+    /// Directory that tools work in [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+
+    /// A further directory that tools may work in. Can be repeated.
+    #[arg(long, value_name = "DIR", visible_alias = "add-dir")]
+    pub(crate) additional_directories: Vec<PathBuf>,
+
+    /// Offer no tools.
+    #[arg(long)]
+    pub(crate) no_tools: bool,
+
+    /// Refuse paths outside the workspace.
+    #[arg(long)]
+    pub(crate) restrict_paths: bool,
+
+    /// Do not announce tool calls on standard error.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+
+    /// Run no hooks but those of the managed scope (`CALIBAN_NO_HOOKS`)
+    #[arg(long)]
+    pub(crate) no_hooks: bool,
+
+    /// Look for no skills (`CALIBAN_NO_SKILLS`)
+    #[arg(long)]
+    pub(crate) no_skills: bool,
+
+    /// Connect to no MCP servers (`CALIBAN_NO_MCP`)
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+
+    /// Load no plugins (`CALIBAN_NO_PLUGINS`)
+    #[arg(long)]
+    pub(crate) no_plugins: bool,
+
+    /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)
+    #[arg(long)]
+    pub(crate) no_sub_agent: bool,
+
+    /// Run the calls of a turn one after the other (`CALIBAN_NO_PARALLEL_TOOLS`)
+    #[arg(long)]
+    pub(crate) no_parallel_tools: bool,
+
+    /// Most calls that run at the same time (`CALIBAN_PARALLEL_TOOL_LIMIT`) [default: one less
+    /// than there are cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model and provider")]
+pub(crate) struct ProviderArgs {
+    /// Who answers: anthropic, openai, google or ollama (`CALIBAN_PROVIDER`) [default:
+    /// anthropic]
+    #[arg(long, value_name = "PROVIDER")]
+    pub(crate) provider: Option<ProviderKind>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model and provider")]
+pub(crate) struct ModelArgs {
+    /// Name of the model [default: the provider's: claude-sonnet-4-6, gpt-5.5,
+    /// gemini-3.8-flash, llama3.1]
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Model that answers when the first cannot.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) fallback_model: Option<String>,
+
+    /// Most tokens of one answer.
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: u32,
+
+    /// Sampling temperature between 0 and 2, for models that take one.
+    #[arg(long, value_name = "F", value_parser = temperature)]
+    pub(crate) temperature: Option<f64>,
+
+    /// Do not ask the provider to cache the prompt (`CALIBAN_NO_PROMPT_CACHE`)
+    #[arg(long)]
+    pub(crate) no_prompt_cache: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Cassettes")]
+pub(crate) struct CassetteArgs {
+    /// Keep every exchange with the provider in FILE, without secrets.
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Answer from FILE instead of a provider.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+}
+
+fn budget(text: &str) -> Result<Decimal, String> {
+    match text.parse::<Decimal>() {
+        Ok(value) if !value.is_sign_negative() => Ok(value),
+        Ok(_) | Err(_) => Err("expected an amount of dollars such as 0.50".to_owned()),
+    }
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=2.0).contains(&value) => Ok(value),
+        Ok(_) | Err(_) => Err("expected a number between 0 and 2".to_owned()),
+    }
+}
