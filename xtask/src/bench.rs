@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the program costs, as ratios to `curl` in the same run. Absolute
-//! times mean nothing on a shared machine; a ratio of interleaved runs does.
+//! times mean nothing on a shared machine; a ratio of interleaved runs does. Only the verdict on a
+//! tool call, which nobody may feel, has a bound of its own.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -61,7 +62,13 @@ pub(crate) fn run(runs: usize) -> Result<()> {
     report("whole one-turn exchange", &ours, &curl, |sample| {
         sample.whole
     });
-    Ok(())
+    let verdicts = [
+        "--package",
+        "caliban-permissions",
+        "--example",
+        "verdict_time",
+    ];
+    run_command(cargo().args(["run", "--release", "--quiet"]).args(verdicts))
 }
 
 fn serve(listener: &TcpListener, arrivals: &Sender<Instant>) {

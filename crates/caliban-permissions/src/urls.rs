@@ -87,9 +87,13 @@ impl UrlPattern {
 
     /// Whether it may allow this URL.
     pub fn allows(&self, url: &str) -> bool {
-        let Ok(url) = Url::parse(url.trim()) else {
+        let text = url.trim();
+        let Ok(url) = Url::parse(text) else {
             return false;
         };
+        if needs_repair(text) {
+            return false;
+        }
         let plain = url.username().is_empty() && url.password().is_none();
         let known = matches!(url.scheme(), "http" | "https");
         plain && known && self.matches(&url)
@@ -104,7 +108,7 @@ impl UrlPattern {
             // Another port of a refused host is refused too.
             let _ = url.set_port(None);
             url.set_query(None);
-            self.matches(&url)
+            self.matches(&url) || self.matches_path(&plain_path(url.path()), &url)
         });
         parsed || self.text.matches(url)
     }
@@ -115,6 +119,15 @@ impl UrlPattern {
     }
 
     fn matches(&self, url: &Url) -> bool {
+        let full = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
+        self.matches_path(&full, url)
+    }
+
+    /// Whether it matches a URL that has this path.
+    fn matches_path(&self, path: &str, url: &Url) -> bool {
         let Some(host) = url.host_str() else {
             return false;
         };
@@ -133,15 +146,37 @@ impl UrlPattern {
             Port::Default => url.port().is_none(),
             Port::Is(port) => url.port_or_known_default() == Some(port),
         };
-        let path = self.path.as_ref().is_none_or(|path| {
-            let full = match url.query() {
-                Some(query) => format!("{}?{query}", url.path()),
-                None => url.path().to_owned(),
-            };
-            path.matches(&full)
-        });
+        let path = self.path.as_ref().is_none_or(|wanted| wanted.matches(path));
         scheme && port && path && host_matches(&self.labels, &labels)
     }
+}
+
+/// Whether a parser has to guess what was meant, in which another may guess otherwise.
+fn needs_repair(text: &str) -> bool {
+    let has_host = text
+        .split_once("://")
+        .is_some_and(|(_, rest)| !rest.starts_with('/'));
+    !has_host || text.contains(|letter: char| letter == '\\' || letter.is_control())
+}
+
+/// A path as a server may understand it: encoded bytes decoded, empty components left out.
+fn plain_path(path: &str) -> String {
+    let mut bytes = path.as_bytes().iter();
+    let mut plain = Vec::with_capacity(path.len());
+    while let Some(&byte) = bytes.next() {
+        let hex = bytes.as_slice().get(..2).filter(|_| byte == b'%');
+        let decoded = hex
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        if decoded.is_some() {
+            bytes.nth(1);
+        }
+        let byte = decoded.unwrap_or(byte);
+        if byte != b'/' || plain.last() != Some(&b'/') {
+            plain.push(byte);
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 fn split_port(authority: &str) -> Result<(&str, Port), UrlPatternError> {
@@ -223,6 +258,9 @@ mod tests {
     #[case("docs.rs", "ftp://docs.rs/x", false)]
     #[case("https://example.com/a", "https://example.com/a?leak=1", false)]
     #[case("*", "https://anything.example/", true)]
+    #[case("https://example.com/*", "https://example.com\\@evil.com/", false)]
+    #[case("https://example.com/*", "https:///example.com/", false)]
+    #[case("https://example.com/*", "https://exa\tmple.com/", false)]
     fn urls_are_matched_by_their_parts(
         #[case] pattern: &str,
         #[case] url: &str,
@@ -242,6 +280,18 @@ mod tests {
             assert!(pattern.objects(url), "{url}");
         }
         assert!(!pattern.objects("https://example.org/"));
+    }
+
+    #[test]
+    fn objections_hold_for_every_spelling_of_a_path() {
+        let pattern = UrlPattern::new("https://example.com/admin*").unwrap();
+        for path in ["%61dmin", "/admin", "x/../admin", "%2fadmin", "admin/%zz"] {
+            assert!(
+                pattern.objects(&format!("https://example.com/{path}")),
+                "{path}"
+            );
+        }
+        assert!(!pattern.objects("https://example.com/public%"));
     }
 
     #[test]
