@@ -181,7 +181,15 @@ impl Judge {
                 if decision.action != RuleAction::Allow {
                     decision.why = Why::Unproved(refusal.to_string());
                 }
-                decision
+                let written = read
+                    .candidates
+                    .iter()
+                    .flat_map(|candidate| possible_operands(&candidate.words));
+                lines::possible_targets(line)
+                    .into_iter()
+                    .chain(written)
+                    .filter_map(|target| self.possible_target(line, target, now))
+                    .fold(decision, Decision::and)
             }
         };
         let candidates = read.candidates.iter().map(|candidate| {
@@ -195,11 +203,15 @@ impl Judge {
             decision = decision.and_maybe(self.too_long(tool, now));
         }
         let home = self.places.home.as_deref();
-        let vital = catastrophe::in_line(line).or_else(|| {
-            read.candidates
-                .iter()
-                .find_map(|candidate| catastrophe::in_command(&candidate.words, home))
-        });
+        let mut vital = catastrophe::in_line(line);
+        for candidate in &read.candidates {
+            let Some(why) = catastrophe::in_command(&candidate.words, home) else {
+                continue;
+            };
+            vital = Some(why);
+            let text = Text::new(candidate.words.iter().map(String::as_str));
+            decision = decision.and_maybe(self.catastrophe(tool, input, &text, why, now));
+        }
         match vital {
             Some(why) if decision.action == RuleAction::Allow => Decision {
                 action: RuleAction::Deny,
@@ -208,6 +220,35 @@ impl Judge {
             },
             Some(_) | None => decision,
         }
+    }
+
+    /// What is to be said against a file that a line might write: a rule that denies it, or that
+    /// it is protected, or could be after the line has changed its directory.
+    fn possible_target(&self, line: &str, target: &str, now: Timestamp) -> Option<Decision> {
+        let input = serde_json::json!({"path": target});
+        let judged = |tool| self.file_decision(tool, target, Access::Change, &input, now);
+        let (write, edit) = (judged("Write"), judged("Edit"));
+        let strictest = if edit.action > write.action {
+            edit.clone()
+        } else {
+            write.clone()
+        };
+        if strictest.action == RuleAction::Deny {
+            return Some(strictest);
+        }
+        if write.action == RuleAction::Allow || edit.action == RuleAction::Allow {
+            return None;
+        }
+        let subject = self.places.subject(target);
+        if let Some((name, path)) = self.protected_place(&subject, Access::Change) {
+            return Some(strictest.asked(Why::Protected { name, path }));
+        }
+        let moves = ["cd", "pushd", "popd"].iter().any(|program| {
+            line.split(|letter: char| !letter.is_alphanumeric())
+                .any(|word| word == *program)
+        });
+        let why = "it may write into a directory that is not known".to_owned();
+        (moves && Path::new(target).is_relative()).then(|| strictest.asked(Why::Unproved(why)))
     }
 
     /// What a rule of somebody says against a command that might be run.
@@ -226,6 +267,29 @@ impl Judge {
             })?;
         (found.rule.action != RuleAction::Allow)
             .then(|| Decision::of(found).with_part(Item::Command(text.joined.clone())))
+    }
+
+    /// A command that would destroy too much is refused where a rule would allow it, whatever
+    /// stands beside it.
+    fn catastrophe(
+        &self,
+        tool: &str,
+        input: &Value,
+        text: &Text<'_>,
+        why: &'static str,
+        now: Timestamp,
+    ) -> Option<Decision> {
+        let rules = self.book.about_program(text.program());
+        let found = self
+            .book
+            .find(&rules.iter().copied(), Defaults::Left, now, |rule| {
+                self.objects(rule, tool, input, text)
+            })?;
+        (found.rule.action == RuleAction::Allow).then(|| Decision {
+            action: RuleAction::Deny,
+            why: Why::Catastrophe(why),
+            ..Decision::of(found).with_part(Item::Command(text.joined.clone()))
+        })
     }
 
     /// A line too long to be read completely is refused where anything about commands is.
@@ -335,6 +399,25 @@ impl Judge {
             About::Path(_) | About::Url(_) => false,
         }
     }
+}
+
+/// Programs that change the files they name.
+const WRITERS: [&str; 13] = [
+    "chmod", "chown", "cp", "dd", "install", "ln", "mkdir", "mv", "rm", "rsync", "tee", "touch",
+    "truncate",
+];
+
+/// The operands of a command that might be written, where its program is known to write.
+fn possible_operands(words: &[String]) -> impl Iterator<Item = &str> {
+    let writes = words.first().is_some_and(|program| {
+        let name = program.rsplit('/').next().unwrap_or(program);
+        WRITERS.contains(&name)
+    });
+    words
+        .iter()
+        .skip(1)
+        .filter(move |word| writes && !word.starts_with('-'))
+        .map(|word| word.strip_prefix("of=").unwrap_or(word))
 }
 
 /// Whether a rule names a protected place.

@@ -268,6 +268,20 @@ impl Line<'_> {
     }
 }
 
+/// Every file that a line might write into, as far as its text tells: for denials only.
+pub(crate) fn possible_targets(line: &str) -> Vec<&str> {
+    line.match_indices('>')
+        .filter_map(|(at, _)| {
+            let rest = line[at + 1..].trim_start_matches(['>', '|', '&', ' ', '\t']);
+            let end = rest
+                .find(|letter: char| letter.is_whitespace() || ";|&<>()".contains(letter))
+                .unwrap_or(rest.len());
+            let target = rest[..end].trim_matches(['"', '\'']);
+            (!target.is_empty()).then_some(target)
+        })
+        .collect()
+}
+
 /// Whether an allow rule spells the program that a command wraps.
 fn spells_inner(rule: &Rule, command: &Command) -> bool {
     let Some(word) = command
