@@ -175,8 +175,8 @@ impl Fixture {
                 std::fs::write(path, text).unwrap();
             }
             Step::Link { at, to } => symlink(self.filled(to), self.with_parents(at)).unwrap(),
-            Step::Script(path) => self.program(&self.with_parents(path), &script),
-            Step::Program(name) => self.program(&self.base.join("bin").join(name), &script),
+            Step::Script(path) => Self::program(&self.with_parents(path), &script),
+            Step::Program(name) => Self::program(&self.base.join("bin").join(name), &script),
             Step::Repository(path) => {
                 self.git(&["init", "--quiet", "--initial-branch=main", path]);
                 let commit = ["commit", "--quiet", "--allow-empty", "--message=first"];
@@ -197,7 +197,7 @@ impl Fixture {
         assert!(status.success(), "git {args:?}");
     }
 
-    fn program(&self, path: &Path, text: &str) {
+    fn program(path: &Path, text: &str) {
         std::fs::write(path, text).unwrap();
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
