@@ -157,7 +157,7 @@ impl Fixture {
         }
         let fixture = Self { _temp: temp, base };
         let touch = format!("#!/bin/sh\n: > '{}'\n", fixture.base.join("ran").display());
-        fixture.program(&fixture.base.join("bin/evil"), &touch);
+        Self::program(&fixture.base.join("bin/evil"), &touch);
         let identity = "[user]\n\tname = a\n\temail = a@example.com\n";
         std::fs::write(fixture.base.join("home/.gitconfig"), identity).unwrap();
         for step in &row.setup {
