@@ -218,6 +218,11 @@ impl Judge {
                 why: Why::Catastrophe(why),
                 ..decision
             },
+            // No mode answers this; a person may.
+            Some(why) if decision.action == RuleAction::Ask => Decision {
+                why: Why::Catastrophe(why),
+                ..decision
+            },
             Some(_) | None => decision,
         }
     }

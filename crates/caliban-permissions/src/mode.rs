@@ -138,7 +138,7 @@ pub fn relax(
     decision: &Decision,
 ) -> Relaxed {
     debug_assert_eq!(decision.action, RuleAction::Ask);
-    if matches!(decision.why, Why::Protected { .. }) {
+    if matches!(decision.why, Why::Protected { .. } | Why::Catastrophe(_)) {
         return Relaxed::Ask;
     }
     if auto_allow == AutoAllow::On {
