@@ -125,7 +125,7 @@ fn options(cli: &Cli, configuration: &Configuration<'_>) -> Result<Options, Fail
         excludes,
         directories: opted_in_directories(
             variable.as_deref(),
-            &additional_directories(configuration),
+            &additional_directories(&cli.run.tools, configuration)?,
         ),
         imports: if environment.is_set(names::CALIBAN_APPROVE_IMPORTS) {
             ImportApproval::All

@@ -15,20 +15,22 @@ use caliban_settings::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::args::{CallArgs, ExportFormat, PermsCommand, RuleArgs, RuleScope};
+use crate::args::{CallArgs, Cli, ExportFormat, PermsCommand, RuleArgs, RuleScope, ToolArgs};
 use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::permissions::book;
+use crate::session::additional_directories;
 
 pub(crate) fn run(
     command: &PermsCommand,
-    flags: &RuleArgs,
+    cli: &Cli,
     configuration: &Configuration<'_>,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let perms = Perms {
-        flags,
+        flags: &cli.rules,
+        tools: &cli.run.tools,
         configuration,
         console,
     };
@@ -92,6 +94,7 @@ pub(crate) fn run(
 
 struct Perms<'a> {
     flags: &'a RuleArgs,
+    tools: &'a ToolArgs,
     configuration: &'a Configuration<'a>,
     console: &'a mut Console,
 }
@@ -343,7 +346,7 @@ impl Perms<'_> {
         let home = self.configuration.locations.home().to_owned();
         let workspace = Workspace::new(
             &self.configuration.workspace,
-            &crate::session::additional_directories(self.configuration),
+            &additional_directories(self.tools, self.configuration)?,
             Some(home.clone()),
             Confinement::Open,
         )

@@ -53,10 +53,6 @@ const KNOWN: &[(&str, &str)] = &[
         "wrapper-env-split-glued",
         "a denial does not look behind the letter of an option",
     ),
-    (
-        "redirection-protected-bashrc",
-        "the target of a redirection to `~/…` is not read",
-    ),
 ];
 const GLUED_HAZARD: &str = "a quoted word behind an option cannot be a subcommand";
 const EVERY_ARGUMENT: &str = "a rule that spells the program of `npx` covers its arguments";
@@ -157,7 +153,7 @@ impl Fixture {
         }
         let fixture = Self { _temp: temp, base };
         let touch = format!("#!/bin/sh\n: > '{}'\n", fixture.base.join("ran").display());
-        Self::program(&fixture.base.join("bin/evil"), &touch);
+        write_program(&fixture.base.join("bin/evil"), &touch);
         let identity = "[user]\n\tname = a\n\temail = a@example.com\n";
         std::fs::write(fixture.base.join("home/.gitconfig"), identity).unwrap();
         for step in &row.setup {
@@ -175,8 +171,8 @@ impl Fixture {
                 std::fs::write(path, text).unwrap();
             }
             Step::Link { at, to } => symlink(self.filled(to), self.with_parents(at)).unwrap(),
-            Step::Script(path) => Self::program(&self.with_parents(path), &script),
-            Step::Program(name) => Self::program(&self.base.join("bin").join(name), &script),
+            Step::Script(path) => write_program(&self.with_parents(path), &script),
+            Step::Program(name) => write_program(&self.base.join("bin").join(name), &script),
             Step::Repository(path) => {
                 self.git(&["init", "--quiet", "--initial-branch=main", path]);
                 let commit = ["commit", "--quiet", "--allow-empty", "--message=first"];
@@ -195,11 +191,6 @@ impl Fixture {
         }
         let status = self.clean("git").args(args).status().unwrap();
         assert!(status.success(), "git {args:?}");
-    }
-
-    fn program(path: &Path, text: &str) {
-        std::fs::write(path, text).unwrap();
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn with_parents(&self, path: &str) -> PathBuf {
@@ -330,6 +321,11 @@ impl Fixture {
             None => self.base.join("ran").exists(),
         }
     }
+}
+
+fn write_program(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn is_installed(program: &str) -> bool {

@@ -8,9 +8,9 @@ use caliban_agent::{Answer, Event, HookEvent, Hooks, PromptVerdict, ToolCall, Ve
 use caliban_context::{Commands, Context, NoteStore, OnDemand};
 use caliban_hooks::HookConfig;
 use caliban_model::{Block, Message};
+use caliban_permissions::file_path;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::Value;
 
 use crate::asides::Asides;
 
@@ -88,7 +88,7 @@ impl Hooks for NestedMemory {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         if let HookEvent::PostToolUse { call, .. } = event
             && TOUCHING.contains(&&*call.name)
-            && let Some(path) = call_path(call)
+            && let Some(path) = file_path(&call.input)
             && let Ok(resolved) = self.workspace.resolve_freely(path)
         {
             self.touch(&resolved.real);
@@ -122,12 +122,6 @@ impl NestedMemory {
         }
         lock(&self.found).extend(addition.text());
     }
-}
-
-fn call_path(call: &ToolCall) -> Option<&str> {
-    ["path", "file_path", "notebook_path"]
-        .iter()
-        .find_map(|key| call.input.get(*key).and_then(Value::as_str))
 }
 
 /// The hooks of agents that work for another one: every call is judged and told of as usual, but

@@ -126,12 +126,17 @@ impl Gate {
             (RuleAction::Allow, Opinion::None | Opinion::Approved { .. }) => {
                 return Settled::Allow(DecidedBy::Rule);
             }
-            (RuleAction::Ask, Opinion::Approved { .. }) => {
+            // Only a person may say yes to a catastrophe.
+            (RuleAction::Ask, Opinion::Approved { .. })
+                if !matches!(decision.why, Why::Catastrophe(_)) =>
+            {
                 return Settled::Allow(DecidedBy::Hook);
             }
             // The operator's hook wants this very call to be asked about; no mode answers that.
             (_, Opinion::Ask { reason }) => return Settled::Ask(reason.clone()),
-            (RuleAction::Ask, Opinion::None) => why_asked(call, decision),
+            (RuleAction::Ask, Opinion::None | Opinion::Approved { .. }) => {
+                why_asked(call, decision)
+            }
         };
         match relax(mode, self.parts.auto_allow, &call.name, decision) {
             Relaxed::Allow => Settled::Allow(DecidedBy::Mode),
@@ -368,6 +373,7 @@ fn why_asked(call: &ToolCall, decision: &Decision) -> String {
         Why::Unresolved(path) => {
             format!("{name} needs consent, because `{path}` cannot be resolved safely")
         }
-        Why::Rule | Why::Guard(_) | Why::Catastrophe(_) => format!("{name} needs consent"),
+        Why::Catastrophe(why) => format!("{name} needs the consent of a person: {why}"),
+        Why::Rule | Why::Guard(_) => format!("{name} needs consent"),
     }
 }

@@ -65,10 +65,6 @@ impl<'a> Text<'a> {
             Some(begin)
         })
     }
-
-    pub(crate) fn program(&self) -> &'a str {
-        self.words.first().copied().unwrap_or_default()
-    }
 }
 
 impl CommandPattern {

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use caliban_settings::RuleAction;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::catastrophe;
 use crate::commands::Text;
 use crate::lines;
+use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role};
 use crate::paths::{PathPattern, Places, Subject};
 use crate::pattern::{About, FieldPattern, FieldValue};
 use crate::protected::{Access, Protected};
-use crate::rulebook::{Defaults, Found, Guard, Rule, RuleBook};
+use crate::rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook};
 use crate::shell::{self, Completeness};
 use crate::tools::{self, Argument};
 
@@ -97,7 +98,7 @@ impl Judge {
     fn plain(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
         let mut decision = self.whole(tool, now, |rule| self.matches(rule, tool, input, None));
         if matches!(tool, "Grep" | "Glob")
-            && let Some(path) = tools::path(input)
+            && let Some(path) = tools::file_path(input)
         {
             // Looking for something in a file is reading it.
             decision = decision.and(self.file_decision("Read", path, Access::Read, input, now));
@@ -106,7 +107,7 @@ impl Judge {
     }
 
     fn file(&self, tool: &str, input: &Value, access: Access, now: Timestamp) -> Decision {
-        let path = tools::path(input).unwrap_or_default();
+        let path = tools::file_path(input).unwrap_or_default();
         self.file_decision(tool, path, access, input, now)
     }
 
@@ -181,15 +182,7 @@ impl Judge {
                 if decision.action != RuleAction::Allow {
                     decision.why = Why::Unproved(refusal.to_string());
                 }
-                let written = read
-                    .candidates
-                    .iter()
-                    .flat_map(|candidate| possible_operands(&candidate.words));
-                lines::possible_targets(line)
-                    .into_iter()
-                    .chain(written)
-                    .filter_map(|target| self.possible_target(line, target, now))
-                    .fold(decision, Decision::and)
+                self.mentioned(decision, line, base, now)
             }
         };
         let candidates = read.candidates.iter().map(|candidate| {
@@ -227,33 +220,56 @@ impl Judge {
         }
     }
 
-    /// What is to be said against a file that a line might write: a rule that denies it, or that
-    /// it is protected, or could be after the line has changed its directory.
-    fn possible_target(&self, line: &str, target: &str, now: Timestamp) -> Option<Decision> {
-        let input = serde_json::json!({"path": target});
-        let judged = |tool| self.file_decision(tool, target, Access::Change, &input, now);
-        let (write, edit) = (judged("Write"), judged("Edit"));
-        let strictest = if edit.action > write.action {
-            edit.clone()
-        } else {
-            write.clone()
+    /// A line that cannot be proved, judged by the files it mentions as well: what is denied or
+    /// protected stays so, whatever a rule about every command or a mode says.
+    fn mentioned(
+        &self,
+        decision: Decision,
+        line: &str,
+        cwd: Option<&str>,
+        now: Timestamp,
+    ) -> Decision {
+        let start = cwd.map_or_else(|| self.root().to_owned(), |cwd| self.root().join(cwd));
+        let full = |mention: &Mention| match (mention.path.strip_prefix("~/"), &self.places.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => start.join(&mention.path),
         };
-        if strictest.action == RuleAction::Deny {
-            return Some(strictest);
-        }
-        if write.action == RuleAction::Allow || edit.action == RuleAction::Allow {
-            return None;
-        }
-        let subject = self.places.subject(target);
-        if let Some((name, path)) = self.protected_place(&subject, Access::Change) {
-            return Some(strictest.asked(Why::Protected { name, path }));
-        }
-        let moves = ["cd", "pushd", "popd"].iter().any(|program| {
-            line.split(|letter: char| !letter.is_alphanumeric())
-                .any(|word| word == *program)
+        let mentions = mentions::in_line(line);
+        let protected = mentions.iter().map(full).find_map(|path| {
+            let name = self.protected.name_of(&path, Access::Change)?;
+            let path = path.display().to_string();
+            Some(Why::Protected { name, path })
         });
-        let why = "it may write into a directory that is not known".to_owned();
-        (moves && Path::new(target).is_relative()).then(|| strictest.asked(Why::Unproved(why)))
+        let mut redirections = mentions.iter().filter(|mention| mention.role != Role::Word);
+        let looked_at = redirections.by_ref().take(MAX_REDIRECTIONS);
+        let objections = looked_at.flat_map(|mention| {
+            let path = full(mention).display().to_string();
+            let input = json!({"path": path});
+            let tools: &[(&str, Access)] = match mention.role {
+                Role::Source => &[("Read", Access::Read)],
+                Role::Target | Role::Word => &[("Write", Access::Change), ("Edit", Access::Change)],
+            };
+            let verdicts = tools
+                .iter()
+                .map(|(tool, access)| self.file_decision(tool, &path, *access, &input, now));
+            // A default only says that nobody has a wish.
+            verdicts
+                .filter(|verdict| {
+                    verdict.action != RuleAction::Allow
+                        && self.book.rules()[verdict.rule].origin != Origin::BuiltIn
+                        || matches!(verdict.why, Why::Protected { .. })
+                })
+                .collect::<Vec<_>>()
+        });
+        let decision = objections.fold(decision, Decision::and);
+        let unread = redirections.next().map(|_| {
+            let what = "the command redirects to more files than are looked at";
+            Why::Unproved(what.to_owned())
+        });
+        match (decision.action, protected.or(unread)) {
+            (RuleAction::Allow | RuleAction::Ask, Some(why)) => decision.asked(why),
+            (RuleAction::Deny, _) | (_, None) => decision,
+        }
     }
 
     /// What a rule of somebody says against a command that might be run.
@@ -264,7 +280,7 @@ impl Judge {
         text: &Text<'_>,
         now: Timestamp,
     ) -> Option<Decision> {
-        let rules = self.book.about_program(text.program());
+        let rules = self.book.about_command(&text.words);
         let found = self
             .book
             .find(&rules.iter().copied(), Defaults::Left, now, |rule| {
@@ -284,7 +300,7 @@ impl Judge {
         why: &'static str,
         now: Timestamp,
     ) -> Option<Decision> {
-        let rules = self.book.about_program(text.program());
+        let rules = self.book.about_command(&text.words);
         let found = self
             .book
             .find(&rules.iter().copied(), Defaults::Left, now, |rule| {
@@ -363,7 +379,7 @@ impl Judge {
     ) -> bool {
         let value = field.find(input).or_else(|| match tools::argument(tool) {
             Argument::Source | Argument::Target if field.key.ends_with("path") => {
-                tools::path(input).map(str::to_owned)
+                tools::file_path(input).map(str::to_owned)
             }
             _ => None,
         });
@@ -404,25 +420,6 @@ impl Judge {
             About::Path(_) | About::Url(_) => false,
         }
     }
-}
-
-/// Programs that change the files they name.
-const WRITERS: [&str; 13] = [
-    "chmod", "chown", "cp", "dd", "install", "ln", "mkdir", "mv", "rm", "rsync", "tee", "touch",
-    "truncate",
-];
-
-/// The operands of a command that might be written, where its program is known to write.
-fn possible_operands(words: &[String]) -> impl Iterator<Item = &str> {
-    let writes = words.first().is_some_and(|program| {
-        let name = program.rsplit('/').next().unwrap_or(program);
-        WRITERS.contains(&name)
-    });
-    words
-        .iter()
-        .skip(1)
-        .filter(move |word| writes && !word.starts_with('-'))
-        .map(|word| word.strip_prefix("of=").unwrap_or(word))
 }
 
 /// Whether a rule names a protected place.

@@ -111,7 +111,7 @@ impl Line<'_> {
             };
         }
         let book = &self.judge.book;
-        let rules = book.about_program(text.program());
+        let rules = book.about_command(&text.words);
         let found = book.find(
             &rules.iter().copied(),
             Defaults::Included,
@@ -266,20 +266,6 @@ impl Line<'_> {
             RuleAction::Ask | RuleAction::Deny => decision.clone(),
         }
     }
-}
-
-/// Every file that a line might write into, as far as its text tells: for denials only.
-pub(crate) fn possible_targets(line: &str) -> Vec<&str> {
-    line.match_indices('>')
-        .filter_map(|(at, _)| {
-            let rest = line[at + 1..].trim_start_matches(['>', '|', '&', ' ', '\t']);
-            let end = rest
-                .find(|letter: char| letter.is_whitespace() || ";|&<>()".contains(letter))
-                .unwrap_or(rest.len());
-            let target = rest[..end].trim_matches(['"', '\'']);
-            (!target.is_empty()).then_some(target)
-        })
-        .collect()
 }
 
 /// Whether an allow rule spells the program that a command wraps.

@@ -75,6 +75,8 @@ pub struct RuleBook {
     rules: Vec<Rule>,
     /// Rules about commands by the program they spell.
     by_program: HashMap<String, Vec<usize>>,
+    /// Objections to a command anywhere in a line by the word they begin with.
+    by_word: HashMap<String, Vec<usize>>,
     /// Rules that may match any command.
     any_program: Vec<usize>,
 }
@@ -220,13 +222,19 @@ impl RuleBook {
         Some(by_managed.or_else(by_user).unwrap_or(decided))
     }
 
-    /// The rules that could match a command of this program, in order.
-    pub(crate) fn about_program(&self, program: &str) -> Vec<usize> {
+    /// The rules that could match a command of these words, in order.
+    pub(crate) fn about_command(&self, words: &[&str]) -> Vec<usize> {
+        let program = words.first().copied().unwrap_or_default();
+        let by_program = self.by_program.get(program);
+        // A word with blanks in it looks to a pattern like several.
+        let by_word = words.iter().filter_map(|word| {
+            let begin = word.split(' ').next()?;
+            self.by_word.get(begin)
+        });
         let mut indices = self.any_program.clone();
-        if let Some(more) = self.by_program.get(program) {
-            indices.extend(more);
-            indices.sort_unstable();
-        }
+        indices.extend(by_program.into_iter().chain(by_word).flatten());
+        indices.sort_unstable();
+        indices.dedup();
         indices
     }
 
@@ -239,27 +247,42 @@ impl RuleBook {
             if !rule.pattern.tool().matches("Bash") {
                 continue;
             }
-            match program(&rule.pattern) {
-                Some(program) => self.by_program.entry(program).or_default().push(index),
-                None => self.any_program.push(index),
-            }
+            let indices = match begin(rule) {
+                Begin::Program(program) => self.by_program.entry(program).or_default(),
+                Begin::Word(word) => self.by_word.entry(word).or_default(),
+                Begin::Unknown => &mut self.any_program,
+            };
+            indices.push(index);
         }
     }
 }
 
-/// The program that a command must begin with to be matched.
-fn program(pattern: &Pattern) -> Option<String> {
-    let command = match pattern.about() {
-        About::Command(command) => command,
+/// What a command must have to be matched by a rule.
+enum Begin {
+    /// It begins with this word.
+    Program(String),
+    /// One of its words begins with this one.
+    Word(String),
+    Unknown,
+}
+
+fn begin(rule: &Rule) -> Begin {
+    let command = match rule.pattern.about() {
+        About::Command(command) => Some(command),
         About::Fields(fields) => fields.iter().find_map(|field| match &field.value {
             FieldValue::Command(command) => Some(command),
             _ => None,
-        })?,
-        About::Anything | About::Path(_) | About::Url(_) => return None,
+        }),
+        About::Anything | About::Path(_) | About::Url(_) => None,
     };
-    match command.reach {
-        Reach::Whole | Reach::Prefix => command.glob.first_word().map(str::to_owned),
-        Reach::Anywhere => None,
+    let Some((command, word)) = command.and_then(|it| Some((it, it.glob.first_word()?))) else {
+        return Begin::Unknown;
+    };
+    match (command.reach, rule.action) {
+        (Reach::Whole | Reach::Prefix, _) => Begin::Program(word.to_owned()),
+        // One that allows looks behind wrappers, whose words may not show it.
+        (Reach::Anywhere, RuleAction::Allow) => Begin::Unknown,
+        (Reach::Anywhere, RuleAction::Ask | RuleAction::Deny) => Begin::Word(word.to_owned()),
     }
 }
 
@@ -420,7 +443,10 @@ mod tests {
         ]);
         let defaults = book.rules().len() - 1;
         let bash = 4 + 7;
-        assert_eq!(book.about_program("git"), [0, 1, 2, bash, defaults]);
-        assert_eq!(book.about_program("cat"), [1, bash, defaults]);
+        assert_eq!(book.about_command(&["git", "x"]), [0, 2, bash, defaults]);
+        assert_eq!(book.about_command(&["cat"]), [bash, defaults]);
+        for words in [&["git", "rm", "rm"][..], &["git", "rm x"]] {
+            assert_eq!(book.about_command(words), [0, 1, 2, bash, defaults]);
+        }
     }
 }

@@ -192,7 +192,7 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
 }
 
 /// The path of a call on a file, whichever of its names the model used.
-pub(crate) fn path(input: &Value) -> Option<&str> {
+pub fn file_path(input: &Value) -> Option<&str> {
     PATHS.iter().find_map(|field| input.get(*field)?.as_str())
 }
 

@@ -13,9 +13,10 @@ use std::sync::LazyLock;
 
 use caliban_agent::{Confinement, Workspace};
 use caliban_permissions::{
-    Decision, Judge, Origin, Places, Protected, Rule, RuleBook, Why, suggestions,
+    AutoAllow, Decision, Judge, Origin, Places, Protected, Relaxed, Rule, RuleBook, Why, relax,
+    suggestions,
 };
-use caliban_settings::{RuleAction, RuleSpec};
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
 use jiff::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -31,7 +32,6 @@ const COMMANDS: &[&str] = &[
     "ls *.rs",
     "ls $x",
     "rm x",
-    "rm -rf /",
     "/bin/rm x",
     "r\"m\" x",
     "echo hi",
@@ -211,6 +211,24 @@ proptest! {
     }
 
     #[test]
+    fn nothing_in_a_chain_makes_a_catastrophe_bearable(
+        rules in rules(ORIGINS),
+        first in line(),
+        operator in select(OPERATORS),
+    ) {
+        let call = bash(&format!("{first}{operator}rm -rf /"));
+        let decision = decide(&judge(rules), &call);
+        prop_assert_ne!(decision.action, RuleAction::Allow);
+        if decision.action == RuleAction::Ask {
+            prop_assert!(matches!(decision.why, Why::Catastrophe(_)), "{:?}", decision.why);
+            for mode in [PermissionMode::DontAsk, PermissionMode::Auto] {
+                let relaxed = relax(mode, AutoAllow::On, call.0, &decision);
+                prop_assert_eq!(relaxed, Relaxed::Ask);
+            }
+        }
+    }
+
+    #[test]
     fn another_denial_is_never_softer(
         mut rules in rules(ORIGINS),
         denied in pattern(),
@@ -256,10 +274,10 @@ proptest! {
     ) {
         let all = [own, user.clone(), managed.clone()].concat();
         for scope in [user, managed] {
-            let denies = action(&scope, &call) == RuleAction::Deny;
-            // What is never allowed is denied only where something would allow it.
-            let decision = decide(&judge(scope.clone()), &call);
-            if denies && !matches!(decision.why, Why::Catastrophe(_)) {
+            let decision = decide(&judge(scope), &call);
+            // What is never allowed is no wish of a scope.
+            let by_rule = !matches!(decision.why, Why::Catastrophe(_));
+            if decision.action == RuleAction::Deny && by_rule {
                 prop_assert_eq!(action(&all, &call), RuleAction::Deny);
             }
         }

@@ -243,9 +243,19 @@ fn is_descriptor(target: &Argument) -> bool {
     })
 }
 
+/// `~/…` with nothing else that is known only at run time: rules know the home, too.
+fn in_home(target: &Argument) -> Option<&str> {
+    let is_fixed = |rest: &str| !rest.contains(['~', '$', '`', '*', '?', '[', '(', '\\']);
+    let rest = target.text.strip_prefix("~/")?;
+    (target.plain && is_fixed(rest)).then_some(target.text.as_str())
+}
+
 fn redirection(kind: RedirectionKind, target: &Argument) -> Result<Option<Redirection>, Refusal> {
     // A brace may stand for several files, which is an error, or for one with other text.
-    let path = target.as_literal().filter(|path| !path.contains('{'));
+    let path = target
+        .as_literal()
+        .or_else(|| in_home(target))
+        .filter(|path| !path.contains('{'));
     match (kind, path) {
         (_, Some(path)) if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") => {
             Err(Refusal::Network {

@@ -21,7 +21,6 @@ const START_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 #[derive(Debug, Clone)]
 pub struct Shell {
     program: PathBuf,
-    options: &'static [&'static str],
     guard: Guard,
     environment: Vec<(OsString, OsString)>,
 }
@@ -37,19 +36,23 @@ pub enum Guard {
     None,
 }
 
+/// Where bash may be.
+const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
+/// Nothing of the user's own is read before the command.
+const OPTIONS: [&str; 3] = ["--noprofile", "--norc", "-c"];
+
 impl Shell {
     /// A shell whose commands see `environment` and nothing else of this process's.
     pub fn new(guard: Guard, mut environment: Vec<(OsString, OsString)>) -> Self {
         environment.retain(|(name, _)| !START_FILES.iter().any(|file| name == file));
-        let bash = Path::new("/bin/bash");
-        let (program, options): (_, &[_]) = if bash.exists() {
-            (bash, &["--noprofile", "--norc", "-c"])
-        } else {
-            (Path::new("/bin/sh"), &["-c"])
-        };
+        // Rules are judged by the grammar of bash; another shell would read a line differently.
+        let program = BASH
+            .into_iter()
+            .map(Path::new)
+            .find(|path| path.exists())
+            .unwrap_or(Path::new(BASH[0]));
         Self {
             program: program.to_owned(),
-            options,
             guard,
             environment,
         }
@@ -72,7 +75,7 @@ impl Shell {
             Guard::None => Command::new(&self.program),
         };
         process
-            .args(self.options)
+            .args(OPTIONS)
             .current_dir(directory)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
