@@ -33,7 +33,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use caliban_agent::RunTotals;
-use caliban_harness::Session;
+use caliban_harness::{Partners, Session};
 use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
 use caliban_settings::variables::{Environment, names};
@@ -119,7 +119,7 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
             sessions_command::run(command, &store, &configuration, &mut console)
         }
         Some(Command::Perms { command }) => {
-            perms_command::run(command, &cli.rules, &configure()?, &mut console)
+            perms_command::run(command, cli, &configure()?, &mut console)
         }
         None => Box::pin(ask(cli, environment, &cancel, &mut console)).await,
     }
@@ -216,7 +216,14 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
     let (history, mut notices) =
         found.history(chosen.provider.id(), &chosen.model, &configuration)?;
     let continued = session::Continued { mode, history };
-    let (session, further) = session::build(cli, &chosen, session_id, continued, &configuration)?;
+    let (session, further) = session::build(
+        cli,
+        &chosen,
+        session_id,
+        continued,
+        Partners::default(),
+        &configuration,
+    )?;
     notices.extend(further);
     let init = session::init(&session, &chosen, notices, cli, &configuration);
     if !cli.session.no_save {

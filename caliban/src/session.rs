@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use caliban_agent::{AnswerSchema, Confinement, Settings};
 use caliban_harness::{
-    BuiltIn, Choices, History, Permissions, Session, SubAgents, SystemPrompt, Tools,
+    BuiltIn, Choices, History, Partners, Permissions, Session, SubAgents, SystemPrompt, Tools,
     agent_settings, child_environment,
 };
 use caliban_model::{CachePolicy, RateCard};
@@ -38,6 +38,7 @@ pub(crate) fn build(
     chosen: &Chosen,
     session_id: String,
     continued: Continued,
+    partners: Partners,
     configuration: &Configuration<'_>,
 ) -> Result<(Session, Vec<String>), Failure> {
     let args = &cli.run;
@@ -70,10 +71,7 @@ pub(crate) fn build(
         rates: rates(environment)?,
         session_id,
         workspace: configuration.workspace.clone(),
-        additional_directories: named_directories(args)?
-            .into_iter()
-            .chain(additional_directories(configuration))
-            .collect(),
+        additional_directories: additional_directories(&args.tools, configuration)?,
         confinement: if args.tools.restrict_paths {
             Confinement::Restricted
         } else {
@@ -93,6 +91,7 @@ pub(crate) fn build(
             Tools::BuiltIn(Box::new(tools))
         },
         extras: Some(Box::new(extras)),
+        partners,
         history: continued.history,
     })?;
     Ok((session, notices))
@@ -134,7 +133,7 @@ pub(crate) fn attachments(
             Limits::DEFAULT.all,
         )?,
     };
-    let more = additional_directories(configuration)
+    let more = additional_directories(&args.tools, configuration)?
         .into_iter()
         .filter_map(|path| path.canonicalize().ok());
     let roots = std::iter::once(configuration.workspace.clone())
@@ -193,7 +192,7 @@ pub(crate) fn plain_init(session: &Session) -> Init {
         session_id: agent.session_id.to_string(),
         provider: agent.provider.id().to_owned(),
         model: agent.settings.model.to_string(),
-        tools: agent.tools.names().map(str::to_owned).collect(),
+        tools: agent.tools.current().names().map(str::to_owned).collect(),
         setting_sources: Vec::new(),
         bare_mode: false,
         cwd: agent.workspace.root().display().to_string(),
@@ -230,6 +229,7 @@ pub(crate) fn demo(
             environment,
         )?)),
         extras: None,
+        partners: Partners::default(),
         history: History::default(),
     })?)
 }
@@ -266,30 +266,27 @@ fn guard() -> Guard {
     std::env::current_exe().map_or(Guard::None, Guard::ReExec)
 }
 
-/// The further roots that flags name; each must exist.
-fn named_directories(args: &RunArgs) -> Result<Vec<PathBuf>, Failure> {
-    let named = &args.tools.additional_directories;
-    match named.iter().find(|path| !path.is_dir()) {
-        Some(missing) => Err(Failure::Config(format!(
+/// The further roots: those that flags name must exist; one of the settings that does not is
+/// nobody's to use.
+pub(crate) fn additional_directories(
+    args: &ToolArgs,
+    configuration: &Configuration<'_>,
+) -> Result<Vec<PathBuf>, Failure> {
+    let named = &args.additional_directories;
+    if let Some(missing) = named.iter().find(|path| !path.is_dir()) {
+        return Err(Failure::Config(format!(
             "`{}` is not a directory",
             missing.display()
-        ))),
-        None => Ok(named.clone()),
+        )));
     }
-}
-
-/// The further roots that exist; one that does not is nobody's to use.
-pub(crate) fn additional_directories(configuration: &Configuration<'_>) -> Vec<PathBuf> {
-    configuration
-        .settings()
-        .additional_directories
-        .iter()
+    let settings = configuration.settings().additional_directories.iter();
+    let configured = settings
         .map(|path| match path.strip_prefix("~/") {
             Some(rest) => configuration.locations.home().join(rest),
             None => configuration.workspace.join(path),
         })
-        .filter(|path| path.is_dir())
-        .collect()
+        .filter(|path| path.is_dir());
+    Ok(named.iter().cloned().chain(configured).collect())
 }
 
 fn parallel_tools(

@@ -18,7 +18,7 @@ const FLOORS: [&[&str]; 7] = [
         "caliban-settings",
         "caliban-tools",
     ],
-    &["caliban-hooks", "caliban-permissions"],
+    &["caliban-hooks", "caliban-mcp", "caliban-permissions"],
     &["caliban-harness"],
     &["caliban"],
     &["xtask"],

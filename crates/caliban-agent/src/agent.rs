@@ -16,17 +16,17 @@ use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict};
 use crate::listener::Listener;
 use crate::operator::SharedOperator;
 use crate::outcome::Outcome;
-use crate::registry::Registry;
 use crate::reply::Reply;
 use crate::run::Run;
 use crate::settings::Settings;
+use crate::toolbox::Toolbox;
 use crate::workspace::Workspace;
 
 /// A model with its tools, rules and limits. Cheap to clone; holds no conversation.
 #[derive(Debug, Clone)]
 pub struct Agent {
     pub provider: Arc<dyn Provider>,
-    pub tools: Registry,
+    pub tools: Toolbox,
     pub hooks: Arc<dyn Hooks>,
     /// Who is asked for consent.
     pub operator: SharedOperator,

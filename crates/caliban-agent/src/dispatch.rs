@@ -19,11 +19,12 @@ use crate::event::{Denial, Event};
 use crate::hooks::{HookEvent, Hooks, Opinion, ToolCall, Verdict};
 use crate::listener::Listener;
 use crate::operator::{Answer, Interrupt, Operator, Question};
-use crate::registry::Registry;
+use crate::registry::Entry;
 use crate::settings::Capping;
 use crate::tool::{
     Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
 };
+use crate::toolbox::Toolbox;
 use crate::workspace::Workspace;
 
 /// How long a cancelled call may take to stop by itself and say what it had done.
@@ -33,7 +34,7 @@ const PROGRESS_QUEUE: usize = 256;
 
 /// What calls are run with.
 pub(crate) struct Dispatch<'a> {
-    pub(crate) registry: &'a Registry,
+    pub(crate) tools: &'a Toolbox,
     pub(crate) hooks: &'a dyn Hooks,
     pub(crate) operator: &'a dyn Operator,
     pub(crate) turn: u32,
@@ -88,7 +89,9 @@ impl Dispatch<'_> {
     /// Announces a call and finds out whether it may run.
     async fn gate(&self, id: &str, name: &str, input: &Value) -> Gated {
         let started = Instant::now();
-        let tool = self.registry.get(name);
+        let found = self.cancel.run_until_cancelled(self.tools.find(name));
+        let entry = found.await.flatten();
+        let tool = entry.as_ref().map(Entry::tool);
         let mut call = ToolCall {
             id: Arc::from(id),
             name: Arc::from(name),
@@ -114,12 +117,13 @@ impl Dispatch<'_> {
                 duration: started.elapsed(),
             })
         };
-        if let Err(problem) = self.registry.validate(name, input) {
+        let Some(entry) = &entry else {
+            let output = ToolOutput::invalid(self.tools.current().unknown(name));
+            return refuse(call, output, None);
+        };
+        if let Err(problem) = entry.validate(input) {
             return refuse(call, ToolOutput::invalid(problem), None);
         }
-        let Some(tool) = tool else {
-            return refuse(call, ToolOutput::invalid("There is no such tool."), None);
-        };
         let permission = self.permission(&call);
         let Some(permission) = self.cancel.run_until_cancelled(permission).await else {
             return refuse(call, cancelled(), None);
@@ -127,11 +131,11 @@ impl Dispatch<'_> {
         match permission {
             Ok(None) => {}
             Ok(Some(input)) => {
-                if let Err(problem) = self.registry.validate(name, &input) {
+                if let Err(problem) = entry.validate(&input) {
                     let denial = Denial::by_hook(format!("a hook changed the input: {problem}"));
                     return refuse(call, denied(&denial), Some(denial));
                 }
-                call.first_arg = tool.first_arg(&input);
+                call.first_arg = entry.tool().first_arg(&input);
                 call.input = input;
             }
             Err(denial) => {
@@ -143,7 +147,7 @@ impl Dispatch<'_> {
                 return refuse(call, denied(&denial), Some(denial));
             }
         }
-        Gated::Allowed(Arc::clone(tool), call)
+        Gated::Allowed(Arc::clone(entry.tool()), call)
     }
 
     /// Asks hooks, and the operator where they say so. Returns the changed input, if it was

@@ -20,13 +20,13 @@ mod reply;
 mod run;
 mod settings;
 mod tool;
+mod toolbox;
 mod workspace;
 
 pub use agent::{Agent, InputProvider};
 pub use answer::AnswerSchema;
 pub use consult::Consultant;
 pub use conversation::Conversation;
-
 pub use event::{CompactionReason, Denial, DenialSource, Event, RunTotals};
 pub use hooks::{
     HookChain, HookEvent, Hooks, NoHooks, Opinion, PromptVerdict, SessionSource, StopVerdict,
@@ -43,4 +43,5 @@ pub use tool::{
     Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
     TypedTool, input_schema,
 };
+pub use toolbox::{ToolSource, Toolbox};
 pub use workspace::{Confinement, PathError, ResolvedPath, Workspace};

@@ -1,4 +1,4 @@
-//! The tools of an agent, by name.
+//! The tools of an agent, by name, as they are at one moment.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,8 +17,9 @@ pub struct Registry {
     tools: BTreeMap<String, Entry>,
 }
 
+/// A tool with what checking its input takes.
 #[derive(Debug, Clone)]
-struct Entry {
+pub(crate) struct Entry {
     tool: Arc<dyn Tool>,
     schema_bytes: usize,
     /// Compiled when first needed: most tools are not called in most runs.
@@ -30,16 +31,17 @@ impl Registry {
         Self {
             tools: tools
                 .into_iter()
-                .map(|tool| {
-                    let entry = Entry {
-                        validator: Arc::default(),
-                        schema_bytes: tool.spec().input_schema.to_string().len(),
-                        tool: Arc::clone(&tool),
-                    };
-                    (tool.spec().name.clone(), entry)
-                })
+                .map(|tool| (tool.spec().name.clone(), Entry::new(tool)))
                 .collect(),
         }
+    }
+
+    /// The same tools and these; what was there before keeps its name.
+    #[must_use]
+    pub fn with(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let mut more = Self::new(tools);
+        more.tools.extend(self.tools.clone());
+        more
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -81,26 +83,47 @@ impl Registry {
         }
     }
 
-    /// Checks an input against its tool's schema; the error says what is wrong and where.
-    pub(crate) fn validate(&self, name: &str, input: &Value) -> Result<(), String> {
-        let Some(entry) = self.tools.get(name) else {
-            let known: Vec<&str> = self.names().collect();
-            return Err(format!(
-                "There is no tool named `{name}`. The tools are: {}.",
-                known.join(", ")
-            ));
-        };
+    pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {
+        self.tools.get(name)
+    }
+
+    /// What to say about a name that no tool has.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        let known: Vec<&str> = self.names().collect();
+        format!(
+            "There is no tool named `{name}`. The tools are: {}.",
+            known.join(", ")
+        )
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(tool: Arc<dyn Tool>) -> Self {
+        Self {
+            validator: Arc::default(),
+            schema_bytes: tool.spec().input_schema.to_string().len(),
+            tool,
+        }
+    }
+
+    pub(crate) fn tool(&self) -> &Arc<dyn Tool> {
+        &self.tool
+    }
+
+    /// Checks an input against the tool's schema; the error says what is wrong and where.
+    pub(crate) fn validate(&self, input: &Value) -> Result<(), String> {
+        let name = &self.tool.spec().name;
         if let Value::String(raw) = input {
             return Err(format!(
                 "The input of {name} is not a JSON object: {}. Send the call again with valid JSON.",
                 excerpt(raw)
             ));
         }
-        if entry.tool.understands(input) {
+        if self.tool.understands(input) {
             return Ok(());
         }
-        let validator = entry.validator.get_or_init(|| {
-            jsonschema::validator_for(&entry.tool.spec().input_schema)
+        let validator = self.validator.get_or_init(|| {
+            jsonschema::validator_for(&self.tool.spec().input_schema)
                 .map_err(|error| error.to_string())
         });
         let validator = validator

@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
                 message: format!("the conversation cannot be sent: {error}"),
             }
         })?;
-        request.tools = self.agent.tools.specs();
+        request.tools = self.agent.tools.current().specs();
         request.max_tokens = settings.max_tokens;
         request.temperature = settings.temperature;
         request.reasoning = settings.reasoning;
@@ -278,7 +278,7 @@ impl<'a> Run<'a> {
         };
         let agent = self.agent;
         let finished = Dispatch {
-            registry: &agent.tools,
+            tools: &agent.tools,
             hooks: &*agent.hooks,
             operator: &*agent.operator,
             turn: self.turns,
@@ -430,7 +430,9 @@ impl<'a> Run<'a> {
             BoundThinking::Keep
         };
         let messages = self.conversation.messages();
-        if let Some(replaced) = compaction::supersede(messages, &self.agent.tools, thinking) {
+        if let Some(replaced) =
+            compaction::supersede(messages, &self.agent.tools.current(), thinking)
+        {
             self.replace_history(replaced).await;
         }
         self.micro_at = self.tokens();
@@ -454,7 +456,7 @@ impl<'a> Run<'a> {
 
     /// What goes along with every request beside the messages.
     fn overhead(&self) -> u64 {
-        self.agent.tools.spec_bytes().div_ceil(4)
+        self.agent.tools.current().spec_bytes().div_ceil(4)
     }
 
     pub(crate) fn totals(&self) -> RunTotals {

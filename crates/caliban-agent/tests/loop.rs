@@ -210,7 +210,7 @@ fn bench_with(
     Bench {
         agent: Agent {
             provider: provider.clone(),
-            tools: Registry::new([Step(shared.clone()).boxed()]),
+            tools: Registry::new([Step(shared.clone()).boxed()]).into(),
             hooks,
             operator: Arc::new(Unattended),
             workspace: workspace(folder.path()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use caliban_agent::{
     Agent, AnswerSchema, Consultant, Conversation, HookChain, Hooks, Registry, RunTotals,
-    SessionSource, Tool, TypedTool, Unattended, Workspace,
+    SessionSource, Tool, Toolbox, TypedTool, Workspace,
 };
 use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
@@ -68,6 +68,7 @@ struct Chains {
 impl Chains {
     fn new(
         added: &Added,
+        advisers: Vec<Arc<dyn Hooks>>,
         recorder: Option<&Recorder>,
         gate: &Arc<Gate>,
         workspace: &Workspace,
@@ -83,7 +84,8 @@ impl Chains {
             Some(Arc::new(memory))
         };
         let external = added.external.iter().cloned();
-        let everywhere: Vec<Arc<dyn Hooks>> = external.map(|hooks| hooks as _).collect();
+        let everywhere: Vec<Arc<dyn Hooks>> =
+            external.map(|hooks| hooks as _).chain(advisers).collect();
         let opening = Arc::new(Opening::default());
         let mut own = everywhere.clone();
         own.push(Arc::new(CommandExpander(added.commands.clone())));
@@ -155,12 +157,23 @@ impl Session {
                 Arc::clone(&shared.todos),
             )
         });
-        let chains = Chains::new(&added, recorder.as_ref(), &gate, &workspace, &asides);
+        let advisers = choices.partners.advisers;
+        let chains = Chains::new(
+            &added,
+            advisers,
+            recorder.as_ref(),
+            &gate,
+            &workspace,
+            &asides,
+        );
         let mut agent = Agent {
             provider: choices.provider,
-            tools: Registry::new(shared.tools.iter().cloned()),
+            tools: Toolbox::new(
+                Registry::new(shared.tools.iter().cloned()),
+                choices.partners.tool_source.clone(),
+            ),
             hooks: chains.session,
-            operator: Arc::new(Unattended),
+            operator: choices.partners.operator,
             workspace: Arc::new(workspace),
             settings: choices.settings,
             ledger,
@@ -173,7 +186,8 @@ impl Session {
             let mut parent = agent.clone();
             parent.hooks = chains.sub_agents;
             let sub_agents = AgentTool::new(parent, Some(sub_agent_prompt(&root)));
-            agent.tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
+            let tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
+            agent.tools = Toolbox::new(tools, choices.partners.tool_source);
         }
         let system = system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
         let source = match &choices.history.earlier {
@@ -235,7 +249,7 @@ fn system_message(
     memory: &[Section],
     style: Option<&OutputStyle>,
 ) -> Option<Arc<Message>> {
-    let default = default_prompt(agent.workspace.root(), &agent.tools);
+    let default = default_prompt(agent.workspace.root(), &agent.tools.current());
     let base = match chosen {
         SystemPrompt::Default => BasePrompt::Default {
             identity: &default.identity,

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_agent::{Confinement, PathError, Settings};
+use caliban_agent::{
+    Confinement, Hooks, PathError, Settings, SharedOperator, ToolSource, Unattended,
+};
 use caliban_model::{Provider, RateCard};
 use caliban_tools::{Guard, SearchConfig, WebPolicy};
 
@@ -28,9 +30,32 @@ pub struct Choices {
     pub system: SystemPrompt,
     pub permissions: Permissions,
     pub tools: Tools,
+    pub partners: Partners,
     /// What operators and projects add; nothing where the session must depend on nothing else.
     pub extras: Option<Box<Extras>>,
     pub history: History,
+}
+
+/// Those outside the session that take part in it.
+#[derive(Debug)]
+pub struct Partners {
+    /// Tools that come and go while the session lives.
+    pub tool_source: Option<Arc<dyn ToolSource>>,
+    /// Who is asked for consent.
+    pub operator: SharedOperator,
+    /// Who is heard before the gate decides, beside the configured hooks.
+    pub advisers: Vec<Arc<dyn Hooks>>,
+}
+
+impl Default for Partners {
+    /// Nobody: what would be asked is refused.
+    fn default() -> Self {
+        Self {
+            tool_source: None,
+            operator: Arc::new(Unattended),
+            advisers: Vec::new(),
+        }
+    }
 }
 
 /// What a session continues, and where it is written down.

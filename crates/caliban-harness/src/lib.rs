@@ -16,7 +16,9 @@ mod system_prompt;
 
 pub use agent_settings::{agent_settings, model_for};
 pub use child_environment::child_environment;
-pub use choices::{BuiltIn, Choices, History, SetupError, SubAgents, SystemPrompt, Tools};
+pub use choices::{
+    BuiltIn, Choices, History, Partners, SetupError, SubAgents, SystemPrompt, Tools,
+};
 pub use extras::Extras;
 pub use permissions::{Permissions, judge, protected};
 pub use session::{LiveRules, Session};

@@ -56,12 +56,10 @@ impl AgentTool {
 
     fn sub_agent(&self, input: &AgentInput) -> Agent {
         let mut agent = Agent::clone(&self.parent);
-        agent.tools = agent.tools.filtered(|name| {
-            name != NAME
-                && input
-                    .tool_allowlist
-                    .as_ref()
-                    .is_none_or(|allowed| allowed.iter().any(|wanted| wanted == name))
+        let allowed = input.tool_allowlist.clone();
+        agent.tools = agent.tools.filtered(move |name| {
+            let is_allowed = |allowed: &Vec<String>| allowed.iter().any(|wanted| wanted == name);
+            name != NAME && allowed.as_ref().is_none_or(is_allowed)
         });
         let named = input.model.as_deref().map(Arc::from);
         if let Some(model) = named.or_else(|| agent.settings.overrides.sub_agent.clone()) {
