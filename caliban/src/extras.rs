@@ -8,7 +8,7 @@ use caliban_context::{
     Context, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Options, Places,
     SkillSources, opted_in_directories,
 };
-use caliban_harness::{Extras, judge, protected};
+use caliban_harness::{Extras, Repository, judge, protected};
 use caliban_hooks::{CallPattern, HookConfig, HookLayer, HookSwitch, ParseWith};
 use caliban_permissions::Probe;
 use caliban_settings::variables::names;
@@ -33,6 +33,11 @@ pub(crate) fn load(cli: &Cli, configuration: &Configuration<'_>) -> Result<Extra
         notes: (options.notes == Notes::On).then(|| NoteStore::new(places.notes.clone())),
         hooks: hooks(cli, configuration)?,
         hook_environment: configuration.child_environment(),
+        repository: if configuration.is_trusted() {
+            Repository::Trusted
+        } else {
+            Repository::Untrusted
+        },
     })
 }
 
@@ -46,7 +51,7 @@ pub(crate) fn notices(extras: &Extras) -> Vec<String> {
         .collect()
 }
 
-fn places(configuration: &Configuration<'_>) -> Places {
+pub(crate) fn places(configuration: &Configuration<'_>) -> Places {
     let locations = &configuration.locations;
     let workspace = &configuration.workspace;
     let environment = &configuration.environment;
@@ -75,7 +80,7 @@ fn places(configuration: &Configuration<'_>) -> Places {
     }
 }
 
-fn options(cli: &Cli, configuration: &Configuration<'_>) -> Result<Options, Failure> {
+pub(crate) fn options(cli: &Cli, configuration: &Configuration<'_>) -> Result<Options, Failure> {
     if cli.settings.bare {
         return Ok(Options::bare());
     }
@@ -119,6 +124,8 @@ fn options(cli: &Cli, configuration: &Configuration<'_>) -> Result<Options, Fail
         notes: if no_notes { Notes::Off } else { Notes::On },
         skills: if no_skills {
             SkillSources::Off
+        } else if settings.claude_skills == Some(true) {
+            SkillSources::OwnAndForeign
         } else {
             SkillSources::Own
         },

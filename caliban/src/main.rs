@@ -15,6 +15,7 @@ mod extras;
 mod face;
 mod history;
 mod manual;
+mod memory_command;
 mod models;
 mod permissions;
 mod perms_command;
@@ -117,6 +118,9 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
             let configuration = configure()?;
             let store = history::store(&cli.session, &configuration);
             sessions_command::run(command, &store, &configuration, &mut console)
+        }
+        Some(Command::Memory { command }) => {
+            memory_command::run(command, cli, &configure()?, &mut console)
         }
         Some(Command::Perms { command }) => {
             perms_command::run(command, cli, &configure()?, &mut console)

@@ -38,6 +38,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PermsCommand,
     },
+    /// Look at what the model is told beforehand, and approve files outside the workspace.
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
+    },
     /// Print a script that completes command lines in a shell.
     Completions {
         #[arg(value_name = "SHELL", value_enum)]
@@ -64,6 +69,27 @@ pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// List the instruction files and notes that enter the prompt, with their size in tokens.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let instruction files import these files from outside the workspace, as they are now.
+    Approve {
+        /// Files that an instruction file imports [default: all that are imported]
+        #[arg(value_name = "FILE")]
+        paths: Vec<PathBuf>,
+    },
+    /// Take an approval back.
+    Revoke {
+        #[arg(value_name = "FILE")]
+        path: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]

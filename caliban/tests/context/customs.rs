@@ -289,3 +289,84 @@ fn what_is_attached_or_piped_is_no_part_of_a_commands_name() {
         "Sum up: @f.txt\n<file path=\"f.txt\">\ncontent\n</file>"
     );
 }
+
+#[rstest]
+#[case::off("false", false)]
+#[case::on("true", true)]
+fn skills_written_for_claude_code_load_where_a_setting_says_so(
+    #[case] value: &str,
+    #[case] loads: bool,
+) {
+    let text = skill("theirs", "What theirs is for.", "Theirs.");
+    let files = [(".claude/skills/theirs/SKILL.md", text.as_str())];
+    let bench = repository(Wire::Anthropic, ok(), &files);
+    put(
+        bench.home.path(),
+        ".claude/skills/mine/SKILL.md",
+        &skill("mine", "What mine is for.", "Mine."),
+    );
+    let setting = format!("{{\"claude_skills\": {value}}}");
+    let told = tell(&bench, |command| {
+        command.args(["--settings", &setting]);
+    });
+    let menu = told.requests[0]["tools"].to_string();
+    assert_eq!(menu.contains("What theirs is for."), loads, "{menu}");
+    assert_eq!(menu.contains("What mine is for."), loads, "{menu}");
+}
+
+/// A command that asks for a model and for tools, where it lies, and whether its file was written.
+fn grants(place: &str, tools: &str, path: &str, args: &[&str]) -> (Value, bool) {
+    let script = Script::new([
+        Reply::tool("Write", json!({"path": path, "content": "x"})),
+        Reply::text("done"),
+        Reply::tool("Write", json!({"path": "later.txt", "content": "x"})),
+        Reply::text("done"),
+    ]);
+    let bench = repository(Wire::Anthropic, script, &[]);
+    let text = format!("---\nmodel: claude-haiku-4-5\nallowed-tools: {tools}\n---\nDo it.");
+    match place {
+        "home" => put(bench.home.path(), ".config/caliban/commands/go.md", &text),
+        _ => put(bench.workspace.path(), ".caliban/commands/go.md", &text),
+    }
+    let input = [
+        json!({"type": "user", "content": "/go"}),
+        json!({"type": "user", "content": "more"}),
+    ];
+    let lines: String = input.iter().map(|line| format!("{line}\n")).collect();
+    let mut command = bench.command();
+    command
+        .args(["-p", "--input-format", "stream-json"])
+        .args(["--output-format", "stream-json"])
+        .args(args);
+    let ran = crate::support::run_with_input(&mut command, lines.as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let requests = bench.server.model_requests();
+    assert_eq!(requests[2].json()["model"], "claude-sonnet-4-6");
+    assert!(
+        !bench.workspace.path().join("later.txt").exists(),
+        "what is lent is lent for one prompt"
+    );
+    let model = requests[0].json()["model"].clone();
+    (model, bench.workspace.path().join(path).exists())
+}
+
+#[rstest]
+#[case::mine("home", "Write", "out.txt", &[], true)]
+#[case::other_tool("home", "Read", "out.txt", &[], false)]
+#[case::protected("home", "Write", ".git/hooks/pre-commit", &[], false)]
+#[case::denied("home", "Write", "out.txt", &["--deny", "Write"], false)]
+#[case::asked("home", "Write", "out.txt", &["--ask", "Write"], false)]
+#[case::of_a_stranger("workspace", "Write", "out.txt", &[], false)]
+#[case::of_the_trusted("workspace", "Write", "out.txt", &["--trust-workspace"], true)]
+fn commands_choose_their_model_and_lend_their_tools(
+    #[case] place: &str,
+    #[case] tools: &str,
+    #[case] path: &str,
+    #[case] args: &[&str],
+    #[case] written: bool,
+) {
+    assert_eq!(
+        grants(place, tools, path, args),
+        (json!("claude-haiku-4-5"), written)
+    );
+}

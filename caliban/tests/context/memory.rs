@@ -540,3 +540,40 @@ fn a_sub_agent_and_its_parent_are_each_told() {
     let told_of: Vec<bool> = told.requests.iter().map(is_told).collect();
     assert_eq!(told_of, [false, false, true, false, true]);
 }
+
+#[test]
+fn imports_from_outside_are_approved_as_they_are() {
+    let bench = repository(Wire::Anthropic, ok(), &[]);
+    put(bench.home.path(), "notes/api.md", "API notes.");
+    put(
+        bench.workspace.path(),
+        "CLAUDE.md",
+        "Root.\n@~/notes/api.md\n",
+    );
+    let is_told = || tell(&bench, |_| {}).system().contains("API notes.");
+    let memory = |args: &[&str]| {
+        let ran = bench.run(["memory"].iter().chain(args));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    };
+    assert!(!is_told());
+    let listed: Value = serde_json::from_str(&memory(&["list", "--json"])).unwrap();
+    assert_eq!(listed["external_imports"][0]["approved"], false);
+    assert!(memory(&["approve"]).contains("notes/api.md"));
+    assert!(is_told());
+    assert!(memory(&["list"]).contains("(approved)"));
+    put(bench.home.path(), "notes/api.md", "API notes. And a trick.");
+    assert!(!is_told(), "what was approved is a content, not a path");
+    memory(&[
+        "approve",
+        bench.home.path().join("notes/api.md").to_str().unwrap(),
+    ]);
+    assert!(is_told());
+    memory(&[
+        "revoke",
+        bench.home.path().join("notes/api.md").to_str().unwrap(),
+    ]);
+    assert!(!is_told());
+    let other = bench.run(["memory", "approve", "/etc/passwd"]);
+    assert_eq!(other.code, Some(66), "{}", other.stderr);
+}

@@ -29,8 +29,14 @@ pub trait ToolSource: Send + Sync + Debug {
 pub struct Toolbox {
     fixed: Arc<Registry>,
     source: Option<Arc<dyn ToolSource>>,
-    /// What was put together last, and of which generation it is.
-    current: Arc<Mutex<Option<(u64, Arc<Registry>)>>>,
+    latest: Arc<Mutex<Option<Latest>>>,
+}
+
+/// What was put together last, and of which generation it is.
+#[derive(Debug)]
+struct Latest {
+    generation: u64,
+    registry: Arc<Registry>,
 }
 
 impl Toolbox {
@@ -38,7 +44,7 @@ impl Toolbox {
         Self {
             fixed: Arc::new(fixed),
             source,
-            current: Arc::default(),
+            latest: Arc::default(),
         }
     }
 
@@ -47,13 +53,16 @@ impl Toolbox {
         let Some(source) = &self.source else {
             return Arc::clone(&self.fixed);
         };
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = source.generation();
-        match &*current {
-            Some((known, registry)) if *known == generation => Arc::clone(registry),
+        match &*latest {
+            Some(known) if known.generation == generation => Arc::clone(&known.registry),
             Some(_) | None => {
                 let registry = Arc::new(self.fixed.with(source.tools()));
-                *current = Some((generation, Arc::clone(&registry)));
+                *latest = Some(Latest {
+                    generation,
+                    registry: Arc::clone(&registry),
+                });
                 registry
             }
         }

@@ -28,14 +28,14 @@ pub enum Notice {
         limit: usize,
     },
     #[error(
-        "`{}`, wanted by `{}`, is outside the workspace and was not read: approve it, or set \
-         CALIBAN_APPROVE_IMPORTS=1",
+        "`{}`, wanted by `{}`, is outside the workspace and was not read; `caliban memory \
+         approve` or CALIBAN_APPROVE_IMPORTS=1 lets it be read",
         path.display(), by.display()
     )]
     ImportUnapproved { path: PathBuf, by: PathBuf },
     #[error(
-        "`{}`, wanted by `{}`, has changed since it was approved and was not read: approve it \
-         again, or set CALIBAN_APPROVE_IMPORTS=1",
+        "`{}`, wanted by `{}`, has changed since it was approved and was not read; \
+         `caliban memory approve` or CALIBAN_APPROVE_IMPORTS=1 lets it be read",
         path.display(), by.display()
     )]
     ImportChanged { path: PathBuf, by: PathBuf },

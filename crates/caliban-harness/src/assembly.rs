@@ -25,7 +25,7 @@ use caliban_tools::{
 
 use crate::asides::Asides;
 use crate::choices::{Choices, SetupError, SubAgents, SystemPrompt, Tools};
-use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, SubAgentHooks};
+use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository, SubAgentHooks};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::hook_parts::{Facts, HookAgents, HookPrompts};
 use crate::permissions::{Permissions, judge};
@@ -47,15 +47,30 @@ struct Shared {
 }
 
 /// What extras become in a session.
-#[derive(Default)]
 struct Added {
     external: Option<Arc<ExternalHooks>>,
     hook_agents: Arc<HookAgents>,
     commands: Commands,
+    repository: Repository,
     on_demand: Option<OnDemand>,
     tools: Vec<Arc<dyn Tool>>,
     memory: Vec<Section>,
     style: Option<OutputStyle>,
+}
+
+impl Default for Added {
+    fn default() -> Self {
+        Self {
+            external: None,
+            hook_agents: Arc::default(),
+            commands: Commands::default(),
+            repository: Repository::Untrusted,
+            on_demand: None,
+            tools: Vec::new(),
+            memory: Vec::new(),
+            style: None,
+        }
+    }
 }
 
 /// The hooks of a session's agents. All agents have the external hooks and the gate.
@@ -88,7 +103,11 @@ impl Chains {
             external.map(|hooks| hooks as _).chain(advisers).collect();
         let opening = Arc::new(Opening::default());
         let mut own = everywhere.clone();
-        own.push(Arc::new(CommandExpander(added.commands.clone())));
+        own.push(Arc::new(CommandExpander {
+            commands: added.commands.clone(),
+            repository: added.repository,
+            gate: Arc::clone(gate),
+        }));
         own.extend(memory().map(|memory| memory as _));
         own.push(Arc::clone(&opening) as _);
         own.extend(recorder.map(|recorder| Arc::new(recorder.clone()) as _));
@@ -201,6 +220,7 @@ impl Session {
             recorder,
             jobs: shared.jobs,
             gate,
+            commands: added.commands,
             hooks: added.external,
             opening: chains.opening,
             asides,
@@ -295,6 +315,7 @@ fn add(
     added.memory = context.memory.sections;
     added.on_demand = Some(context.memory.on_demand);
     added.commands = context.commands;
+    added.repository = extras.repository;
     if !context.skills.is_empty() {
         added
             .tools

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{Answer, Event, HookEvent, Hooks, PromptVerdict, ToolCall, Verdict, Workspace};
-use caliban_context::{Commands, Context, NoteStore, OnDemand};
+use caliban_context::{Commands, Context, Expansion, NoteStore, OnDemand};
 use caliban_hooks::HookConfig;
 use caliban_model::{Block, Message};
 use caliban_permissions::file_path;
@@ -13,6 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::asides::Asides;
+use crate::gate::Gate;
 
 /// Everything that is added.
 #[derive(Debug)]
@@ -25,32 +26,65 @@ pub struct Extras {
     pub hooks: HookConfig,
     /// All that the programs of hooks see of the environment.
     pub hook_environment: Vec<(OsString, OsString)>,
+    pub repository: Repository,
+}
+
+/// Whether the commands of the repository may use tools without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repository {
+    Trusted,
+    Untrusted,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Expands `/name args` into the command's prompt, after everybody has seen what was typed.
+/// Expands `/name args` into the command's prompt, after everybody has seen what was typed. Until
+/// the next prompt the tools that the command names need no consent.
 #[derive(Debug)]
-pub(crate) struct CommandExpander(pub(crate) Commands);
+pub(crate) struct CommandExpander {
+    pub(crate) commands: Commands,
+    pub(crate) repository: Repository,
+    pub(crate) gate: Arc<Gate>,
+}
+
+impl CommandExpander {
+    fn lend(&self, expansion: &Expansion) {
+        let counts = match self.repository {
+            Repository::Trusted => true,
+            Repository::Untrusted => !expansion.origin.is_repository(),
+        };
+        if counts {
+            self.gate.lend(&expansion.allowed_tools);
+        }
+    }
+}
 
 impl Hooks for CommandExpander {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async move {
-            // Only what was typed; what goes along with it are other blocks.
-            let Some(Block::Text { text, .. }) = prompt.content.first() else {
-                return PromptVerdict::Accept;
-            };
-            match self.0.expand(text) {
+            self.gate.lend(&[]);
+            match self.commands.expand(typed(prompt)) {
                 Ok(None) => PromptVerdict::Accept,
-                Ok(Some(expansion)) => PromptVerdict::Replace(expansion.prompt),
+                Ok(Some(expansion)) => {
+                    self.lend(&expansion);
+                    PromptVerdict::Replace(expansion.prompt)
+                }
                 Err(error) => PromptVerdict::Deny {
                     reason: error.to_string(),
                 },
             }
         }
         .boxed()
+    }
+}
+
+/// What was typed; what goes along with it are other blocks.
+pub(crate) fn typed(prompt: &Message) -> &str {
+    match prompt.content.first() {
+        Some(Block::Text { text, .. }) => text,
+        Some(_) | None => "",
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use caliban_agent::{
     Answer, Consultant, Denial, DenialSource, Effect, Event, Hooks, Opinion, Question, Remember,
     ToolCall, TypedTool, Verdict,
@@ -33,6 +33,8 @@ pub(crate) struct Gate {
     parts: GateParts,
     /// What the operator decided for the rest of the session, the latest last.
     remembered: Mutex<Vec<Rule>>,
+    /// What needs no consent until the next prompt, because the command that was called says so.
+    lent: ArcSwapOption<RuleBook>,
     /// Calls that the operator is being asked about, by id.
     pending: Mutex<HashMap<Arc<str>, Decision>>,
     /// Whether it was told that the log cannot be written.
@@ -80,6 +82,7 @@ impl Gate {
             judge: ArcSwap::from_pointee(judge),
             parts,
             remembered: Mutex::default(),
+            lent: ArcSwapOption::empty(),
             pending: Mutex::default(),
             complained: AtomicBool::new(false),
         }
@@ -138,6 +141,9 @@ impl Gate {
                 why_asked(call, decision)
             }
         };
+        if self.is_lent(call, &judge, decision) {
+            return Settled::Allow(DecidedBy::Rule);
+        }
         match relax(mode, self.parts.auto_allow, &call.name, decision) {
             Relaxed::Allow => Settled::Allow(DecidedBy::Mode),
             Relaxed::Ask => Settled::Ask(asked),
@@ -237,6 +243,30 @@ impl Gate {
             self.judge.store(Arc::new(judge));
             lock(&self.remembered).push(rule);
         }
+    }
+
+    /// Until this is called again, calls that match need no consent, unless a rule of somebody's
+    /// asks for it. What is no pattern lends nothing.
+    pub(crate) fn lend(&self, patterns: &[String]) {
+        let rules: Vec<Rule> = patterns
+            .iter()
+            .map(|pattern| RuleSpec::new(pattern, RuleAction::Allow))
+            .filter_map(|spec| Rule::new(spec, Origin::Runtime).ok())
+            .collect();
+        let book = (!rules.is_empty()).then(|| Arc::new(RuleBook::of(rules)));
+        self.lent.store(book);
+    }
+
+    fn is_lent(&self, call: &ToolCall, judge: &Judge, decision: &Decision) -> bool {
+        let Some(book) = &*self.lent.load() else {
+            return false;
+        };
+        let judge_of_lent = Judge {
+            book: RuleBook::clone(book),
+            ..judge.clone()
+        };
+        let lent = || judge_of_lent.decide(&call.name, &call.input, Timestamp::now());
+        rule(judge, decision).origin == Origin::BuiltIn && lent().action == RuleAction::Allow
     }
 
     /// Judges by other rules from now on; what the operator decided stays.

@@ -19,6 +19,6 @@ pub use child_environment::child_environment;
 pub use choices::{
     BuiltIn, Choices, History, Partners, SetupError, SubAgents, SystemPrompt, Tools,
 };
-pub use extras::Extras;
+pub use extras::{Extras, Repository};
 pub use permissions::{Permissions, judge, protected};
 pub use session::{LiveRules, Session};

@@ -1,11 +1,13 @@
 //! A session: an agent with everything it shares over its life.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{
     Agent, Conversation, Event, HookEvent, Listener, Outcome, RunTotals, SessionSource,
 };
+use caliban_context::Commands;
 use caliban_hooks::ExternalHooks;
 use caliban_model::{CancellationToken, Message};
 use caliban_permissions::{Regime, RuleBook};
@@ -14,7 +16,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::asides::Asides;
-use crate::extras::Opening;
+use crate::extras::{Opening, typed};
 use crate::gate::Gate;
 use crate::recorder::Recorder;
 
@@ -29,6 +31,7 @@ pub struct Session {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) commands: Commands,
     pub(crate) hooks: Option<Arc<ExternalHooks>>,
     pub(crate) opening: Arc<Opening>,
     pub(crate) asides: Asides,
@@ -129,8 +132,8 @@ impl Session {
             asides: &self.asides,
             earlier: &self.totals,
         };
-        let (outcome, totals) = self
-            .agent
+        let agent = agent_for(&self.agent, &self.commands, &prompt);
+        let (outcome, totals) = agent
             .run(&mut self.conversation, prompt, &listener, cancel)
             .await;
         self.totals = totals.after(&self.totals);
@@ -157,5 +160,17 @@ impl Session {
             jobs.shutdown().await;
         }
         closed
+    }
+}
+
+/// The agent that works on a prompt: a command may ask for a model of its own.
+fn agent_for<'a>(agent: &'a Agent, commands: &Commands, prompt: &Message) -> Cow<'a, Agent> {
+    match commands.model(typed(prompt)) {
+        None => Cow::Borrowed(agent),
+        Some(model) => {
+            let mut agent = agent.clone();
+            agent.settings.model = Arc::from(model);
+            Cow::Owned(agent)
+        }
     }
 }

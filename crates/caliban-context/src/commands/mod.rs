@@ -183,19 +183,28 @@ impl Commands {
         self.entries.values()
     }
 
+    /// The command that a line calls, and what is written after its name.
+    fn called<'a>(&self, line: &'a str) -> Option<(&Command, &'a str)> {
+        let call = line.trim().strip_prefix('/')?;
+        let (name, given) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+        Some((self.get(name)?, given.trim()))
+    }
+
+    /// The model that the command of a line asks for.
+    pub fn model(&self, line: &str) -> Option<&str> {
+        let (command, _) = self.called(line)?;
+        command.model.as_deref()
+    }
+
     /// The prompt that a line stands for; `None` where it calls no command of these and is meant
     /// as it is.
     pub fn expand(&self, line: &str) -> Result<Option<Expansion>, CommandError> {
-        let Some(call) = line.trim().strip_prefix('/') else {
+        let Some((command, given)) = self.called(line) else {
             return Ok(None);
         };
-        let (name, given) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        let Some(command) = self.get(name) else {
-            return Ok(None);
-        };
-        let prompt = arguments::substitute(&command.body()?, given.trim()).ok_or_else(|| {
+        let prompt = arguments::substitute(&command.body()?, given).ok_or_else(|| {
             CommandError::TooLong {
-                name: name.to_owned(),
+                name: command.name.clone(),
                 limit: arguments::MAX_RESULT,
             }
         })?;

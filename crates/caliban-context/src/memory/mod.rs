@@ -32,7 +32,7 @@ use walk::{NAMES, Walk};
 pub struct Memory {
     /// In the order of the prompt: the user's, the project's from broad to narrow, rules, notes.
     pub sections: Vec<Section>,
-    /// Files that somebody must approve before they are read.
+    /// Files from outside, which are read only once somebody approved them.
     pub external: Vec<ExternalImport>,
     pub notices: Vec<Notice>,
     /// What the session may be told later.

@@ -187,32 +187,26 @@ impl Reader {
         self.owner.is_none_or(|ours| owner.speaks_to(ours))
     }
 
-    /// Lets an approved document pass and reports any other.
+    /// Lets an approved document pass and warns of any other.
     fn approved(&mut self, document: &Document, by: &Path) -> Option<()> {
         let approval = match self.policy {
             ImportApproval::All => Approval::Approved,
             ImportApproval::Listed => self.approvals.lookup(&document.path, &document.digest),
         };
+        self.findings.external.push(ExternalImport {
+            path: document.path.clone(),
+            digest: document.digest.clone(),
+            bytes: document.text.len(),
+            imported_by: by.to_owned(),
+            approval,
+        });
         let (path, by) = (document.path.clone(), by.to_owned());
         let notice = match approval {
             Approval::Approved => return Some(()),
-            Approval::Changed => Notice::ImportChanged {
-                path: path.clone(),
-                by: by.clone(),
-            },
-            Approval::Unknown => Notice::ImportUnapproved {
-                path: path.clone(),
-                by: by.clone(),
-            },
+            Approval::Changed => Notice::ImportChanged { path, by },
+            Approval::Unknown => Notice::ImportUnapproved { path, by },
         };
         self.findings.notices.push(notice);
-        self.findings.external.push(ExternalImport {
-            path,
-            digest: document.digest.clone(),
-            bytes: document.text.len(),
-            imported_by: by,
-            approval,
-        });
         None
     }
 

@@ -122,7 +122,7 @@ fn files_from_outside_need_approval_of_their_content() {
         "<!-- imported from ~~/home/notes/api.md -->\napi\n@other.md\n<!-- end of ~~/home/notes/api.md -->",
         "what an approved file imports needs its own approval"
     );
-    assert_eq!(memory.external[0].path, fixture.path("home/notes/other.md"));
+    assert_eq!(memory.external[1].path, fixture.path("home/notes/other.md"));
 
     fixture.write("home/notes/api.md", "api, changed");
     let memory = load(&fixture);
@@ -133,7 +133,7 @@ fn files_from_outside_need_approval_of_their_content() {
     fixture.options.imports = ImportApproval::All;
     let memory = load(&fixture);
     assert!(text(&fixture, &memory).contains("api, changed"));
-    assert_eq!((memory.external.len(), memory.notices.len()), (0, 0));
+    assert_eq!((memory.external.len(), memory.notices.len()), (1, 0));
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn only_regular_files_of_the_project_are_read() {
     let unapproved = |by: &str| {
         format!(
             "`~~/outside/secret`, wanted by `~~/repo/app/{by}`, is outside the workspace and was \
-             not read: approve it, or set CALIBAN_APPROVE_IMPORTS=1"
+             not read; `caliban memory approve` or CALIBAN_APPROVE_IMPORTS=1 lets it be read"
         )
     };
     assert_eq!(

@@ -133,6 +133,9 @@ pub struct Settings {
     /// Patterns of instruction files that are not read.
     #[serde(alias = "claudeMdExcludes", skip_serializing_if = "Vec::is_empty")]
     pub claude_md_excludes: Vec<String>,
+    /// Load skills from `.claude/skills` of the workspace and the home, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claude_skills: Option<bool>,
     /// Environment variables for every process caliban starts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,

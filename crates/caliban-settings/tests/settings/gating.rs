@@ -205,11 +205,12 @@ fn a_workspace_reached_through_a_link_is_the_same_workspace() {
 }
 
 /// Keys that neither run nor loosen anything, wherever they are set.
-const HARMLESS: [&str; 19] = [
+const HARMLESS: [&str; 20] = [
     "$schema",
     "agent",
     "auto_compact_threshold",
     "claude_md_excludes",
+    "claude_skills",
     "editor_mode",
     "effort",
     "fallback_model",
