@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use caliban_agent::{
     Agent, AnswerSchema, Consultant, Conversation, HookChain, Hooks, Registry, RunTotals,
-    SessionSource, Tool, Toolbox, TypedTool, Workspace,
+    SessionSource, Settings, Tool, Toolbox, TypedTool, Workspace,
 };
 use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
     WriteMemoryTopic, system_prompt,
 };
 use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, Runners};
-use caliban_model::{CostLedger, Message, Purpose, Role};
+use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
 use caliban_permissions::Regime;
 use caliban_sessions::SessionState;
 use caliban_settings::PermissionMode;
@@ -134,14 +134,7 @@ impl Session {
         let asides = Asides::default();
         let session_id: Arc<str> = Arc::from(choices.session_id);
         let ledger = Arc::new(Mutex::new(CostLedger::new(choices.rates)));
-        let consultant = Consultant {
-            provider: Arc::clone(&choices.provider),
-            model: Arc::clone(choices.settings.classifier_model()),
-            purpose: Purpose::FastClassifier,
-            ledger: Arc::clone(&ledger),
-            max_tokens: CLASSIFIER_TOKENS,
-            deadline: CLASSIFIER_DEADLINE,
-        };
+        let consultant = consultant(&choices.provider, &choices.settings, &ledger);
         let gate = Arc::new(gate(
             choices.permissions,
             &workspace,
@@ -228,6 +221,22 @@ impl Session {
             stage: Stage::New,
             totals: RunTotals::default(),
         })
+    }
+}
+
+/// Who answers small questions: the classifier of auto mode, hooks that are prompts.
+fn consultant(
+    provider: &Arc<dyn Provider>,
+    settings: &Settings,
+    ledger: &Arc<Mutex<CostLedger>>,
+) -> Consultant {
+    Consultant {
+        provider: Arc::clone(provider),
+        model: Arc::clone(settings.classifier_model()),
+        purpose: Purpose::FastClassifier,
+        ledger: Arc::clone(ledger),
+        max_tokens: CLASSIFIER_TOKENS,
+        deadline: CLASSIFIER_DEADLINE,
     }
 }
 
