@@ -493,6 +493,9 @@ fn why(decision: &Decision) -> Option<String> {
         Why::Guard(Guard::User) => {
             Some("the user scope denies it, which holds against the workspace".to_owned())
         }
+        Why::Guard(Guard::General) => {
+            Some("a rule denies it, which holds against the rules of the server".to_owned())
+        }
         Why::Protected { name, path } => Some(format!(
             "`{path}` lies in the protected place `{name}`, which no rule names"
         )),

@@ -332,7 +332,7 @@ fn grants(place: &str, tools: &str, path: &str, args: &[&str]) -> (Value, bool) 
         json!({"type": "user", "content": "/go"}),
         json!({"type": "user", "content": "more"}),
     ];
-    let lines: String = input.iter().map(|line| format!("{line}\n")).collect();
+    let lines = format!("{}\n{}\n", input[0], input[1]);
     let mut command = bench.command();
     command
         .args(["-p", "--input-format", "stream-json"])

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use caliban_settings::{LoadedSettings, RuleAction, RuleSpec, Scope};
+use caliban_settings::{LoadedSettings, RuleAction, RuleSpec, Scope, mcp_names};
 use jiff::Timestamp;
 
 use crate::pattern::{About, FieldValue, Pattern, PatternError, Reach, ToolName};
@@ -13,6 +13,8 @@ use crate::pattern::{About, FieldValue, Pattern, PatternError, Reach, ToolName};
 pub enum Origin {
     /// Added while the session runs.
     Runtime,
+    /// Of one MCP server, about its own tools.
+    Server,
     /// `--allow`, `--deny`, `--ask`.
     Flag,
     /// `--settings`.
@@ -95,6 +97,8 @@ pub enum Guard {
     Managed,
     /// The user forbids it, which holds against the workspace.
     User,
+    /// A rule for everything forbids it, which holds against the rules of a single server.
+    General,
 }
 
 /// The rule that decides.
@@ -118,6 +122,7 @@ impl RuleBook {
             }
             Ok(())
         };
+        add(Origin::Server, &mut server_rules(settings).into_iter())?;
         let locked = settings.is_locked();
         let scopes = settings.rules();
         let managed = || scopes.iter().filter(|layer| layer.scope == Scope::Managed);
@@ -189,16 +194,15 @@ impl RuleBook {
             (defaults == Defaults::Included || rule.origin != Origin::BuiltIn)
                 && !rule.is_expired(now)
         };
-        let first = |origin: Option<Origin>| {
+        let first = |is_asked: &dyn Fn(Origin) -> bool| {
             indices.clone().find_map(|index| {
                 let rule = self.rules.get(index)?;
-                let asked = origin.is_none_or(|origin| rule.origin == origin);
-                (asked && counts(rule) && matches(rule)).then_some((index, rule))
+                (is_asked(rule.origin) && counts(rule) && matches(rule)).then_some((index, rule))
             })
         };
-        let (index, rule) = first(None)?;
-        let guarded = |origin: Origin, guard: Guard| {
-            first(Some(origin))
+        let (index, rule) = first(&|_| true)?;
+        let guarded = |is_asked: &dyn Fn(Origin) -> bool, guard: Guard| {
+            first(is_asked)
                 .filter(|(_, rule)| rule.action == RuleAction::Deny)
                 .map(|(index, rule)| Found {
                     index,
@@ -214,12 +218,15 @@ impl RuleBook {
         if rule.action == RuleAction::Deny {
             return Some(decided);
         }
-        let by_managed = guarded(Origin::Managed, Guard::Managed);
-        let by_user = || match rule.origin {
-            Origin::Local | Origin::Project => guarded(Origin::User, Guard::User),
+        let by_managed = guarded(&|origin| origin == Origin::Managed, Guard::Managed);
+        let by_others = || match rule.origin {
+            Origin::Local | Origin::Project => {
+                guarded(&|origin| origin == Origin::User, Guard::User)
+            }
+            Origin::Server => guarded(&|origin| origin != Origin::Server, Guard::General),
             _ => None,
         };
-        Some(by_managed.or_else(by_user).unwrap_or(decided))
+        Some(by_managed.or_else(by_others).unwrap_or(decided))
     }
 
     /// The rules that could match a command of these words, in order.
@@ -255,6 +262,29 @@ impl RuleBook {
             indices.push(index);
         }
     }
+}
+
+/// The rules of MCP servers about their own tools: what is denied, then asked about, then allowed.
+fn server_rules(settings: &LoadedSettings) -> Vec<RuleSpec> {
+    let servers = &settings.settings.mcp_servers;
+    let parts = mcp_names::server_parts(servers.keys().map(String::as_str));
+    let mut rules = Vec::new();
+    for (name, server) in servers {
+        let Some(prefix) = parts.get(name).map(|part| mcp_names::prefix(part)) else {
+            continue;
+        };
+        let permissions = &server.permissions;
+        let lists = [
+            (&permissions.deny, RuleAction::Deny),
+            (&permissions.ask, RuleAction::Ask),
+            (&permissions.allow, RuleAction::Allow),
+        ];
+        for (patterns, action) in lists {
+            let full = patterns.iter().map(|pattern| format!("{prefix}{pattern}"));
+            rules.extend(full.map(|pattern| RuleSpec::new(pattern, action)));
+        }
+    }
+    rules
 }
 
 /// What a command must have to be matched by a rule.
@@ -345,6 +375,7 @@ impl Origin {
     pub fn described(self) -> &'static str {
         match self {
             Self::Runtime => "of this session",
+            Self::Server => "of the MCP server",
             Self::Flag => "from the command line",
             Self::Overlay => "from --settings",
             Self::Local => "in the local scope",
@@ -358,6 +389,7 @@ impl Origin {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Runtime => "session",
+            Self::Server => "server",
             Self::Flag => "cli",
             Self::Overlay => "settings",
             Self::Local => "local",
@@ -424,6 +456,24 @@ mod tests {
             ),
             (Allow, Project, None)
         );
+    }
+
+    #[test]
+    fn a_servers_own_rules_stand_between_denials_and_everything_else() {
+        use Origin::{Flag, Server, User};
+        use RuleAction::{Allow, Ask, Deny};
+        let of = |action, origin| rule("mcp__s__*", action, origin);
+        for (own, general, expected) in [
+            (Allow, Deny, (Deny, User, Some(Guard::General))),
+            (Deny, Allow, (Deny, Server, None)),
+            (Ask, Allow, (Ask, Server, None)),
+            (Allow, Ask, (Allow, Server, None)),
+        ] {
+            let rules = vec![of(own, Server), of(general, User)];
+            assert_eq!(decide(rules, "mcp__s__t"), expected);
+        }
+        let flags = vec![of(Allow, Server), of(Deny, Flag)];
+        assert_eq!(decide(flags, "mcp__s__t").0, Deny);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::error::{SettingsError, shown};
 use crate::legacy::{Use, add_legacy};
 use crate::load::LoadRequest;
 use crate::locations::ScopeFiles;
+use crate::mcp_json::add_workspace_servers;
 use crate::scope::Scope;
 use crate::snapshot::FileReport;
 use crate::source::{WorkspaceFile, read_file};
@@ -53,6 +54,9 @@ impl<'a> Reader<'a> {
                 self.report(scope, path, used);
             }
         }
+        if scope == Scope::Project {
+            self.add_servers(scope, &mut root)?;
+        }
         let Some(mut root) = root else {
             return Ok(None);
         };
@@ -70,6 +74,19 @@ impl<'a> Reader<'a> {
             ));
         }
         Ok(Some(root))
+    }
+
+    /// The servers that the workspace has for every program.
+    fn add_servers(&mut self, scope: Scope, root: &mut Option<Node>) -> Result<(), SettingsError> {
+        let path = self.workspace.workspace().join(".mcp.json");
+        let mut refused = Vec::new();
+        let text = self.read_text(scope, &path, &mut refused)?;
+        self.warnings.extend(refused);
+        if let Some(text) = text {
+            let used = add_workspace_servers(root, &path, text)?;
+            self.report(scope, path, used);
+        }
+        Ok(())
     }
 
     fn read_settings(

@@ -66,6 +66,7 @@ impl McpServer {
 #[serde(rename_all = "lowercase")]
 pub enum McpTransport {
     Stdio,
+    #[serde(alias = "streamable-http", alias = "streamableHttp")]
     Http,
     Sse,
 }

@@ -286,6 +286,9 @@ pub struct Tools {
     /// Offer MCP tools by search instead of all at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lazy_mcp: Option<bool>,
+    /// The most MCP tools that a search keeps offered; 24 unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_active_schemas: Option<u32>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

@@ -260,3 +260,34 @@ fn a_locked_list_of_trusted_directories_is_the_operators_alone() {
     world.write_json(Scope::User, &json!({"trusted_directories": ["/"]}));
     assert_eq!(world.load(TrustDecision::Recorded).trust, Trust::Untrusted);
 }
+
+#[test]
+fn the_servers_of_mcp_json_need_trust_and_give_way_to_the_settings() {
+    let world = World::new();
+    let shared = r#"{"mcpServers": {"a": {"command": "theirs"}, "b": {"url": "http://h/mcp"}}}"#;
+    std::fs::write(world.workspace.join(".mcp.json"), shared).unwrap();
+    world.write_json(
+        Scope::Project,
+        &json!({"mcp_servers": {"a": {"command": "ours"}}}),
+    );
+    let untrusted = world.load(TrustDecision::Withheld);
+    assert_eq!(untrusted.settings.mcp_servers.len(), 0);
+    assert_eq!(
+        keys(&untrusted),
+        [
+            "mcp_servers.a.command",
+            "mcp_servers.b.url",
+            "mcp_servers.b.type"
+        ]
+    );
+    let trusted = world.load(TrustDecision::Granted);
+    let servers = &trusted.settings.mcp_servers;
+    assert_eq!(servers["a"].command, "ours");
+    assert_eq!(servers["b"].url.as_deref(), Some("http://h/mcp"));
+    assert!(
+        trusted
+            .files
+            .iter()
+            .any(|file| file.loaded && file.path.ends_with(".mcp.json"))
+    );
+}
