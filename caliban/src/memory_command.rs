@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use caliban_context::{Approval, ImportAllowlist, Memory, load_memory};
+use caliban_context::{AllowlistError, Approval, ImportAllowlist, Memory, Section, load_memory};
 use serde_json::{Value, json};
 
 use crate::args::{Cli, MemoryCommand};
@@ -37,13 +37,13 @@ pub(crate) fn run(
         MemoryCommand::Revoke { path } => {
             // A file that is gone can still be taken off the list.
             let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-            list.revoke(&path).map_err(failed)?;
+            list.revoke(&path).map_err(|error| failed(&error))?;
             console.write(&format!("`{}` is not approved any more\n", path.display()))
         }
     }
 }
 
-fn failed(error: caliban_context::AllowlistError) -> Failure {
+fn failed(error: &AllowlistError) -> Failure {
     Failure::Runtime(error.to_string())
 }
 
@@ -76,7 +76,7 @@ fn approve(
         return console.write("nothing to approve\n");
     }
     for import in imports {
-        list.approve(import).map_err(failed)?;
+        list.approve(import).map_err(|error| failed(&error))?;
         console.write(&format!(
             "approved `{}` as it is now ({} bytes, wanted by `{}`)\n",
             import.path.display(),
@@ -104,7 +104,7 @@ fn table(memory: &Memory) -> String {
     for section in &memory.sections {
         row(section.tokens(), section.tag.as_str(), &section.path);
     }
-    let total: u64 = memory.sections.iter().map(|section| section.tokens()).sum();
+    let total: u64 = memory.sections.iter().map(Section::tokens).sum();
     let _ = writeln!(text, "{total:>7}  tokens, about");
     for import in &memory.external {
         let _ = writeln!(
