@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{root, say};
+use crate::settings_page;
+use crate::shell::{cargo, root, run, say};
 
 /// Every generated page: where it is and what it says.
-fn pages() -> Result<[(PathBuf, String); 2]> {
+fn pages() -> Result<[(PathBuf, String); 3]> {
     let frames = serde_json::to_string_pretty(&caliban_protocol::frames_schema())?;
     Ok([
         (
@@ -16,6 +17,10 @@ fn pages() -> Result<[(PathBuf, String); 2]> {
             caliban_settings::variables::reference_page(),
         ),
         (root().join("docs/frames.schema.json"), frames + "\n"),
+        (
+            root().join("docs/reference/settings.md"),
+            settings_page::page(),
+        ),
     ])
 }
 
@@ -24,7 +29,9 @@ pub(crate) fn write() -> Result<()> {
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
         say(&format!("wrote {}", path.display()));
     }
-    Ok(())
+    // Some pages only the program itself can write.
+    let reference = ["--package", "caliban", "--test", "reference", "--quiet"];
+    run(cargo().arg("test").args(reference).env("UPDATE_DOCS", "1"))
 }
 
 pub(crate) fn check() -> Result<()> {

@@ -7,6 +7,7 @@ mod docs;
 mod environment;
 mod layering;
 mod model_server;
+mod settings_page;
 mod shell;
 mod test;
 

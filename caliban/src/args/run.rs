@@ -70,6 +70,9 @@ pub(crate) struct RunArgs {
     pub(crate) tools: ToolArgs,
 
     #[command(flatten)]
+    pub(crate) mcp: McpArgs,
+
+    #[command(flatten)]
     pub(crate) permissions: PermissionArgs,
 
     #[command(flatten)]
@@ -203,10 +206,6 @@ pub(crate) struct ToolArgs {
     #[arg(long)]
     pub(crate) no_skills: bool,
 
-    /// Connect to no MCP servers (`CALIBAN_NO_MCP`)
-    #[arg(long)]
-    pub(crate) no_mcp: bool,
-
     /// Load no plugins (`CALIBAN_NO_PLUGINS`)
     #[arg(long)]
     pub(crate) no_plugins: bool,
@@ -223,6 +222,26 @@ pub(crate) struct ToolArgs {
     /// than there are cores]
     #[arg(long, value_name = "N")]
     pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "MCP servers")]
+pub(crate) struct McpArgs {
+    /// Connect to no MCP servers (`CALIBAN_NO_MCP`)
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+
+    /// Further MCP servers: a JSON object with `mcpServers`, or a file with one. Can be repeated.
+    #[arg(long, value_name = "FILE_OR_JSON")]
+    pub(crate) mcp_config: Vec<String>,
+
+    /// Connect to no other servers than those of `--mcp-config`.
+    #[arg(long)]
+    pub(crate) strict_mcp_config: bool,
+
+    /// Ask this tool of a server, `mcp__SERVER__TOOL`, about calls that need consent.
+    #[arg(long, value_name = "MCP_TOOL")]
+    pub(crate) permission_prompt_tool: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
