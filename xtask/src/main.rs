@@ -6,6 +6,7 @@ mod dependencies;
 mod docs;
 mod environment;
 mod layering;
+mod links;
 mod model_server;
 mod settings_page;
 mod shell;

@@ -3,13 +3,14 @@
 use anyhow::Result;
 
 use crate::shell::{self, cargo, say};
-use crate::{dependencies, docs, environment, layering};
+use crate::{dependencies, docs, environment, layering, links};
 
 pub(crate) fn run() -> Result<()> {
     shell::run(cargo().args(["fmt", "--all", "--check"]))?;
     layering::check()?;
     dependencies::check()?;
     docs::check()?;
+    links::check()?;
     shell::run(cargo().args([
         "clippy",
         "--workspace",
