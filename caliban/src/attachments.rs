@@ -114,7 +114,7 @@ fn mime(path: &Path) -> Option<ImageMime> {
 }
 
 /// The names after each `@` that begins a word; `@"a b"` for names with blanks.
-fn references(prompt: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn references(prompt: &str) -> impl Iterator<Item = &str> {
     prompt.match_indices('@').filter_map(|(at, _)| {
         let begins = prompt[..at]
             .chars()

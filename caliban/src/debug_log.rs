@@ -37,7 +37,11 @@ impl DebugLog {
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
-        let text: String = format!("{event:?}").chars().take(MAX_CHARS).collect();
+        self.line(&format!("{event:?}"));
+    }
+
+    pub(crate) fn line(&mut self, text: &str) {
+        let text: String = text.chars().take(MAX_CHARS).collect();
         let line = format!("{} [{}] {text}\n", Timestamp::now(), std::process::id());
         let _ = self.0.write_all(line.as_bytes());
     }

@@ -15,6 +15,7 @@ mod extras;
 mod face;
 mod history;
 mod manual;
+mod mcp;
 mod memory_command;
 mod models;
 mod permissions;
@@ -34,7 +35,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use caliban_agent::RunTotals;
-use caliban_harness::{Partners, Session};
+use caliban_harness::Session;
 use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
 use caliban_settings::variables::{Environment, names};
@@ -138,7 +139,7 @@ async fn ask(
 ) -> Result<(), Failure> {
     let args = &cli.run;
     let id = uuid::Uuid::new_v4();
-    match prepare(cli, id, environment) {
+    match Box::pin(prepare(cli, id, environment)).await {
         Ok(prepared) => {
             let mut face = face(args, prepared.init.session_id.clone(), console);
             let print = Print {
@@ -188,7 +189,11 @@ struct Prepared {
 }
 
 /// Everything that can fail before the run begins.
-fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Prepared, Failure> {
+async fn prepare(
+    cli: &Cli,
+    id: uuid::Uuid,
+    environment: Environment<'_>,
+) -> Result<Prepared, Failure> {
     let args = &cli.run;
     let stdin = if std::io::stdin().is_terminal() {
         Stdin::Terminal
@@ -205,13 +210,8 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
     };
     let workspace = configuration::workspace(args.tools.workspace.as_deref())?;
     let configuration = Configuration::load(&cli.settings, workspace, environment)?;
-    let prompts = match prompt {
-        None => Prompts::stream(stdin::commands(std::io::stdin())),
-        Some(prompt) => {
-            let (roots, limits) = session::attachments(args, &configuration)?;
-            Prompts::one(prompt.message(&roots, limits)?)
-        }
-    };
+    let debug = debug_log(args, &configuration)?;
+    let servers = mcp::Servers::start(cli, &configuration, debug_log(args, &configuration)?)?;
     let found = Found::new(&cli.session, id, &configuration)?;
     let session_id = found.session_id.to_string();
     let (who, model) = provider::continued(&args.provider, &args.model, found.earlier());
@@ -220,12 +220,22 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
     let (history, mut notices) =
         found.history(chosen.provider.id(), &chosen.model, &configuration)?;
     let continued = session::Continued { mode, history };
+    servers.settle().await;
+    let prompts = match prompt {
+        None => Prompts::stream(stdin::commands(std::io::stdin())),
+        Some(prompt) => {
+            let (roots, limits) = session::attachments(args, &configuration)?;
+            let mut message = prompt.message(&roots, limits)?;
+            servers.attach(&prompt.typed, &mut message, limits).await?;
+            Prompts::one(message)
+        }
+    };
     let (session, further) = session::build(
         cli,
         &chosen,
         session_id,
         continued,
-        Partners::default(),
+        servers.partners(),
         &configuration,
     )?;
     notices.extend(further);
@@ -237,11 +247,6 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
         );
     }
     let rules = session.rules();
-    let debug = args.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
-    let debug = debug.then(|| DebugLog::open(&configuration.locations.debug_log()));
-    let debug = debug
-        .transpose()
-        .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))?;
     Ok(Prepared {
         session,
         prompts,
@@ -254,6 +259,18 @@ fn prepare(cli: &Cli, id: uuid::Uuid, environment: Environment<'_>) -> Result<Pr
         ),
         debug,
     })
+}
+
+/// The debug log, where one was asked for.
+fn debug_log(
+    args: &RunArgs,
+    configuration: &Configuration<'_>,
+) -> Result<Option<DebugLog>, Failure> {
+    let is_wanted = args.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
+    is_wanted
+        .then(|| DebugLog::open(&configuration.locations.debug_log()))
+        .transpose()
+        .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))
 }
 
 fn face<'a>(args: &RunArgs, session_id: String, console: &'a mut Console) -> Face<'a> {

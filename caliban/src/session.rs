@@ -21,6 +21,7 @@ use crate::attachments::Limits;
 use crate::configuration::Configuration;
 use crate::exit::Failure;
 use crate::extras;
+use crate::mcp;
 use crate::permissions;
 use crate::provider::Chosen;
 
@@ -175,9 +176,11 @@ pub(crate) fn init(
         bare_mode,
         trusted: configuration.is_trusted(),
         fallback_model: chosen.fallback_model.clone(),
+        mcp_servers: mcp::states(session.servers()),
         warnings: configuration
             .warnings()
             .into_iter()
+            .chain(mcp::warnings(session.servers()))
             .chain(permissions::warnings(rules))
             .chain(notices)
             .collect(),
@@ -201,6 +204,7 @@ pub(crate) fn plain_init(session: &Session) -> Init {
         pricing_as_of: RateCard::builtin().as_of().to_owned(),
         trusted: false,
         fallback_model: None,
+        mcp_servers: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -259,7 +263,7 @@ fn sub_agents(args: &ToolArgs, environment: &Environment<'_>) -> SubAgents {
 }
 
 /// This very program, also when its file is replaced while it runs.
-fn guard() -> Guard {
+pub(crate) fn guard() -> Guard {
     if cfg!(target_os = "linux") {
         return Guard::ReExec(PathBuf::from("/proc/self/exe"));
     }

@@ -33,7 +33,9 @@ pub use hooks::{
     ToolCall, Verdict,
 };
 pub use listener::Listener;
-pub use operator::{Answer, Interrupt, Operator, Question, Remember, SharedOperator, Unattended};
+pub use operator::{
+    Answer, Elicitation, Interrupt, Operator, Question, Remember, Reply, SharedOperator, Unattended,
+};
 pub use outcome::Outcome;
 pub use registry::Registry;
 pub use settings::{

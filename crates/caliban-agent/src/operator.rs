@@ -15,6 +15,31 @@ use crate::hooks::ToolCall;
 pub trait Operator: Send + Sync + Debug {
     /// Waits for the answer. The run may be cancelled meanwhile, which drops the future.
     fn decide<'a>(&'a self, call: &'a ToolCall, question: &'a Question) -> BoxFuture<'a, Answer>;
+
+    /// Waits for the answer to what a server wants to know.
+    fn elicit<'a>(&'a self, _question: &'a Elicitation) -> BoxFuture<'a, Reply> {
+        async { Reply::Nobody }.boxed()
+    }
+}
+
+/// A question that a server has for the operator. All of it is the server's own words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Elicitation {
+    pub server: String,
+    pub message: String,
+    /// Describes the object to answer with.
+    pub schema: Value,
+}
+
+/// What the operator says to a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    Accept(Value),
+    Decline,
+    /// The operator went away without deciding.
+    Cancel,
+    /// There is nobody to ask.
+    Nobody,
 }
 
 /// Why a call is asked about, and what would have permitted it.

@@ -33,7 +33,7 @@ pub(crate) fn visible(text: &str) -> Visible {
 
 /// Controls, zero-width characters, marks of writing direction, tags, and the variation selectors
 /// that carry hidden bytes. U+FE0F, which makes emoji colourful, is common and stays.
-pub(crate) fn is_invisible(character: char) -> bool {
+pub fn is_invisible(character: char) -> bool {
     matches!(
         character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'

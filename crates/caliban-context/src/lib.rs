@@ -23,6 +23,7 @@ mod source;
 mod styles;
 
 pub use commands::{Command, CommandError, Commands, Expansion};
+pub use invisible::is_invisible;
 pub use memory::{
     Addition, AllowlistError, Approval, ExternalImport, ImportAllowlist, Memory, OnDemand,
     load as load_memory,

@@ -12,10 +12,10 @@ const MAX_WAITING: usize = 1024;
 
 /// Events waiting to be told.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asides(Arc<Mutex<VecDeque<Event>>>);
+pub struct Asides(Arc<Mutex<VecDeque<Event>>>);
 
 impl Asides {
-    pub(crate) fn say(&self, event: Event) {
+    pub fn say(&self, event: Event) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < MAX_WAITING {
             waiting.push_back(event);

@@ -12,7 +12,8 @@ use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
     WriteMemoryTopic, system_prompt,
 };
-use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, Runners};
+use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, McpRunner, Runners};
+use caliban_mcp::Servers;
 use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
 use caliban_permissions::Regime;
 use caliban_sessions::SessionState;
@@ -30,6 +31,7 @@ use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::hook_parts::{Facts, HookAgents, HookPrompts};
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
+use crate::servers::{ServerHooks, ServerPrompts, server_notes};
 use crate::session::{Session, Stage};
 use crate::system_prompt::{default_prompt, sub_agent_prompt};
 
@@ -84,6 +86,7 @@ impl Chains {
     fn new(
         added: &Added,
         advisers: Vec<Arc<dyn Hooks>>,
+        servers: Option<Servers>,
         recorder: Option<&Recorder>,
         gate: &Arc<Gate>,
         workspace: &Workspace,
@@ -108,6 +111,7 @@ impl Chains {
             repository: added.repository,
             gate: Arc::clone(gate),
         }));
+        own.extend(servers.map(|servers| Arc::new(ServerPrompts(servers)) as _));
         own.extend(memory().map(|memory| memory as _));
         own.push(Arc::clone(&opening) as _);
         own.extend(recorder.map(|recorder| Arc::new(recorder.clone()) as _));
@@ -131,7 +135,7 @@ impl Session {
             choices.confinement,
         )?;
         let mut shared = build_tools(choices.tools);
-        let asides = Asides::default();
+        let asides = choices.partners.asides.clone();
         let session_id: Arc<str> = Arc::from(choices.session_id);
         let ledger = Arc::new(Mutex::new(CostLedger::new(choices.rates)));
         let consultant = consultant(&choices.provider, &choices.settings, &ledger);
@@ -153,7 +157,16 @@ impl Session {
                     gate: Arc::clone(&gate),
                     transcript: choices.history.transcript.clone(),
                 };
-                add(*extras, facts, workspace.root(), consultant, &asides)
+                let runners = Runners {
+                    prompt: Some(Arc::new(HookPrompts(consultant))),
+                    agent: None,
+                    mcp: choices
+                        .partners
+                        .servers
+                        .clone()
+                        .map(|servers| Arc::new(ServerHooks(servers)) as Arc<dyn McpRunner>),
+                };
+                add(*extras, facts, workspace.root(), runners, &asides)
             }
         };
         if !shared.tools.is_empty() {
@@ -169,10 +182,12 @@ impl Session {
                 Arc::clone(&shared.todos),
             )
         });
+        let servers = choices.partners.servers;
         let advisers = choices.partners.advisers;
         let chains = Chains::new(
             &added,
             advisers,
+            servers.clone(),
             recorder.as_ref(),
             &gate,
             &workspace,
@@ -201,7 +216,14 @@ impl Session {
             let tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
             agent.tools = Toolbox::new(tools, choices.partners.tool_source);
         }
-        let system = system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
+        let mut system =
+            system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
+        if let (Some(text), Some(servers)) = (&mut system, &servers)
+            && choices.system == SystemPrompt::Default
+        {
+            text.push_str(&server_notes(servers));
+        }
+        let system = system.map(|text| Arc::new(Message::system(text)));
         let source = match &choices.history.earlier {
             Some(_) => SessionSource::Resume,
             None => SessionSource::Startup,
@@ -214,6 +236,7 @@ impl Session {
             jobs: shared.jobs,
             gate,
             commands: added.commands,
+            servers,
             hooks: added.external,
             opening: chains.opening,
             asides,
@@ -277,7 +300,7 @@ fn system_message(
     agent: &Agent,
     memory: &[Section],
     style: Option<&OutputStyle>,
-) -> Option<Arc<Message>> {
+) -> Option<String> {
     let default = default_prompt(agent.workspace.root(), &agent.tools.current());
     let base = match chosen {
         SystemPrompt::Default => BasePrompt::Default {
@@ -291,7 +314,7 @@ fn system_message(
     if let Some(answer) = &agent.settings.answer {
         text.push_str(&answer_note(answer));
     }
-    (!text.trim().is_empty()).then(|| Arc::new(Message::system(text)))
+    (!text.trim().is_empty()).then_some(text)
 }
 
 /// Makes extras part of a session.
@@ -299,7 +322,7 @@ fn add(
     extras: Extras,
     facts: Facts,
     project_dir: &Path,
-    consultant: Consultant,
+    runners: Runners,
     asides: &Asides,
 ) -> Added {
     let mut added = Added::default();
@@ -311,9 +334,8 @@ fn add(
             project_dir: project_dir.to_owned(),
             environment: extras.hook_environment,
             runners: Runners {
-                prompt: Some(Arc::new(HookPrompts(consultant))),
                 agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
-                mcp: None,
+                ..runners
             },
             sink: Arc::new(asides.clone()),
         }));

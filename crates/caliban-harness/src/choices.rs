@@ -7,11 +7,13 @@ use std::sync::Arc;
 use caliban_agent::{
     Confinement, Hooks, PathError, Settings, SharedOperator, ToolSource, Unattended,
 };
+use caliban_mcp::Servers;
 use caliban_model::{Provider, RateCard};
 use caliban_tools::{Guard, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
 
+use crate::asides::Asides;
 use crate::extras::Extras;
 use crate::permissions::Permissions;
 
@@ -41,6 +43,10 @@ pub struct Choices {
 pub struct Partners {
     /// Tools that come and go while the session lives.
     pub tool_source: Option<Arc<dyn ToolSource>>,
+    /// The servers among their sources, for hooks and prompts; the session ends them.
+    pub servers: Option<Servers>,
+    /// Where they leave what they have to say.
+    pub asides: Asides,
     /// Who is asked for consent.
     pub operator: SharedOperator,
     /// Who is heard before the gate decides, beside the configured hooks.
@@ -52,6 +58,8 @@ impl Default for Partners {
     fn default() -> Self {
         Self {
             tool_source: None,
+            servers: None,
+            asides: Asides::default(),
             operator: Arc::new(Unattended),
             advisers: Vec::new(),
         }

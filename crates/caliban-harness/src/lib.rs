@@ -11,14 +11,17 @@ mod gate;
 mod hook_parts;
 mod permissions;
 mod recorder;
+mod servers;
 mod session;
 mod system_prompt;
 
 pub use agent_settings::{agent_settings, model_for};
+pub use asides::Asides;
 pub use child_environment::child_environment;
 pub use choices::{
     BuiltIn, Choices, History, Partners, SetupError, SubAgents, SystemPrompt, Tools,
 };
 pub use extras::{Extras, Repository};
 pub use permissions::{Permissions, judge, protected};
+pub use servers::{Elicitations, MayAsk, PromptTool};
 pub use session::{LiveRules, Session};

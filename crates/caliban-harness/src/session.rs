@@ -9,6 +9,7 @@ use caliban_agent::{
 };
 use caliban_context::Commands;
 use caliban_hooks::ExternalHooks;
+use caliban_mcp::Servers;
 use caliban_model::{CancellationToken, Message};
 use caliban_permissions::{Regime, RuleBook};
 use caliban_tools::Jobs;
@@ -20,6 +21,8 @@ use crate::extras::{Opening, typed};
 use crate::gate::Gate;
 use crate::recorder::Recorder;
 
+/// How long servers may take to end by themselves.
+const SERVER_PATIENCE: Duration = Duration::from_millis(500);
 /// How long hooks that nobody waits for may take at the end.
 const HOOK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -32,6 +35,7 @@ pub struct Session {
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) commands: Commands,
+    pub(crate) servers: Option<Servers>,
     pub(crate) hooks: Option<Arc<ExternalHooks>>,
     pub(crate) opening: Arc<Opening>,
     pub(crate) asides: Asides,
@@ -106,6 +110,11 @@ impl Session {
         &self.agent
     }
 
+    /// The MCP servers that take part.
+    pub fn servers(&self) -> Option<&Servers> {
+        self.servers.as_ref()
+    }
+
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
@@ -156,9 +165,17 @@ impl Session {
             self.agent.hooks.notify(&event).await;
             hooks.drain(HOOK_PATIENCE).await;
         }
-        if let Some(jobs) = self.jobs {
-            jobs.shutdown().await;
-        }
+        let servers = async {
+            if let Some(servers) = &self.servers {
+                servers.shutdown(SERVER_PATIENCE).await;
+            }
+        };
+        let jobs = async {
+            if let Some(jobs) = self.jobs {
+                jobs.shutdown().await;
+            }
+        };
+        tokio::join!(servers, jobs);
         closed
     }
 }

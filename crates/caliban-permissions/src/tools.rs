@@ -67,6 +67,8 @@ pub const KNOWN: &[KnownTool] = &[
             "replace_all",
         ],
     ),
+    // Not a tool: what MCP servers want to know of the user.
+    tool("Elicit", Argument::Text("server"), &["server"]),
     tool("EnterPlanMode", Argument::None, &[]),
     tool("ExitPlanMode", Argument::None, &["plan"]),
     tool("Glob", Argument::None, &["pattern", "path", "file_path"]),

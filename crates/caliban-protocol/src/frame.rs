@@ -22,7 +22,7 @@ pub(crate) enum Frame<'a> {
         /// The scopes that settings were read from.
         #[serde(rename = "settingSources")]
         setting_sources: &'a [String],
-        mcp_servers: [Value; 0],
+        mcp_servers: &'a [McpServerState],
         bare_mode: bool,
         cwd: &'a str,
         #[schemars(extend("enum" = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions", "disabled"]))]
@@ -311,4 +311,13 @@ impl Frame<'_> {
         // Only a map with keys that are no texts could fail, and there is none.
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// Where an MCP server stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct McpServerState {
+    pub name: String,
+    /// `pending`, `connected`, `failed`, `needs-auth` or `disabled`.
+    pub status: &'static str,
 }

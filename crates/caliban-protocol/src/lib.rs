@@ -7,6 +7,7 @@ mod line;
 mod native;
 mod schema;
 
+pub use frame::McpServerState;
 pub use input::{Command, InputError, command};
 pub use line::line;
 pub use native::{Encoder, HookEvents, Init, Partial, Replay, failure, failure_after, result};

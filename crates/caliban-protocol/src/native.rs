@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::frame::{
     self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ErrorSubtype,
-    Frame, InitSubtype, ModelMismatchDetails, ModelMismatchSubtype, ParameterDroppedDetails,
-    ParameterDroppedSubtype, Part, Progress, Protocol, Source, StoppedSubtype, SuccessSubtype,
-    Tokens, Totals,
+    Frame, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
+    ParameterDroppedDetails, ParameterDroppedSubtype, Part, Progress, Protocol, Source,
+    StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
 
 /// The version of this dialect.
@@ -34,6 +34,7 @@ pub struct Init {
     pub pricing_as_of: String,
     pub trusted: bool,
     pub fallback_model: Option<String>,
+    pub mcp_servers: Vec<McpServerState>,
     pub warnings: Vec<String>,
 }
 
@@ -75,7 +76,7 @@ impl Init {
             tools: &self.tools,
             plugins: [],
             setting_sources: &self.setting_sources,
-            mcp_servers: [],
+            mcp_servers: &self.mcp_servers,
             bare_mode: self.bare_mode,
             cwd: &self.cwd,
             permission_mode: &self.permission_mode,

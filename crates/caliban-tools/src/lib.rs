@@ -16,7 +16,8 @@ pub use session::{
     EnterPlanMode, ExitPlanMode, InvalidTodos, PlanMode, Todo, TodoList, TodoStatus, TodoWrite,
 };
 pub use shell::{
-    Bash, BashOutput, GUARD_ARGUMENT, Guard, JobLimits, Jobs, KillShell, Shell, guard_main,
+    Bash, BashOutput, GUARD_ARGUMENT, Guard, JobLimits, Jobs, KillShell, Service, ServiceProcess,
+    ServiceStreams, Shell, guard_main,
 };
 pub use web::{
     PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch, WebPolicy,

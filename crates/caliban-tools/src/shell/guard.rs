@@ -4,11 +4,12 @@
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Resource, Signal, WaitOptions, WaitStatus, getpid, getrlimit, kill_process,
@@ -24,6 +25,11 @@ pub const GUARD_ARGUMENT: &str = "__guard";
 /// arguments it would make `pkill -f` in a command find and kill the guardian too.
 pub(super) const LAST_ARGUMENT: &str = "CALIBAN_GUARD_ARGUMENT";
 
+/// The argument before the program's that makes the guardian pass its input on to the program.
+pub(super) const RELAY_ARGUMENT: &str = "--relay";
+
+/// How long a program that reads its input may take to end by itself at the end of it.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// How long processes may take to end after they were asked to.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long to wait for killed processes before looking for more.
@@ -38,22 +44,31 @@ const SIGNALLED: i32 = 128;
 
 /// Runs the program that `args` name, which are the arguments after [`GUARD_ARGUMENT`], and ends
 /// as it ends: with its exit code, or by the signal that killed it. The end of standard input
-/// means that the parent is gone or wants an end.
-pub fn guard_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+/// means that the parent is gone or wants an end. The program's own input is empty, or with a
+/// first argument `--relay` what arrives on the guardian's.
+pub fn guard_main(args: impl Iterator<Item = OsString>) -> ExitCode {
     // A session of its own: neither the terminal's signals nor the terminal itself reach what
     // runs in it. This fails only where it already leads a group, which is as good.
     let _ = setsid();
     adopt_orphans();
+    let mut args = args.peekable();
+    let input = match args.next_if(|argument| argument == RELAY_ARGUMENT) {
+        Some(_) => Stdio::piped(),
+        None => Stdio::null(),
+    };
     let Some(program) = args.next() else {
         return refuse("caliban: no program to guard");
     };
     let mut command = Command::new(&program);
-    command.args(args).stdin(Stdio::null()).process_group(0);
+    command.args(args).stdin(input).process_group(0);
     if let Some(argument) = std::env::var_os(LAST_ARGUMENT) {
         command.arg(argument).env_remove(LAST_ARGUMENT);
     }
     match command.spawn() {
-        Ok(shell) => report(Watch::start(Pid::from_child(&shell)).finish()),
+        Ok(mut shell) => {
+            let input = shell.stdin.take();
+            report(Watch::start(Pid::from_child(&shell), input).finish())
+        }
         Err(error) => refuse(&format!(
             "caliban: `{}` cannot be started: {error}",
             program.display()
@@ -125,18 +140,30 @@ struct Watch {
     shell: Pid,
     notices: Receiver<Notice>,
     status: Option<WaitStatus>,
+    farewell: Duration,
 }
 
 impl Watch {
-    fn start(shell: Pid) -> Self {
+    fn start(shell: Pid, input: Option<ChildStdin>) -> Self {
         let (sender, notices) = mpsc::channel();
         let listener = sender.clone();
-        thread::spawn(move || listen(&listener));
+        let farewell = match input {
+            None => {
+                thread::spawn(move || listen(&listener));
+                Duration::ZERO
+            }
+            Some(input) => {
+                thread::spawn(move || relay(input));
+                thread::spawn(move || await_hang_up(&listener));
+                FAREWELL
+            }
+        };
         thread::spawn(move || reap(shell, &sender));
         Self {
             shell,
             notices,
             status: None,
+            farewell,
         }
     }
 
@@ -145,6 +172,9 @@ impl Watch {
         match self.notices.recv() {
             Ok(Notice::ShellEnded(status)) => self.status = Some(status),
             Ok(Notice::ParentGone) => {
+                if let Remaining::Nobody = self.wait(self.farewell) {
+                    return self.status;
+                }
                 self.ask();
                 self.wait(GRACE);
             }
@@ -206,6 +236,22 @@ fn listen(sender: &Sender<Notice>) {
             Ok(_) | Err(_) => {}
         }
     }
+    // The receiver is gone only when the process is about to be.
+    let _ = sender.send(Notice::ParentGone);
+}
+
+/// Passes the parent's pipe on to the program, to the end of either.
+fn relay(mut input: ChildStdin) {
+    // A program that reads no more is free to; what is left for it is dropped with the pipe.
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut input);
+}
+
+/// Waits for the parent to close its pipe, also while a program that does not read holds up the
+/// relay.
+fn await_hang_up(sender: &Sender<Notice>) {
+    let stdin = std::io::stdin();
+    let mut pipe = [PollFd::new(&stdin, PollFlags::empty())];
+    while let Err(Errno::INTR) = poll(&mut pipe, None) {}
     // The receiver is gone only when the process is about to be.
     let _ = sender.send(Notice::ParentGone);
 }

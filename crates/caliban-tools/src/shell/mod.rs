@@ -1,5 +1,6 @@
 //! Running commands: each call gets a fresh shell under a guardian, so that nothing a command
-//! started outlives its call, its session or this process.
+//! started outlives its call, its session or this process. Programs that serve a protocol on
+//! their standard streams are guarded the same way.
 
 mod background;
 mod bash;
@@ -8,6 +9,7 @@ mod guard;
 mod jobs;
 mod process;
 mod run;
+mod service;
 mod text;
 mod tree;
 
@@ -16,3 +18,4 @@ pub use bash::Bash;
 pub use guard::{GUARD_ARGUMENT, guard_main};
 pub use jobs::{JobLimits, Jobs};
 pub use process::{Guard, Shell};
+pub use service::{Service, ServiceProcess, ServiceStreams};

@@ -1,0 +1,173 @@
+//! Names of tools: `mcp__SERVER__TOOL`, from an alphabet and of a length that every provider
+//! takes, and with only one way to take them apart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest, Sha256};
+
+/// The longest name that all providers take.
+const LONGEST: usize = 64;
+const PREFIX: &str = "mcp__";
+const SEPARATOR: &str = "__";
+/// The longest part of a server's name; the rest is the tool's.
+const LONGEST_SERVER: usize = 24;
+/// Hexadecimal digits of a digest that tell two names apart.
+const DIGITS: usize = 6;
+
+/// The names that a server's tools begin with, one for each server and no two alike.
+pub(crate) fn server_parts<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, String> {
+    parts(names, LONGEST_SERVER)
+}
+
+/// What the names of a server's tools begin with.
+pub(crate) fn prefix(server_part: &str) -> String {
+    format!("{PREFIX}{server_part}{SEPARATOR}")
+}
+
+/// The full names of the tools of one server by their own names. A name that could only be had
+/// by taking another's is left out.
+pub(crate) fn tool_names<'a>(
+    server_part: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> BTreeMap<String, String> {
+    let prefix = prefix(server_part);
+    parts(names, LONGEST - prefix.len())
+        .into_iter()
+        .map(|(name, part)| (name, format!("{prefix}{part}")))
+        .collect()
+}
+
+/// A part for each name. Which name gets which does not depend on their order: a name that is
+/// usable as it is keeps it, and those that had to be changed give way to it and to each other
+/// with a digest at their end.
+fn parts<'a>(names: impl IntoIterator<Item = &'a str>, longest: usize) -> BTreeMap<String, String> {
+    let names: BTreeSet<&str> = names.into_iter().collect();
+    let mut wanted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        let part = normal(name);
+        let part = if part.len() > longest || part.is_empty() {
+            marked(&part, name, longest)
+        } else {
+            part
+        };
+        wanted.entry(part).or_default().push(name);
+    }
+    let mut given: BTreeMap<String, String> = BTreeMap::new();
+    let mut taken: BTreeSet<String> = wanted.keys().cloned().collect();
+    for (part, names) in wanted {
+        let is_shared = names.len() > 1;
+        for name in names {
+            if name == part || !is_shared {
+                given.insert(name.to_owned(), part.clone());
+                continue;
+            }
+            let marked = marked(&part, name, longest);
+            if taken.insert(marked.clone()) {
+                given.insert(name.to_owned(), marked);
+            }
+        }
+    }
+    given
+}
+
+/// Only letters, digits, `-` and single `_` inside, so that two of them end a part.
+fn normal(name: &str) -> String {
+    let mut part = String::with_capacity(name.len());
+    for character in name.chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => part.push(character),
+            _ if part.ends_with('_') => {}
+            _ => part.push('_'),
+        }
+    }
+    part.trim_matches('_').to_owned()
+}
+
+fn marked(part: &str, name: &str, longest: usize) -> String {
+    let mark = &digest(name.as_bytes())[..DIGITS];
+    let end = part.len().min(longest - DIGITS - 1);
+    let kept = part[..end].trim_end_matches('_');
+    if kept.is_empty() {
+        return format!("x-{mark}");
+    }
+    format!("{kept}_{mark}")
+}
+
+/// A digest in hexadecimal digits.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    let mut digits = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        for half in [byte >> 4, byte & 0xf] {
+            digits.extend(char::from_digit(u32::from(half), 16));
+        }
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn one(server: &str, tool: &str) -> String {
+        tool_names(server, [tool])[tool].clone()
+    }
+
+    #[test]
+    fn names_are_readable_where_they_can_be() {
+        assert_eq!(one("linear", "create_issue"), "mcp__linear__create_issue");
+        assert_eq!(one("a", "get.user/name"), "mcp__a__get_user_name");
+        assert_eq!(one("a", "b__c"), "mcp__a__b_c");
+        assert_eq!(one("a", "__b__"), "mcp__a__b");
+        assert!(one("a", "日本").starts_with("mcp__a__x-"));
+    }
+
+    #[test]
+    fn look_alikes_are_told_apart_whatever_their_order() {
+        let names = tool_names("a", ["b.c", "b_c", "b c"]);
+        assert_eq!(names["b_c"], "mcp__a__b_c");
+        assert!(names["b.c"].starts_with("mcp__a__b_c_"));
+        assert_ne!(names["b.c"], names["b c"]);
+        assert_eq!(names, tool_names("a", ["b c", "b_c", "b.c"]));
+    }
+
+    #[test]
+    fn a_crafted_name_does_not_take_anothers() {
+        let marked = tool_names("a", ["b.c", "b_c"])["b.c"].clone();
+        let crafted = marked.strip_prefix("mcp__a__").unwrap();
+        let names = tool_names("a", ["b.c", "b_c", crafted]);
+        assert_eq!(names[crafted], marked);
+        assert!(!names.contains_key("b.c"), "it has no name of its own left");
+    }
+
+    #[test]
+    fn servers_that_look_alike_are_told_apart() {
+        let parts = server_parts(["my.server", "my_server", "x".repeat(60).as_str()]);
+        assert_eq!(parts["my_server"], "my_server");
+        assert!(parts["my.server"].starts_with("my_server_"));
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_valid_unambiguous_and_unique(
+            servers in prop::collection::btree_set(".{0,40}|[ab_.]{0,6}", 1..4),
+            tools in prop::collection::btree_set(".{0,80}|[ab_.-]{0,6}|[a-z]{60,90}", 1..12),
+        ) {
+            let mut seen = BTreeSet::new();
+            for (_, part) in server_parts(servers.iter().map(String::as_str)) {
+                prop_assert!(part.len() <= LONGEST_SERVER);
+                for (_, name) in tool_names(&part, tools.iter().map(String::as_str)) {
+                    prop_assert!(name.len() <= LONGEST, "{}", name);
+                    prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));
+                    let split: Vec<&str> = name.split("__").collect();
+                    prop_assert_eq!(split.len(), 3, "{}", &name);
+                    prop_assert_eq!(split[1], part.as_str());
+                    prop_assert!(!split[2].starts_with('_') && !split[2].ends_with('_') && !split[2].is_empty());
+                    prop_assert!(seen.insert(name));
+                }
+            }
+        }
+    }
+}

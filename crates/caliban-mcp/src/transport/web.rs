@@ -1,0 +1,313 @@
+//! Requests to servers over HTTP: with their token, to their own origin only, and with answers
+//! of bounded size.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use url::{Host, Url};
+
+use crate::authorization::Authorization;
+use crate::endpoint::Address;
+use crate::events::{Decoder, Event, MAX_MESSAGE, TooLarge};
+use crate::text;
+
+/// How often a server may send a request on within its own origin.
+const MAX_REDIRECTS: usize = 5;
+/// How much of an answer that is no message is read and shown.
+const MAX_COMPLAINT: usize = 4096;
+const SHOWN_COMPLAINT: usize = 300;
+
+/// A server's address and everything that asking it takes.
+#[derive(Debug, Clone)]
+pub(crate) struct Web {
+    client: Client,
+    server: Arc<str>,
+    address: Address,
+    authorization: Option<Arc<dyn Authorization>>,
+    refusal: Arc<Mutex<Option<String>>>,
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum WebError {
+    /// Somebody has to log in.
+    #[error("{0}")]
+    NeedsAuth(String),
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Web {
+    pub(crate) fn new(
+        server: Arc<str>,
+        address: Address,
+        authorization: Option<Arc<dyn Authorization>>,
+        connect_timeout: Duration,
+    ) -> Result<Self, WebError> {
+        let client = client(&address.url, connect_timeout).map_err(|error| {
+            WebError::Failed(format!("the HTTP client cannot be set up: {error}"))
+        })?;
+        Ok(Self {
+            client,
+            server,
+            address,
+            authorization,
+            refusal: Arc::default(),
+        })
+    }
+
+    pub(crate) fn url(&self) -> &Url {
+        &self.address.url
+    }
+
+    /// Why the server wants somebody to log in, if it does.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.refusal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Sends a request, and once more with another token if the first is refused.
+    pub(crate) async fn send(
+        &self,
+        request: impl Fn(&Client) -> RequestBuilder + Send + Sync,
+    ) -> Result<Response, WebError> {
+        let authorization = self
+            .authorization
+            .as_ref()
+            .filter(|_| !self.address.headers.contains_key(AUTHORIZATION));
+        let token = match authorization {
+            Some(authorization) => authorization
+                .token(&self.server, &self.address.url)
+                .await
+                .map_err(|error| self.refused(&error.to_string()))?,
+            None => None,
+        };
+        let response = self.attempt(request(&self.client), token).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return checked(response);
+        }
+        let challenge = response
+            .headers()
+            .get(WWW_AUTHENTICATE)
+            .and_then(|header| header.to_str().ok());
+        let other = match authorization {
+            Some(authorization) => authorization
+                .refused(&self.server, challenge)
+                .await
+                .map_err(|error| self.refused(&error.to_string()))?,
+            None => None,
+        };
+        let Some(other) = other else {
+            return Err(self.refused("the server wants a login (HTTP 401)"));
+        };
+        let response = self.attempt(request(&self.client), Some(other)).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            return Err(self.refused("the server refuses the token (HTTP 401)"));
+        }
+        checked(response)
+    }
+
+    async fn attempt(
+        &self,
+        request: RequestBuilder,
+        token: Option<String>,
+    ) -> Result<Response, WebError> {
+        let request = request.headers(self.address.headers.clone());
+        let request = match token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        request
+            .send()
+            .await
+            .map_err(|error| WebError::Failed(chain(&error)))
+    }
+
+    fn refused(&self, reason: &str) -> WebError {
+        let reason = text::line(reason, SHOWN_COMPLAINT);
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
+        WebError::NeedsAuth(reason)
+    }
+}
+
+/// Refuses what the client did not follow: an address elsewhere, which must be written down to
+/// be trusted with a token.
+fn checked(response: Response) -> Result<Response, WebError> {
+    if !response.status().is_redirection() {
+        return Ok(response);
+    }
+    let target = response
+        .headers()
+        .get(LOCATION)
+        .and_then(|location| location.to_str().ok())
+        .map_or_else(
+            || "nowhere".to_owned(),
+            |location| text::line(location, 200),
+        );
+    Err(WebError::Failed(format!(
+        "the server redirects to `{target}`, which is not followed; if that is right, set `url` to it"
+    )))
+}
+
+/// What kind of answer a response holds.
+pub(crate) fn content_type(response: &Response) -> &str {
+    response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Reads a whole message.
+pub(crate) async fn message(response: Response) -> Result<Vec<u8>, WebError> {
+    body(response, MAX_MESSAGE)
+        .await?
+        .map_err(|TooLarge| WebError::Failed(TooLarge.to_string()))
+}
+
+/// What a server says in an answer that is no message.
+pub(crate) async fn complaint(response: Response) -> String {
+    let status = response.status();
+    let said = match body(response, MAX_COMPLAINT).await {
+        Ok(Ok(body)) => text::line(&String::from_utf8_lossy(&body), SHOWN_COMPLAINT),
+        Ok(Err(TooLarge)) | Err(_) => String::new(),
+    };
+    match said.as_str() {
+        "" => format!("the server answered HTTP {status}"),
+        said => format!("the server answered HTTP {status}: {said}"),
+    }
+}
+
+async fn body(
+    mut response: Response,
+    longest: usize,
+) -> Result<Result<Vec<u8>, TooLarge>, WebError> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(Ok(body)),
+            Ok(Some(piece)) if body.len() + piece.len() <= longest => {
+                body.extend_from_slice(&piece);
+            }
+            Ok(Some(_)) => return Ok(Err(TooLarge)),
+            Err(error) => return Err(WebError::Failed(chain(&error))),
+        }
+    }
+}
+
+/// The events of a response, to its end or its first error.
+pub(crate) fn events(response: Response) -> BoxStream<'static, Result<Event, WebError>> {
+    struct Reading {
+        response: Option<Response>,
+        decoder: Decoder,
+        ready: VecDeque<Event>,
+    }
+    let reading = Reading {
+        response: Some(response),
+        decoder: Decoder::default(),
+        ready: VecDeque::new(),
+    };
+    stream::unfold(reading, async |mut reading| {
+        loop {
+            if let Some(event) = reading.ready.pop_front() {
+                return Some((Ok(event), reading));
+            }
+            let problem = match reading.response.as_mut()?.chunk().await {
+                Ok(None) => return None,
+                Ok(Some(bytes)) => match reading.decoder.push(&bytes) {
+                    Ok(events) => {
+                        reading.ready.extend(events);
+                        continue;
+                    }
+                    Err(TooLarge) => TooLarge.to_string(),
+                },
+                Err(error) => chain(&error),
+            };
+            reading.response = None;
+            return Some((Err(WebError::Failed(problem)), reading));
+        }
+    })
+    .boxed()
+}
+
+fn client(url: &Url, connect_timeout: Duration) -> reqwest::Result<Client> {
+    install_crypto();
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the providers' constructor follows no redirects at all and is theirs alone; the TLS provider is installed above"
+    )]
+    let builder = Client::builder();
+    let builder = builder
+        .connect_timeout(connect_timeout)
+        .tcp_keepalive(Duration::from_secs(30))
+        .tcp_nodelay(true)
+        .referer(false)
+        .redirect(Policy::custom(|attempt| {
+            let is_same_request = matches!(
+                attempt.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            let is_home = attempt
+                .previous()
+                .first()
+                .is_some_and(|first| first.origin() == attempt.url().origin());
+            if is_same_request && is_home && attempt.previous().len() <= MAX_REDIRECTS {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
+        }))
+        .user_agent(concat!("caliban/", env!("CARGO_PKG_VERSION")));
+    let is_local = is_loopback(url);
+    // What is meant for this machine is nothing for a proxy.
+    let builder = if is_local {
+        builder.no_proxy()
+    } else {
+        builder
+    };
+    if is_local && url.scheme() == "http" {
+        // Reading the system's roots takes longer than a whole local exchange.
+        builder.tls_certs_only([]).build()
+    } else {
+        builder.build()
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn install_crypto() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        // Fails only when a provider is installed already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+}
+
+/// An error with its causes, without the address, which may hold a secret.
+fn chain(error: &reqwest::Error) -> String {
+    let mut problem = match error {
+        error if error.is_connect() => "the server cannot be reached".to_owned(),
+        error if error.is_timeout() => "the server did not answer in time".to_owned(),
+        _ => "the exchange with the server failed".to_owned(),
+    };
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        problem = format!("{problem}: {error}");
+        cause = error.source();
+    }
+    text::line(&problem, SHOWN_COMPLAINT)
+}
