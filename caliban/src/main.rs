@@ -23,6 +23,7 @@ mod perms_command;
 mod print;
 mod prompt;
 mod provider;
+mod serve;
 mod session;
 mod sessions_command;
 mod settings_commands;
@@ -40,7 +41,7 @@ use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
 use caliban_settings::variables::{Environment, names};
 
-use crate::args::{Cli, Command, ConfigCommand, InputFormat, OutputFormat, RunArgs};
+use crate::args::{Cli, Command, ConfigCommand, InputFormat, OutputFormat, RunArgs, ServeCommand};
 use crate::config_watch::ConfigWatch;
 use crate::configuration::Configuration;
 use crate::console::{Console, note};
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    match run(&cli) {
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed | Failure::Silent(_)) {
@@ -81,11 +82,19 @@ fn main() -> ExitCode {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn run(cli: &Cli) -> Result<(), Failure> {
+async fn run(cli: Cli) -> Result<(), Failure> {
     let read = |name: &str| std::env::var(name).ok();
     let environment = Environment::new(&read);
     let cancel = signals::cancellation();
     let mut console = Console::new();
+    if let Some(Command::Serve { command }) = &cli.command {
+        return match command {
+            ServeCommand::Heddle => {
+                Box::pin(serve::heddle::serve(cli, environment, &cancel, console)).await
+            }
+        };
+    }
+    let cli = &cli;
     let named = cli.run.tools.workspace.as_deref();
     let configure = || {
         let workspace = configuration::workspace(named)?;
@@ -126,6 +135,8 @@ async fn run(cli: &Cli) -> Result<(), Failure> {
         Some(Command::Perms { command }) => {
             perms_command::run(command, cli, &configure()?, &mut console)
         }
+        // Served above.
+        Some(Command::Serve { .. }) => Ok(()),
         None => Box::pin(ask(cli, environment, &cancel, &mut console)).await,
     }
 }

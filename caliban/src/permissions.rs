@@ -3,10 +3,10 @@
 use caliban_harness::{Permissions, protected};
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, Enforcement, Finding, Gating, Latch, ModeRequest, Origin,
-    Regime, Rule, RuleBook, lint,
+    Regime, Rule, RuleBook, RuleError, lint,
 };
 use caliban_settings::variables::names;
-use caliban_settings::{PermissionMode, Scope};
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec, Scope};
 
 use crate::args::{PermissionArgs, RuleArgs};
 use crate::configuration::Configuration;
@@ -51,12 +51,19 @@ pub(crate) fn book(
     rules: &RuleArgs,
     configuration: &Configuration<'_>,
 ) -> Result<RuleBook, Failure> {
-    RuleBook::new(rules.ordered.iter().cloned(), &configuration.loaded).map_err(|error| match error
-        .origin
-    {
+    let unusable = |error: RuleError| match error.origin {
         Origin::Flag => Failure::Usage(error.to_string()),
         _ => Failure::Config(error.to_string()),
-    })
+    };
+    let book = RuleBook::new(rules.ordered.iter().cloned(), &configuration.loaded);
+    let approve = |tool: &String| {
+        let spec = RuleSpec::new(tool, RuleAction::Allow);
+        Rule::new(spec, Origin::Client)
+    };
+    let approved: Result<Vec<Rule>, RuleError> = rules.approved.iter().map(approve).collect();
+    Ok(book
+        .map_err(unusable)?
+        .with_last(approved.map_err(unusable)?))
 }
 
 /// What the rules of the command line do not do, although they look as if they did.

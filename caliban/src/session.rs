@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use caliban_agent::{AnswerSchema, Confinement, Settings};
 use caliban_harness::{
-    BuiltIn, Choices, History, Partners, Permissions, Session, SubAgents, SystemPrompt, Tools,
-    agent_settings, child_environment,
+    BuiltIn, Choices, History, Offered, Partners, Permissions, Session, SubAgents, SystemPrompt,
+    Tools, agent_settings, child_environment,
 };
 use caliban_model::{CachePolicy, RateCard};
 use caliban_permissions::{AutoAllow, Regime};
@@ -90,6 +90,10 @@ pub(crate) fn build(
             tools.environment = configuration.child_environment();
             tools.web = web;
             Tools::BuiltIn(Box::new(tools))
+        },
+        offered: match &args.tools.offered {
+            Some(names) => Offered::Only(names.clone()),
+            None => Offered::All,
         },
         extras: Some(Box::new(extras)),
         partners,
@@ -232,6 +236,7 @@ pub(crate) fn demo(
             state.join("jobs"),
             environment,
         )?)),
+        offered: Offered::All,
         extras: None,
         partners: Partners::default(),
         history: History::default(),

@@ -43,6 +43,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: MemoryCommand,
     },
+    /// Keep a session open for a program that talks to it over standard input and output.
+    Serve {
+        #[command(subcommand)]
+        command: ServeCommand,
+    },
     /// Print a script that completes command lines in a shell.
     Completions {
         #[arg(value_name = "SHELL", value_enum)]
@@ -90,6 +95,16 @@ pub(crate) enum MemoryCommand {
         #[arg(value_name = "FILE")]
         path: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Speak the heddle protocol: one JSON object per line, requests in, events and results out.
+    ///
+    /// The client names the model, the system prompt and the tools. What the operator decides is
+    /// given as for a run, before `serve`: `caliban --workspace DIR --provider openai --deny
+    /// 'Bash:git push*' serve heddle`.
+    Heddle,
 }
 
 #[derive(Debug, Subcommand)]

@@ -83,6 +83,10 @@ pub(crate) struct RuleArgs {
     /// All three in the order they were typed.
     #[arg(skip)]
     pub(crate) ordered: Vec<RuleSpec>,
+
+    /// Tools that the program which drives the session approves, below all other rules.
+    #[arg(skip)]
+    pub(crate) approved: Vec<String>,
 }
 
 #[derive(Debug, Args)]

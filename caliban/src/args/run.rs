@@ -222,6 +222,10 @@ pub(crate) struct ToolArgs {
     /// than there are cores]
     #[arg(long, value_name = "N")]
     pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
+
+    /// The only tools there are, where a program that drives the session listed them.
+    #[arg(skip)]
+    pub(crate) offered: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]

@@ -160,6 +160,8 @@ pub struct RunTotals {
     /// The final answer, where it had to have a form.
     pub structured: Option<Value>,
     pub duration: Duration,
+    /// The part of `duration` that was spent on the model's answers, retries included.
+    pub model_time: Duration,
 }
 
 impl RunTotals {
@@ -169,6 +171,7 @@ impl RunTotals {
         self.turns += earlier.turns;
         self.tool_calls += earlier.tool_calls;
         self.duration += earlier.duration;
+        self.model_time += earlier.model_time;
         self.denials.splice(0..0, earlier.denials.iter().cloned());
         self
     }

@@ -1,7 +1,7 @@
 //! The state of one run and the phases of a turn.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use caliban_model::{
     Block, CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price,
@@ -49,6 +49,7 @@ pub(crate) struct Run<'a> {
     /// Size of history when outdated results were last looked for.
     micro_at: u64,
     started: Instant,
+    model_time: Duration,
 }
 
 impl<'a> Run<'a> {
@@ -76,6 +77,7 @@ impl<'a> Run<'a> {
             too_long: 0,
             micro_at: 0,
             started: Instant::now(),
+            model_time: Duration::ZERO,
         }
     }
 
@@ -142,7 +144,9 @@ impl<'a> Run<'a> {
         let turn = self.turns + 1;
         self.listener.hear(Event::TurnStarted { turn }).await;
         let request = self.request()?;
+        let asked = Instant::now();
         let call = reply::ask(&*self.agent.provider, request, self.cancel, self.listener).await;
+        self.model_time += asked.elapsed();
         for usage in call.wasted {
             self.enter(&self.origin(), usage).await;
         }
@@ -470,6 +474,7 @@ impl<'a> Run<'a> {
             last_text: self.last_text.clone(),
             structured: self.structured.clone(),
             duration: self.started.elapsed(),
+            model_time: self.model_time,
         }
     }
 }

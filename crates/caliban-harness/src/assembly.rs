@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use caliban_agent::{
     Agent, AnswerSchema, Consultant, Conversation, HookChain, Hooks, Registry, RunTotals,
-    SessionSource, Settings, Tool, Toolbox, TypedTool, Workspace,
+    SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Workspace,
 };
 use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
@@ -25,7 +25,7 @@ use caliban_tools::{
 };
 
 use crate::asides::Asides;
-use crate::choices::{Choices, SetupError, SubAgents, SystemPrompt, Tools};
+use crate::choices::{Choices, Offered, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository, SubAgentHooks};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::hook_parts::{Facts, HookAgents, HookPrompts};
@@ -46,6 +46,19 @@ struct Shared {
     jobs: Option<Arc<Jobs>>,
     tools: Vec<Arc<dyn Tool>>,
     sub_agents: SubAgents,
+}
+
+impl Shared {
+    /// Takes in the tools of extras, and leaves those that are offered.
+    fn offer(&mut self, added: &[Arc<dyn Tool>], offered: &Offered) {
+        if !self.tools.is_empty() {
+            self.tools.extend(added.iter().cloned());
+        }
+        self.tools.retain(|tool| offered.allows(&tool.spec().name));
+        if !offered.allows(AgentTool::NAME) {
+            self.sub_agents = SubAgents::Withheld;
+        }
+    }
 }
 
 /// What extras become in a session.
@@ -169,9 +182,10 @@ impl Session {
                 add(*extras, facts, workspace.root(), runners, &asides)
             }
         };
-        if !shared.tools.is_empty() {
-            shared.tools.extend(added.tools.iter().cloned());
-        }
+        let offered = choices.offered;
+        shared.offer(&added.tools, &offered);
+        let source = choices.partners.tool_source;
+        let with_source = |tools: Registry| toolbox(tools, source.clone(), &offered);
         restore(choices.history.earlier.as_deref(), &shared);
         let recorder = choices.history.writer.map(|writer| {
             Recorder::new(
@@ -195,10 +209,7 @@ impl Session {
         );
         let mut agent = Agent {
             provider: choices.provider,
-            tools: Toolbox::new(
-                Registry::new(shared.tools.iter().cloned()),
-                choices.partners.tool_source.clone(),
-            ),
+            tools: with_source(Registry::new(shared.tools.iter().cloned())),
             hooks: chains.session,
             operator: choices.partners.operator,
             workspace: Arc::new(workspace),
@@ -214,7 +225,7 @@ impl Session {
             parent.hooks = chains.sub_agents;
             let sub_agents = AgentTool::new(parent, Some(sub_agent_prompt(&root)));
             let tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
-            agent.tools = Toolbox::new(tools, choices.partners.tool_source);
+            agent.tools = with_source(tools);
         }
         let mut system =
             system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
@@ -244,6 +255,18 @@ impl Session {
             stage: Stage::New,
             totals: RunTotals::default(),
         })
+    }
+}
+
+/// All tools that are offered, those of the source included.
+fn toolbox(fixed: Registry, source: Option<Arc<dyn ToolSource>>, offered: &Offered) -> Toolbox {
+    let tools = Toolbox::new(fixed, source);
+    match offered {
+        Offered::All => tools,
+        Offered::Only(_) => {
+            let offered = offered.clone();
+            tools.filtered(move |name| offered.allows(name))
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub struct Choices {
     pub system: SystemPrompt,
     pub permissions: Permissions,
     pub tools: Tools,
+    pub offered: Offered,
     pub partners: Partners,
     /// What operators and projects add; nothing where the session must depend on nothing else.
     pub extras: Option<Box<Extras>>,
@@ -90,6 +91,23 @@ pub enum SystemPrompt {
 pub enum Tools {
     None,
     BuiltIn(Box<BuiltIn>),
+}
+
+/// Which of the tools there are may be used, by the session's agents and by those they start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Offered {
+    #[default]
+    All,
+    Only(Vec<String>),
+}
+
+impl Offered {
+    pub(crate) fn allows(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.iter().any(|offered| offered == name),
+        }
+    }
 }
 
 /// What the built-in tools work with.

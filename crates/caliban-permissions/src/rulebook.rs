@@ -23,6 +23,8 @@ pub enum Origin {
     Project,
     User,
     Managed,
+    /// Approved by the program that drives the session; answers only where nobody else does.
+    Client,
     BuiltIn,
 }
 
@@ -164,6 +166,13 @@ impl RuleBook {
         };
         book.index();
         book
+    }
+
+    /// The same book with rules that count where only the defaults would answer.
+    #[must_use]
+    pub fn with_last(&self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        let own = |rule: &&Rule| rule.origin != Origin::BuiltIn;
+        Self::of(self.rules.iter().filter(own).cloned().chain(rules))
     }
 
     pub fn rules(&self) -> &[Rule] {
@@ -382,6 +391,7 @@ impl Origin {
             Self::Project => "in the project scope",
             Self::User => "in the user scope",
             Self::Managed => "in the managed scope",
+            Self::Client => "of the program that drives the session",
             Self::BuiltIn => "built in",
         }
     }
@@ -396,6 +406,7 @@ impl Origin {
             Self::Project => "project",
             Self::User => "user",
             Self::Managed => "managed",
+            Self::Client => "client",
             Self::BuiltIn => "built-in",
         }
     }
@@ -424,6 +435,36 @@ mod tests {
             })
             .unwrap();
         (found.rule.action, found.rule.origin, found.guard)
+    }
+
+    #[test]
+    fn what_a_client_approves_counts_only_where_the_defaults_would_answer() {
+        let approved = |rules: Vec<Rule>, tool: &str| {
+            let client = rule("Write", RuleAction::Allow, Origin::Client);
+            let book = RuleBook::of(rules).with_last([client]);
+            let all = book.all();
+            let found = book.find(&all, Defaults::Included, Timestamp::UNIX_EPOCH, |rule| {
+                rule.is_about(tool)
+            });
+            found.map(|found| (found.rule.action, found.rule.origin))
+        };
+        let project = |action| vec![rule("Write", action, Origin::Project)];
+        assert_eq!(
+            approved(Vec::new(), "Write"),
+            Some((RuleAction::Allow, Origin::Client))
+        );
+        assert_eq!(
+            approved(project(RuleAction::Deny), "Write"),
+            Some((RuleAction::Deny, Origin::Project))
+        );
+        assert_eq!(
+            approved(project(RuleAction::Ask), "Write"),
+            Some((RuleAction::Ask, Origin::Project))
+        );
+        assert_eq!(
+            approved(Vec::new(), "Bash"),
+            Some((RuleAction::Ask, Origin::BuiltIn))
+        );
     }
 
     #[test]

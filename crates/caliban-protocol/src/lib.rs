@@ -2,6 +2,7 @@
 //! loop.
 
 mod frame;
+pub mod heddle;
 mod input;
 mod line;
 mod native;

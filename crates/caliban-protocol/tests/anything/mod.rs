@@ -180,6 +180,7 @@ pub(crate) fn totals() -> impl Strategy<Value = RunTotals> {
                     last_text,
                     structured,
                     duration,
+                    model_time: duration / 2,
                 }
             },
         )

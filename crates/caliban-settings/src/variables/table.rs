@@ -134,6 +134,9 @@ variables! {
     Run {
         CALIBAN_PROVIDER = "anthropic": "The provider, when no flag names one.";
         CALIBAN_DIALECT = "caliban": "The protocol of headless runs, `caliban` or `claude`.";
+        HEDDLE_HEARTBEAT_INTERVAL = "5000": "With `serve heddle`, the pause between two signs of life, in milliseconds; `0` sends none.";
+        HEDDLE_PERMISSION_TIMEOUT = "60000": "With `serve heddle`, how long a question waits for its answer, in milliseconds; then it is a refusal.";
+        HEDDLE_SHUTDOWN_TIMEOUT = "30000": "With `serve heddle`, how long a shutdown waits for the work that goes on, in milliseconds; then it is cancelled.";
     }
     Attachments {
         CALIBAN_MAX_ATTACH_BYTES = "262144": "The largest single `@` attachment, in bytes.";

@@ -1,0 +1,3 @@
+//! Faces for programs that keep a session open and talk to it over a protocol of their own.
+
+pub(crate) mod heddle;
