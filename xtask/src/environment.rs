@@ -1,7 +1,7 @@
-//! What tests need from outside: the providers' own Python clients and a real llama.cpp server,
-//! kept in a virtual environment below `target`.
+//! What tests need from outside: the providers' own Python clients, a real llama.cpp server and
+//! the reference MCP servers, kept below `target`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -9,14 +9,23 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 7] = [
+const PYTHON_PACKAGES: [&str; 9] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
     "ollama>=0.6.3,<0.7",
+    "mcp-server-git>=2026.10,<2027",
+    "mcp-server-time>=2026.10,<2027",
     "xllamacpp",
     "gguf",
     "numpy",
+];
+
+/// The packages for Node that play the counterpart in tests.
+const NODE_PACKAGES: [&str; 3] = [
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
 ];
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are
@@ -32,6 +41,7 @@ const DEBIAN_PACKAGES: [(&str, &str); 4] = [
 pub(crate) fn setup() -> Result<PathBuf> {
     install_debian_packages()?;
     let home = root().join("target").join("test-env");
+    install_node_packages(&home.join("node"))?;
     let python = python();
     let stamp = home.join("installed.txt");
     let wanted = PYTHON_PACKAGES.join("\n");
@@ -51,6 +61,23 @@ pub(crate) fn setup() -> Result<PathBuf> {
         .args(PYTHON_PACKAGES))?;
     std::fs::write(&stamp, wanted).context("the stamp of the test environment")?;
     Ok(python)
+}
+
+/// Without Node, the tests that need these servers say so and fail.
+fn install_node_packages(home: &Path) -> Result<()> {
+    let stamp = home.join("installed.txt");
+    let wanted = NODE_PACKAGES.join("\n");
+    let is_there = std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted);
+    if is_there || !is_installed("npm") {
+        return Ok(());
+    }
+    say("installing the test counterparts (Node packages)");
+    std::fs::create_dir_all(home).context("the directory of the Node packages")?;
+    run(Command::new("npm")
+        .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+        .arg(home)
+        .args(NODE_PACKAGES))?;
+    std::fs::write(&stamp, wanted).context("the stamp of the Node packages")
 }
 
 /// Without the right to install, the tests that need these programs say so and do nothing.
@@ -81,7 +108,7 @@ pub(crate) fn python() -> PathBuf {
     root().join("target/test-env/venv/bin/python")
 }
 
-fn make_venv(home: &std::path::Path) -> Result<()> {
+fn make_venv(home: &Path) -> Result<()> {
     let venv = home.join("venv");
     let make = || {
         output(

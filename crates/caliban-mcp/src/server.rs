@@ -326,7 +326,7 @@ pub(crate) fn gone() -> ToolOutput {
     )
 }
 
-fn cancelled() -> ToolOutput {
+pub(crate) fn cancelled() -> ToolOutput {
     ToolOutput::new(ToolStatus::Cancelled, "The call was cancelled.")
 }
 

@@ -186,8 +186,20 @@ impl Servers {
 
     /// Tries a server again: one that failed, after a login, or one that seems stuck.
     pub fn reconnect(&self, server: &str) -> Result<(), McpError> {
-        self.inner.server(server)?.retry.notify_one();
-        Ok(())
+        let server = self.inner.server(server)?;
+        match server.status() {
+            status @ Status::Disabled => Err(McpError::Unavailable {
+                server: Arc::clone(&server.name),
+                status,
+            }),
+            Status::Connecting
+            | Status::Connected { .. }
+            | Status::Failed { .. }
+            | Status::NeedsAuth { .. } => {
+                server.retry.notify_one();
+                Ok(())
+            }
+        }
     }
 
     /// The changed definitions of a server that wait for approval.
@@ -227,7 +239,11 @@ impl Servers {
             Ok(server) => server,
             Err(error) => return could_not_run(format!("{error}.")),
         };
-        if let Err(status) = server.connection().await {
+        let connection = tokio::select! {
+            connection = server.connection() => connection,
+            () = cancel.cancelled() => return crate::server::cancelled(),
+        };
+        if let Err(status) = connection {
             return could_not_run(format!("The MCP server {} {status}.", server.name));
         }
         let tools = Arc::clone(&server.state.borrow().tools);

@@ -1,16 +1,17 @@
 //! The life of one server: connected, followed, connected again when it is lost, and ended.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caliban_model::CancellationToken;
 use caliban_settings::McpServer;
+use futures::FutureExt;
 use rmcp::RoleClient;
 use rmcp::model::ServerPeerInfo;
-use rmcp::service::{RunningService, ServiceExt};
+use rmcp::service::{ClientInitializeError, RunningService, ServiceExt};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, List};
+use crate::connection::{Connection, List, chain};
 use crate::definition::{Definition, definitions};
 use crate::endpoint::{Endpoint, Surroundings};
 use crate::handler::Handler;
@@ -73,21 +74,34 @@ enum Way {
 /// that moment.
 pub(crate) async fn run(
     server: Arc<Server>,
-    mut source: Source,
+    source: Source,
     stop: CancellationToken,
-    grace: Arc<std::sync::Mutex<Duration>>,
+    grace: Arc<Mutex<Duration>>,
+) {
+    live(&server, source, &stop, &grace).await;
+    let reason = "it was ended with the session".to_owned();
+    settle(&server, Status::Failed { reason });
+}
+
+async fn live(
+    server: &Arc<Server>,
+    mut source: Source,
+    stop: &CancellationToken,
+    grace: &Mutex<Duration>,
 ) {
     let mut attempts = None;
     loop {
         let connected = tokio::select! {
-            connected = Box::pin(connect(&server, &mut source)) => connected,
+            connected = Box::pin(connect(server, &mut source)) => connected,
             () = stop.cancelled() => return,
         };
         let failure = match connected {
             Err(failure) => failure,
             Ok(session) => {
+                // Whoever wanted it tried again has got what they wanted.
+                let _ = server.retry.notified().now_or_never();
                 let since = Instant::now();
-                match Box::pin(follow(&server, session, &stop, &grace)).await {
+                match Box::pin(follow(server, session, stop, grace)).await {
                     End::Stopped => return,
                     End::Retried => {
                         attempts = None;
@@ -101,7 +115,7 @@ pub(crate) async fn run(
                 }
             }
         };
-        let pause = pause(&server, failure, &mut attempts, &source);
+        let pause = pause(server, failure, &mut attempts, &source);
         let next = async {
             match pause {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -171,9 +185,13 @@ fn pause(
     Some(pause)
 }
 
-/// The server is not there and its tools cannot be used.
+/// The server is not there. Its tools are not offered any more, but a call of one is told why.
 fn settle(server: &Server, status: Status) {
-    server.change(|state| *state = crate::server::State::new(status));
+    server.change(|state| {
+        state.status = status;
+        state.connection = None;
+        state.instructions = None;
+    });
 }
 
 async fn connect(server: &Arc<Server>, source: &mut Source) -> Result<Session, Failure> {
@@ -223,7 +241,7 @@ async fn connect(server: &Arc<Server>, source: &mut Source) -> Result<Session, F
     };
     let limit = parts.timeouts.connect;
     let handshake = Box::pin(handshake(server, way));
-    let reason = match tokio::time::timeout(limit, handshake).await {
+    let (reason, is_late) = match tokio::time::timeout(limit, handshake).await {
         Ok(Ok((running, connection, definitions))) => {
             return Ok(Session {
                 running,
@@ -232,16 +250,19 @@ async fn connect(server: &Arc<Server>, source: &mut Source) -> Result<Session, F
                 definitions,
             });
         }
-        Ok(Err(reason)) => reason,
-        Err(_) => format!(
-            "it did not get ready within {} (CALIBAN_MCP_TIMEOUT)",
-            seconds(limit)
-        ),
+        Ok(Err(reason)) => (reason, false),
+        Err(_) => {
+            let limit = seconds(limit);
+            let reason = format!("it did not get ready within {limit} (CALIBAN_MCP_TIMEOUT)");
+            (reason, true)
+        }
     };
     if let Some(reason) = web.and_then(|web| web.refusal()) {
         return Err(Failure::NeedsAuth(reason));
     }
     let explanation = match &mut program {
+        // How it ends now is our doing.
+        Some(program) if is_late => program.said(),
         Some(program) => program.explain().await,
         None => None,
     };
@@ -279,20 +300,15 @@ async fn handshake(
 }
 
 /// An error of the SDK without the message it could not understand, which may be of any size.
-fn complaint(error: &rmcp::service::ClientInitializeError) -> String {
-    use rmcp::service::ClientInitializeError as Error;
+fn complaint(error: &ClientInitializeError) -> String {
     match error {
-        Error::ConnectionClosed(_) => "it closed the connection during the handshake".to_owned(),
-        Error::TransportError { error, .. } => {
-            let mut problem = error.error.to_string();
-            let mut cause = error.error.source();
-            while let Some(error) = cause {
-                problem = format!("{problem}: {error}");
-                cause = error.source();
-            }
-            problem
+        ClientInitializeError::ConnectionClosed(_) => {
+            "it closed the connection during the handshake".to_owned()
         }
-        Error::JsonRpcError(error) => format!("it refused the handshake: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => chain(error.error.as_ref()),
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refused the handshake: {}", error.message)
+        }
         other => format!("the handshake failed: {other}"),
     }
 }
@@ -335,7 +351,7 @@ async fn follow(
     server: &Arc<Server>,
     session: Session,
     stop: &CancellationToken,
-    grace: &std::sync::Mutex<Duration>,
+    grace: &Mutex<Duration>,
 ) -> End {
     let Session {
         running,
@@ -371,9 +387,7 @@ async fn follow(
                 state.status = Status::Connecting;
                 state.connection = None;
             });
-            let grace = *grace
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let grace = *grace.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(program) = program {
                 program.end(grace).await;
             }

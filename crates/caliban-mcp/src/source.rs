@@ -36,7 +36,10 @@ impl Inner {
             if state.status == Status::Connecting {
                 connecting.push(Arc::clone(&server.name));
             }
-            all.extend(state.tools.iter().map(|tool| (server, Arc::clone(tool))));
+            let is_there = matches!(state.status, Status::Connecting | Status::Connected { .. });
+            if is_there {
+                all.extend(state.tools.iter().map(|tool| (server, Arc::clone(tool))));
+            }
         }
         let laziness = self.common.parts.laziness;
         let bytes: usize = all.iter().map(|(_, tool)| tool.bytes()).sum();

@@ -31,6 +31,7 @@ pub mod variables;
 pub mod write;
 
 pub use error::{Fault, SettingsError};
+pub use hex::hex;
 pub use live::{Change, Consent, LiveSettings, Loosening, Reload, SettingsWatcher, loosens};
 pub use load::{LoadRequest, load};
 pub use locations::{LegacyFiles, Locations, Platform, ScopeFiles};

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
 use super::TransportError;
-use crate::events::MAX_MESSAGE;
+use crate::events::{MAX_MESSAGE, TooLarge};
 use crate::log::ServerLog;
 use crate::text;
 
@@ -37,12 +37,21 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub(crate) struct Program {
     process: ServiceProcess,
     closing: CancellationToken,
-    last_lines: LastLines,
+    last_words: LastWords,
     /// Ends when everything the program wrote on its standard error has been read.
     errors: tokio::task::JoinHandle<()>,
 }
 
-type LastLines = Arc<Mutex<VecDeque<String>>>;
+/// What is known about an end before it is looked into.
+type LastWords = Arc<Mutex<Words>>;
+
+#[derive(Debug, Default)]
+struct Words {
+    /// The last lines of the program's standard error.
+    lines: VecDeque<String>,
+    /// Why we ended it ourselves.
+    fault: Option<String>,
+}
 
 /// The two streams that carry messages.
 #[derive(Debug)]
@@ -50,6 +59,7 @@ pub(crate) struct Stdio {
     output: Lines<ChildStdout>,
     messages: mpsc::Sender<Vec<u8>>,
     log: ServerLog,
+    last_words: LastWords,
     /// Closes the program's input when taken or dropped, whoever still waits to write.
     closing: Option<DropGuard>,
 }
@@ -67,22 +77,23 @@ pub(crate) fn start(
     let closing = CancellationToken::new();
     let (messages, waiting) = mpsc::channel(WAITING);
     tokio::spawn(write(streams.stdin, waiting, closing.clone()));
-    let last_lines = LastLines::default();
+    let last_words = LastWords::default();
     let errors = tokio::spawn(pass_on(
         streams.stderr,
         log.clone(),
-        Arc::clone(&last_lines),
+        Arc::clone(&last_words),
     ));
     let program = Program {
         process,
         closing: closing.clone(),
-        last_lines,
+        last_words: Arc::clone(&last_words),
         errors,
     };
     let stdio = Stdio {
         output: Lines::new(streams.stdout),
         messages,
         log: log.clone(),
+        last_words,
         closing: Some(closing.drop_guard()),
     };
     Ok((program, stdio))
@@ -111,7 +122,7 @@ async fn write(
 
 /// Passes a program's standard error on, line by line. It is read to its end in any case: a full
 /// pipe would stop the program.
-async fn pass_on(errors: ChildStderr, log: ServerLog, last_lines: LastLines) {
+async fn pass_on(errors: ChildStderr, log: ServerLog, last_words: LastWords) {
     let mut lines = Lines::new(errors);
     let mut count = 0_usize;
     loop {
@@ -131,11 +142,11 @@ async fn pass_on(errors: ChildStderr, log: ServerLog, last_lines: LastLines) {
                 if count == MAX_LOG_LINES {
                     log.line("(further output is not shown)");
                 }
-                let mut last = last_lines.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.len() == KEPT_LINES {
-                    last.pop_front();
+                let mut last = last_words.lock().unwrap_or_else(PoisonError::into_inner);
+                if last.lines.len() == KEPT_LINES {
+                    last.lines.pop_front();
                 }
-                last.push_back(line);
+                last.lines.push_back(line);
             }
         }
     }
@@ -148,21 +159,24 @@ impl Program {
         let status = tokio::time::timeout(LAST_WORDS, self.process.ended()).await;
         // Somebody the program started may hold the pipe open.
         let _ = tokio::time::timeout(LAST_WORDS, &mut self.errors).await;
-        let last = self
-            .last_lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(" / ");
-        let how = status.ok().and_then(Result::ok).map(describe);
-        match (how, last.is_empty()) {
-            (None, true) => None,
-            (None, false) => Some(format!("it said: {last}")),
-            (Some(how), true) => Some(how),
-            (Some(how), false) => Some(format!("{how}; it said: {last}")),
+        let fault = {
+            let last = self.last_words.lock();
+            last.unwrap_or_else(PoisonError::into_inner).fault.clone()
+        };
+        let how = fault.or_else(|| status.ok().and_then(Result::ok).map(describe));
+        match (how, self.said()) {
+            (how, None) => how,
+            (None, Some(said)) => Some(said),
+            (Some(how), Some(said)) => Some(format!("{how}; {said}")),
         }
+    }
+
+    /// What the program said last.
+    pub(crate) fn said(&self) -> Option<String> {
+        let last = self.last_words.lock();
+        let last = last.unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<&str> = last.lines.iter().map(String::as_str).collect();
+        (!lines.is_empty()).then(|| format!("it said: {}", lines.join(" / ")))
     }
 
     /// Ends the program: its input is closed, and what is left after `grace` is killed.
@@ -216,7 +230,11 @@ impl Transport<RoleClient> for Stdio {
                 Line::End => return None,
                 // Which call it belongs to cannot be known, so none may wait for it.
                 Line::TooLong => {
-                    self.log.warning(&crate::events::TooLarge.to_string());
+                    let mut last = self
+                        .last_words
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner);
+                    last.fault = Some(TooLarge.to_string());
                     return None;
                 }
                 Line::Whole(line) => match serde_json::from_slice(&line) {

@@ -111,14 +111,14 @@ impl ServiceProcess {
 
 impl Drop for ServiceProcess {
     fn drop(&mut self) {
+        // Once the leader is collected its number may be somebody else's.
+        let is_there = self.child.id().is_some();
         match self.hold {
-            Hold::Guardian => {}
-            // Once the leader is collected its number may be somebody else's.
-            Hold::Group if self.child.id().is_some() => {
+            Hold::Group if is_there => {
                 // An empty group is what is wanted.
                 let _ = kill_process_group(self.pid, Signal::KILL);
             }
-            Hold::Group => {}
+            Hold::Group | Hold::Guardian => {}
         }
     }
 }

@@ -7,5 +7,6 @@
 )]
 
 mod guard;
+mod service;
 mod support;
 mod tools;

@@ -20,8 +20,13 @@ fn main() -> Result<ExitCode, Failure> {
         Some(GUARD_ARGUMENT) => Ok(guard_main(args)),
         Some("server") => {
             let script = args.next().ok_or("no script")?;
-            let script = serde_json::from_str(script.to_str().ok_or("not UTF-8")?)?;
-            Scripted::new(script).serve()
+            let script = script.to_str().ok_or("not UTF-8")?;
+            // A long one is in a file.
+            let script = match script.strip_prefix('@') {
+                Some(path) => std::fs::read_to_string(path)?,
+                None => script.to_owned(),
+            };
+            Scripted::new(serde_json::from_str(&script)?).serve()
         }
         Some("session") => session(&args.next().ok_or("no directory")?),
         Some(_) | None => Err("use `server SCRIPT`, `session DIRECTORY` or `__guard …`".into()),
@@ -117,7 +122,7 @@ impl Scripted {
                     if self.script["instructions"].is_string() {
                         result["instructions"] = self.script["instructions"].clone();
                     }
-                    self.answer(&message, result)?;
+                    self.answer(&message, &result)?;
                 }
                 "tools/list" => self.list(&message)?,
                 "tools/call" => {
@@ -127,24 +132,23 @@ impl Scripted {
                 }
                 "resources/list" => {
                     self.note("listed")?;
-                    self.answer(&message, json!({"resources": [
+                    self.answer(&message, &json!({"resources": [
                         {"uri": "test://one", "name": "one", "description": "The\u{200b} first."},
                     ]}))?;
                 }
-                "resources/templates/list" => self.answer(
-                    &message,
-                    json!({"resourceTemplates": [{"uriTemplate": "test://{a}/{b}", "name": "two"}]}),
+                "resources/templates/list" => self.answer(&message,
+                    &json!({"resourceTemplates": [{"uriTemplate": "test://{a}/{b}", "name": "two"}]}),
                 )?,
                 "resources/read" => {
                     let uri = message["params"]["uri"].clone();
-                    self.answer(&message, json!({"contents": [{"uri": uri, "text": "content"}]}))?;
+                    self.answer(&message, &json!({"contents": [{"uri": uri, "text": "content"}]}))?;
                 }
-                "prompts/list" => self.answer(&message, json!({"prompts": [
+                "prompts/list" => self.answer(&message, &json!({"prompts": [
                     {"name": "greet", "description": "Greets.", "arguments": [{"name": "who", "required": true}]},
                 ]}))?,
                 "prompts/get" => {
                     let text = format!("Hello {}", message["params"]["arguments"]["who"]);
-                    self.answer(&message, json!({"messages": [
+                    self.answer(&message, &json!({"messages": [
                         {"role": "user", "content": {"type": "text", "text": text}},
                     ]}))?;
                 }
@@ -182,7 +186,7 @@ impl Scripted {
         if self.script["endless"] == true || end < self.tools.len() {
             result["nextCursor"] = end.min(self.tools.len()).to_string().into();
         }
-        self.answer(message, result)
+        self.answer(message, &result)
     }
 
     fn call(&mut self, message: &Value) -> Result<Option<u8>, Failure> {
@@ -190,11 +194,11 @@ impl Scripted {
         let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
         match message["params"]["name"].as_str().unwrap_or_default() {
             // Answers with whatever it is given.
-            "raw" => self.answer(message, arguments["result"].clone())?,
+            "raw" => self.answer(message, &arguments["result"])?,
             "huge" => {
                 let size = usize::try_from(arguments["size"].as_u64().unwrap_or(0))?;
                 let huge = format!("begin{}end", "x".repeat(size));
-                self.answer(message, text(&huge))?;
+                self.answer(message, &text(&huge))?;
             }
             "never" => {
                 let path = arguments["path"].as_str().unwrap_or_default().to_owned();
@@ -213,7 +217,7 @@ impl Scripted {
                         "params": {"progressToken": token, "progress": number, "total": 3, "message": "step\u{7}"},
                     }))?;
                 }
-                self.answer(message, text("stepped"))?;
+                self.answer(message, &text("stepped"))?;
             }
             "crash" => {
                 writeln!(std::io::stderr(), "fatal: crashed as asked")?;
@@ -224,7 +228,7 @@ impl Scripted {
                     .as_array()
                     .cloned()
                     .unwrap_or_default();
-                self.answer(message, text("changed"))?;
+                self.answer(message, &text("changed"))?;
                 self.send(
                     &json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
                 )?;
@@ -233,7 +237,7 @@ impl Scripted {
                 self.send(
                     &json!({"jsonrpc": "2.0", "method": "notifications/resources/list_changed"}),
                 )?;
-                self.answer(message, text("changed"))?;
+                self.answer(message, &text("changed"))?;
             }
             "ask" => {
                 self.send(&json!({
@@ -247,17 +251,17 @@ impl Scripted {
                     Some(line) => serde_json::from_str(&line?)?,
                     None => Value::Null,
                 };
-                self.answer(message, text(&answer["result"].to_string()))?;
+                self.answer(message, &text(&answer["result"].to_string()))?;
             }
             "environment" => {
                 let variables: Vec<String> = std::env::vars()
                     .map(|(name, value)| format!("{name}={value}"))
                     .collect();
-                self.answer(message, text(&variables.join("\n")))?;
+                self.answer(message, &text(&variables.join("\n")))?;
             }
             "directory" => {
                 let directory = std::env::current_dir()?;
-                self.answer(message, text(&directory.to_string_lossy()))?;
+                self.answer(message, &text(&directory.to_string_lossy()))?;
             }
             // Starts somebody who wants to outlive it.
             "spawn" => {
@@ -268,9 +272,9 @@ impl Scripted {
                     .stderr(Stdio::null())
                     .spawn()?;
                 let pids = format!("{} {}", std::process::id(), child.id());
-                self.answer(message, text(&pids))?;
+                self.answer(message, &text(&pids))?;
             }
-            other => self.answer(message, text(&format!("called {other}")))?,
+            other => self.answer(message, &text(&format!("called {other}")))?,
         }
         Ok(None)
     }
@@ -287,7 +291,7 @@ impl Scripted {
         Ok(())
     }
 
-    fn answer(&mut self, request: &Value, result: Value) -> Result<(), Failure> {
+    fn answer(&mut self, request: &Value, result: &Value) -> Result<(), Failure> {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
     }
 

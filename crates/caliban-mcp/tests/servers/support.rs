@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-pub const FIXTURE: &str = env!("CARGO_BIN_EXE_mcp-fixture");
+pub(crate) const FIXTURE: &str = env!("CARGO_BIN_EXE_mcp-fixture");
 
 /// Everything that servers wrote and that was warned of.
 #[derive(Debug, Default)]
-pub struct Heard {
-    pub lines: Mutex<Vec<String>>,
-    pub warnings: Mutex<Vec<String>>,
+pub(crate) struct Heard {
+    pub(crate) lines: Mutex<Vec<String>>,
+    pub(crate) warnings: Mutex<Vec<String>>,
 }
 
 impl Log for Heard {
@@ -38,29 +38,29 @@ impl Log for Heard {
 }
 
 impl Heard {
-    pub fn warnings(&self) -> String {
+    pub(crate) fn warnings(&self) -> String {
         self.warnings.lock().unwrap().join("\n")
     }
 }
 
-pub struct Place {
-    pub root: TempDir,
-    pub heard: Arc<Heard>,
+pub(crate) struct Place {
+    pub(crate) root: TempDir,
+    pub(crate) heard: Arc<Heard>,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             root: tempfile::tempdir().unwrap(),
             heard: Arc::default(),
         }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
-    pub fn parts(&self) -> Parts {
+    pub(crate) fn parts(&self) -> Parts {
         let environment = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
         let mut parts = Parts::new(
             self.root.path().canonicalize().unwrap(),
@@ -75,20 +75,20 @@ impl Place {
         parts.reconnection = Reconnection {
             pause: Duration::from_millis(1),
             attempts: 3,
-            lasting: Duration::from_secs(3600),
+            lasting: Duration::from_hours(1),
         };
         parts.log = Arc::clone(&self.heard) as Arc<dyn Log>;
         parts
     }
 
     /// One server, once it is known where it stands.
-    pub async fn start(&self, script: Value) -> Servers {
+    pub(crate) async fn start(&self, script: Value) -> Servers {
         let servers = Servers::start([scripted("srv", &script)], self.parts());
         servers.settle(Duration::from_secs(30)).await;
         servers
     }
 
-    pub fn context(&self) -> ToolContext {
+    pub(crate) fn context(&self) -> ToolContext {
         let workspace = Workspace::new(self.root.path(), &[], None, Confinement::Open).unwrap();
         ToolContext {
             call_id: "call".into(),
@@ -100,7 +100,7 @@ impl Place {
     }
 
     /// A context and what is reported in it.
-    pub fn reporting(&self) -> (ToolContext, mpsc::Receiver<ProgressReport>) {
+    pub(crate) fn reporting(&self) -> (ToolContext, mpsc::Receiver<ProgressReport>) {
         let (sender, reports) = mpsc::channel(64);
         let context = ToolContext {
             progress: Progress::new(sender, "call".into()),
@@ -109,38 +109,38 @@ impl Place {
         (context, reports)
     }
 
-    pub async fn run(&self, servers: &Servers, name: &str, input: Value) -> ToolOutput {
+    pub(crate) async fn run(&self, servers: &Servers, name: &str, input: Value) -> ToolOutput {
         find(servers, name).await.run(input, self.context()).await
     }
 }
 
-pub async fn find(servers: &Servers, name: &str) -> Arc<dyn Tool> {
+pub(crate) async fn find(servers: &Servers, name: &str) -> Arc<dyn Tool> {
     servers
         .find(name)
         .await
         .unwrap_or_else(|| panic!("no tool {name}: {:?}", servers.status()))
 }
 
-pub fn settings(value: Value) -> ServerConfig {
+pub(crate) fn settings(value: Value) -> ServerConfig {
     let server: McpServer = serde_json::from_value(value).unwrap();
     server.into()
 }
 
-pub fn scripted(name: &str, script: &Value) -> (String, ServerConfig) {
+pub(crate) fn scripted(name: &str, script: &Value) -> (String, ServerConfig) {
     let config = json!({"command": FIXTURE, "args": ["server", script.to_string()]});
     (name.to_owned(), settings(config))
 }
 
-pub fn tool(name: &str, description: &str) -> Value {
+pub(crate) fn tool(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
 }
 
 /// Simple tools by name.
-pub fn tools(names: &[&str]) -> Value {
+pub(crate) fn tools(names: &[&str]) -> Value {
     names.iter().map(|name| tool(name, "A tool.")).collect()
 }
 
-pub fn names(servers: &Servers) -> Vec<String> {
+pub(crate) fn names(servers: &Servers) -> Vec<String> {
     let mut names: Vec<String> = servers
         .tools()
         .iter()
@@ -151,7 +151,7 @@ pub fn names(servers: &Servers) -> Vec<String> {
 }
 
 /// Waits until something holds of the servers.
-pub async fn until(servers: &Servers, holds: impl Fn(&Servers) -> bool) {
+pub(crate) async fn until(servers: &Servers, holds: impl Fn(&Servers) -> bool) {
     let mut changes = servers.changes();
     let waiting = async {
         loop {
@@ -166,17 +166,17 @@ pub async fn until(servers: &Servers, holds: impl Fn(&Servers) -> bool) {
     assert!(waited.is_ok(), "{:?}", servers.status());
 }
 
-pub fn status(servers: &Servers) -> Status {
+pub(crate) fn status(servers: &Servers) -> Status {
     servers.status()[0].status.clone()
 }
 
-pub fn is_running(pid: &str) -> bool {
+pub(crate) fn is_running(pid: &str) -> bool {
     let stat = Path::new("/proc").join(pid).join("stat");
     std::fs::read_to_string(stat).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 /// Waits until no process of the given ids runs any more.
-pub fn await_death(pids: &str) {
+pub(crate) fn await_death(pids: &str) {
     let deadline = Instant::now() + Duration::from_secs(15);
     for pid in pids.split_whitespace() {
         assert!(pid.parse::<u32>().is_ok(), "`{pid}` is no process id");
@@ -188,7 +188,7 @@ pub fn await_death(pids: &str) {
 }
 
 /// Waits until a file ends with a whole line and returns it.
-pub fn await_file(path: &Path) -> String {
+pub(crate) fn await_file(path: &Path) -> String {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         if let Ok(text) = std::fs::read_to_string(path)

@@ -1,26 +1,18 @@
 //! Servers that are programs, well-behaved and hostile ones.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test may panic"
-)]
-
-mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{
+    FIXTURE, Place, await_death, await_file, find, names, scripted, settings, status, tool, tools,
+    until,
+};
 use caliban_agent::{Effect, ProgressKind, ToolSource, ToolStatus};
 use caliban_mcp::{Elicited, Elicitor, Servers, Status};
 use caliban_model::CancellationToken;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use support::{
-    FIXTURE, Place, await_death, await_file, find, names, scripted, settings, status, tool, tools,
-    until,
-};
 
 #[tokio::test]
 async fn tools_are_offered_and_called() {
@@ -132,13 +124,13 @@ async fn a_message_of_any_size_costs_the_connection_and_not_the_memory() {
         .run(&servers, "mcp__srv__huge", json!({"size": 20_000_000}))
         .await;
     assert_eq!(output.status, ToolStatus::CouldNotRun, "{}", output.text());
+    let output = place.run(&servers, "mcp__srv__hello", json!({})).await;
+    assert_eq!(output.text(), "called hello", "it was connected again");
     assert!(
         place.heard.warnings().contains("more than 16 MiB"),
         "{}",
         place.heard.warnings()
     );
-    let output = place.run(&servers, "mcp__srv__hello", json!({})).await;
-    assert_eq!(output.text(), "called hello", "it was connected again");
 }
 
 #[tokio::test]
@@ -394,6 +386,14 @@ async fn a_crash_loop_ends() {
     );
     assert_eq!(std::fs::read_to_string(&starts).unwrap().lines().count(), 4);
     assert_eq!(names(&servers), Vec::<String>::new());
+    // Who remembers a tool of it is told why it is not there.
+    let output = place.run(&servers, "mcp__srv__hello", json!({})).await;
+    assert_eq!(output.status, ToolStatus::CouldNotRun);
+    assert!(
+        output.text().contains("srv has failed: it was lost"),
+        "{}",
+        output.text()
+    );
     // Somebody may want it tried again all the same.
     servers.reconnect("srv").unwrap();
     until(&servers, |servers| {
@@ -479,6 +479,16 @@ async fn lists_in_pages_are_read_to_their_bound() {
         .start(json!({"tools": many, "page": 7, "endless": true}))
         .await;
     assert_eq!(names(&servers).len(), 30, "{:?}", servers.status());
+    let many: Vec<Value> = (0..2100)
+        .map(|number| tool(&format!("t{number}"), "A tool."))
+        .collect();
+    let file = place.path("script");
+    std::fs::write(&file, json!({"tools": many}).to_string()).unwrap();
+    let config = json!({"command": FIXTURE, "args": ["server", format!("@{}", file.display())], "lazy": false});
+    let servers = Servers::start([("srv".to_owned(), settings(config))], place.parts());
+    servers.settle(Duration::from_secs(30)).await;
+    assert_eq!(names(&servers).len(), 2000);
+    assert!(place.heard.warnings().contains("more tools than are taken"));
 }
 
 #[tokio::test]
@@ -595,9 +605,15 @@ async fn nothing_outlives_a_shutdown_or_the_handle() {
             .run(&servers, "mcp__srv__spawn", json!({}))
             .await
             .text();
-        assert!(pids.split_whitespace().all(support::is_running), "{pids}");
+        assert!(
+            pids.split_whitespace().all(crate::support::is_running),
+            "{pids}"
+        );
         match way {
-            Some(grace) => servers.shutdown(grace).await,
+            Some(grace) => {
+                servers.shutdown(grace).await;
+                assert!(matches!(status(&servers), Status::Failed { .. }));
+            }
             None => drop(servers),
         }
         tokio::task::spawn_blocking(move || await_death(&pids))
@@ -619,7 +635,7 @@ fn killing_the_session_kills_its_servers_and_theirs() {
         .strip_suffix("\ndone\n")
         .unwrap_or_else(|| panic!("{pids}"));
     assert_eq!(pids.split_whitespace().count(), 2);
-    assert!(pids.split_whitespace().all(support::is_running));
+    assert!(pids.split_whitespace().all(crate::support::is_running));
     session.kill().unwrap();
     session.wait().unwrap();
     await_death(pids);
