@@ -5,6 +5,7 @@ mod args;
 mod attachments;
 mod config_watch;
 mod configuration;
+mod consent;
 mod console;
 mod crash;
 mod debug_log;
@@ -16,6 +17,7 @@ mod face;
 mod history;
 mod manual;
 mod mcp;
+mod mcp_command;
 mod memory_command;
 mod models;
 mod permissions;
@@ -134,6 +136,17 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         }
         Some(Command::Perms { command }) => {
             perms_command::run(command, cli, &configure()?, &mut console)
+        }
+        Some(Command::Mcp { command }) => {
+            let configuration = configure()?;
+            Box::pin(mcp_command::run(
+                command,
+                &cli.mcp,
+                &configuration,
+                &cancel,
+                &mut console,
+            ))
+            .await
         }
         // Served above.
         Some(Command::Serve { .. }) => Ok(()),

@@ -1,9 +1,12 @@
 //! From flags, variables and settings to the MCP servers of a run.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::{Confinement, Event, SharedOperator, ToolSource, Unattended, Workspace};
 use caliban_harness::{Asides, Elicitations, MayAsk, Partners, PromptTool, judge, protected};
+use caliban_mcp::authorization::Authorization;
+use caliban_mcp::oauth::OauthServer;
 use caliban_mcp::{Laziness, Log, Parts, PinStore, ServerConfig, Status, Variables};
 use caliban_model::{Block, Message, ToolContent};
 use caliban_permissions::RuleBook;
@@ -18,6 +21,7 @@ use crate::attachments::{Limits, references};
 use crate::configuration::Configuration;
 use crate::debug_log::DebugLog;
 use crate::exit::Failure;
+use crate::mcp_command::logins;
 use crate::permissions;
 use crate::session::guard;
 
@@ -26,7 +30,7 @@ pub(crate) fn configured(
     cli: &Cli,
     configuration: &Configuration<'_>,
 ) -> Result<Vec<(String, McpServer)>, Failure> {
-    let args = &cli.run.mcp;
+    let args = &cli.run.servers;
     if args.no_mcp || configuration.environment.is_set(names::CALIBAN_NO_MCP) {
         return Ok(Vec::new());
     }
@@ -42,11 +46,12 @@ pub(crate) fn configured(
 
 /// What servers are run with.
 pub(crate) fn parts(
+    configured: &[(String, McpServer)],
     configuration: &Configuration<'_>,
     asides: &Asides,
     debug: Option<DebugLog>,
 ) -> Parts {
-    let variables = Variables::new(|name| std::env::var(name).ok());
+    let variables = variables(configuration);
     let mut parts = Parts::new(
         configuration.workspace.clone(),
         configuration.child_environment(),
@@ -63,12 +68,37 @@ pub(crate) fn parts(
         max_active: most.unwrap_or(default.max_active),
         ..default
     };
+    parts.authorization = authorization(configured, configuration);
     parts.pins = Some(PinStore::new(configuration.locations.data_dir()));
     parts.log = Arc::new(ServerLog {
         asides: asides.clone(),
         debug: debug.map(Mutex::new),
     });
     parts
+}
+
+/// What `${NAME}` in the settings of servers stands for.
+pub(crate) fn variables(configuration: &Configuration<'_>) -> Variables {
+    let workspace = configuration.workspace.to_str().map(str::to_owned);
+    Variables::new(move |name| match name {
+        "CLAUDE_PROJECT_DIR" | "CALIBAN_PROJECT_DIR" => workspace.clone(),
+        name => std::env::var(name).ok(),
+    })
+}
+
+/// The logins to servers that need one; those whose settings do not add up have none.
+fn authorization(
+    configured: &[(String, McpServer)],
+    configuration: &Configuration<'_>,
+) -> Option<Arc<dyn Authorization>> {
+    let variables = variables(configuration);
+    let with_oauth = |(name, server): &(String, McpServer)| {
+        let server = OauthServer::from_settings(name, server, &variables).ok()??;
+        Some((name.clone(), server))
+    };
+    let servers: BTreeMap<String, OauthServer> = configured.iter().filter_map(with_oauth).collect();
+    (!servers.is_empty())
+        .then(|| Arc::new(logins(configuration, servers)) as Arc<dyn Authorization>)
 }
 
 /// The servers of a run and what they share with its session.
@@ -90,7 +120,7 @@ impl Servers {
         if configured.is_empty() || cli.run.tools.no_tools {
             return Self::new(None, asides, cli);
         }
-        let mut parts = parts(configuration, &asides, debug);
+        let mut parts = parts(&configured, configuration, &asides, debug);
         parts.elicitor = Some(Arc::new(Elicitations {
             operator: Arc::new(Unattended),
             asides: asides.clone(),
@@ -111,7 +141,7 @@ impl Servers {
         asides: Asides,
         cli: &Cli,
     ) -> Result<Self, Failure> {
-        let operator: SharedOperator = match (&cli.run.mcp.permission_prompt_tool, &servers) {
+        let operator: SharedOperator = match (&cli.run.servers.permission_prompt_tool, &servers) {
             (None, _) => Arc::new(Unattended),
             (Some(tool), Some(servers)) => Arc::new(PromptTool::new(servers.clone(), tool.clone())),
             (Some(tool), None) => {

@@ -9,14 +9,13 @@ use caliban_permissions::{
     AuditLog, Decision, Filter, Finding, Guard, Judge, Origin, Pattern, Rule, RuleBook, Why, lint,
 };
 use caliban_settings::write::{Appended, RuleRef, append_rule, remove_rule};
-use caliban_settings::{
-    LoadedSettings, RuleAction, RuleSpec, Scope, TrustStore, WorkspaceFiles, import,
-};
+use caliban_settings::{RuleAction, RuleSpec, Scope, import};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::args::{CallArgs, Cli, ExportFormat, PermsCommand, RuleArgs, RuleScope, ToolArgs};
 use crate::configuration::Configuration;
+use crate::consent::Consent;
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::permissions::book;
@@ -187,9 +186,9 @@ impl Perms<'_> {
             ));
         }
         let path = self.target(scope)?;
-        let consent = self.consent();
+        let consent = Consent::of(self.configuration);
         let appended = append_rule(&path, spec)?;
-        self.keep_trust(scope, consent);
+        consent.keep(scope.settings(), self.configuration);
         let done = match appended {
             Appended::Added => "added",
             Appended::Changed => "changed",
@@ -228,9 +227,9 @@ impl Perms<'_> {
                 ));
             }
         };
-        let consent = self.consent();
+        let consent = Consent::of(self.configuration);
         let removed = remove_rule(&path, &which)?;
-        self.keep_trust(scope, consent);
+        consent.keep(scope.settings(), self.configuration);
         if removed == 0 {
             return Err(Failure::Runtime(format!(
                 "no such rule in the {} scope (`{}`)",
@@ -274,9 +273,9 @@ impl Perms<'_> {
             note(&format!("`{}` would be:", path.display()));
             return self.console.write(&merged.text);
         }
-        let consent = self.consent();
+        let consent = Consent::of(self.configuration);
         let merged = imported.apply(&path)?;
-        self.keep_trust(scope, consent);
+        consent.keep(scope.settings(), self.configuration);
         if merged.changes.is_empty() {
             return self
                 .console
@@ -384,45 +383,6 @@ impl Perms<'_> {
             .ok_or_else(no_file)?;
         Ok(files.toml)
     }
-
-    /// Whether the workspace's files count as the operator's own at this moment.
-    fn consent(&self) -> Consent {
-        let loaded: &LoadedSettings = &self.configuration.loaded;
-        if self.configuration.is_trusted() || loaded.ignored.is_empty() {
-            Consent::Given
-        } else {
-            Consent::Missing
-        }
-    }
-
-    /// A rule that the operator wrote by this command is not a stranger's: where nothing else in
-    /// the workspace waited for trust, it is trusted with the rule in it.
-    fn keep_trust(&self, scope: RuleScope, consent: Consent) {
-        if !scope.settings().is_workspace() {
-            return;
-        }
-        match consent {
-            Consent::Given => {
-                let router = self.configuration.request.router_file.as_deref();
-                let files = WorkspaceFiles::read(&self.configuration.workspace, router);
-                let store = TrustStore::new(self.configuration.locations.workspace_trust());
-                if let Err(error) = store.grant(&files) {
-                    note(&format!(
-                        "the workspace is not trusted with the change: {error}"
-                    ));
-                }
-            }
-            Consent::Missing => note(
-                "the workspace is not trusted, so rules that allow do not count yet; look at its settings and run `caliban trust`",
-            ),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Consent {
-    Given,
-    Missing,
 }
 
 impl RuleScope {

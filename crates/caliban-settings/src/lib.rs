@@ -38,7 +38,7 @@ pub use locations::{LegacyFiles, Locations, Platform, ScopeFiles};
 pub use mcp_json::McpConfig;
 pub use merge::Provenance;
 pub use policy::{Effect, Trust, gate};
-pub use private::{create_private_file, ensure_private_dir};
+pub use private::{create_private_file, ensure_private_dir, replace_private_file};
 pub use router::{
     Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, OpenAiStyle, ProviderBlock,
     ProviderId, Requirements, Route, RouteEffort, RouterConfig, RouterFile, RouterSource, Toggle,

@@ -308,6 +308,11 @@ impl Locations {
         self.under(&self.data, &["mcp-tokens.json"])
     }
 
+    /// What keeps processes from renewing the same token.
+    pub fn mcp_locks(&self) -> PathBuf {
+        self.under(&self.data, &["mcp-locks"])
+    }
+
     pub fn project_output_styles(&self, workspace: &Path) -> PathBuf {
         self.under(&self.project_dir(workspace), &["output-styles"])
     }

@@ -47,7 +47,7 @@ pub fn create_private_file(path: &Path) -> io::Result<File> {
 }
 
 /// Replaces a private file in one step: whoever reads sees the old content or the new one.
-pub(crate) fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn replace_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".caliban-")

@@ -24,6 +24,7 @@ mod gemini;
 mod http;
 mod json;
 mod listing;
+pub mod oauth;
 mod ollama;
 mod openai;
 mod openai_chat;

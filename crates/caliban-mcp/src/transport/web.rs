@@ -90,7 +90,7 @@ impl Web {
             None => None,
         };
         let response = self.attempt(request(&self.client), token).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
+        if !wants_another_token(&response) {
             return checked(response);
         }
         let challenge = response
@@ -99,17 +99,19 @@ impl Web {
             .and_then(|header| header.to_str().ok());
         let other = match authorization {
             Some(authorization) => authorization
-                .refused(&self.server, challenge)
+                .refused(&self.server, &self.address.url, challenge)
                 .await
                 .map_err(|error| self.refused(&error.to_string()))?,
             None => None,
         };
         let Some(other) = other else {
-            return Err(self.refused("the server wants a login (HTTP 401)"));
+            let code = response.status().as_u16();
+            return Err(self.refused(&format!("the server wants a login (HTTP {code})")));
         };
         let response = self.attempt(request(&self.client), Some(other)).await?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            return Err(self.refused("the server refuses the token (HTTP 401)"));
+        if wants_another_token(&response) {
+            let code = response.status().as_u16();
+            return Err(self.refused(&format!("the server refuses the token (HTTP {code})")));
         }
         checked(response)
     }
@@ -134,6 +136,21 @@ impl Web {
         let reason = text::line(reason, SHOWN_COMPLAINT);
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
         WebError::NeedsAuth(reason)
+    }
+}
+
+/// Whether the server refuses the token, or what it allows.
+fn wants_another_token(response: &Response) -> bool {
+    let names_scope = || {
+        let challenge = response.headers().get(WWW_AUTHENTICATE);
+        challenge
+            .and_then(|header| header.to_str().ok())
+            .is_some_and(|challenge| challenge.contains("insufficient_scope"))
+    };
+    match response.status() {
+        StatusCode::UNAUTHORIZED => true,
+        StatusCode::FORBIDDEN => names_scope(),
+        _ => false,
     }
 }
 

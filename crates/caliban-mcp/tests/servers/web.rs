@@ -227,6 +227,7 @@ impl Authorization for Tokens {
     fn refused<'a>(
         &'a self,
         _: &'a str,
+        _: &'a Url,
         challenge: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Option<String>, AuthError>> {
         self.asked

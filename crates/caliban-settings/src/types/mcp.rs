@@ -84,6 +84,9 @@ pub enum OauthMode {
 pub struct McpOauth {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
+    /// For clients that have one; better a `${VAR}` than the secret itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ mod error;
 mod file;
 mod lock;
 pub(crate) mod rules;
+mod servers;
 pub(crate) mod values;
 
 use std::error::Error;
@@ -19,6 +20,7 @@ pub(crate) use array::push;
 pub use error::{ShapeError, WriteError};
 pub(crate) use file::{parse, read_bounded};
 pub use rules::{Appended, RuleRef};
+pub use servers::{Existing, Put, has_server, put_server, remove_server};
 
 use file::Place;
 use lock::Lock;

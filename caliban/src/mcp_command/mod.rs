@@ -1,0 +1,111 @@
+//! `caliban mcp`: the MCP servers that are configured, and the logins to them.
+
+mod approval;
+mod browser;
+mod change;
+mod keyring;
+mod login;
+mod masking;
+mod show;
+mod status;
+
+use std::collections::BTreeMap;
+
+use caliban_mcp::authorization::AuthError;
+use caliban_mcp::oauth::{Clock, Oauth, OauthServer, ServerError, TokenStore};
+use caliban_model::CancellationToken;
+use caliban_settings::{McpServer, Scope};
+
+use crate::args::{McpArgs, McpCommand};
+use crate::configuration::Configuration;
+use crate::console::{Console, note};
+use crate::exit::Failure;
+use crate::mcp;
+
+pub(crate) async fn run(
+    command: &McpCommand,
+    args: &McpArgs,
+    configuration: &Configuration<'_>,
+    cancel: &CancellationToken,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    for warning in configuration.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    match command {
+        McpCommand::List { json } => show::list(configuration, *json, console),
+        McpCommand::Get { name } => show::get(configuration, name, console),
+        McpCommand::Add(args) => change::add(configuration, args, console),
+        McpCommand::AddJson { name, json, target } => {
+            change::add_json(configuration, name, json, target, console)
+        }
+        McpCommand::Remove { name, scope } => {
+            change::remove(configuration, name, *scope, console).await
+        }
+        McpCommand::Login { name, no_browser } => {
+            let opening = if *no_browser {
+                browser::Opening::Left
+            } else {
+                browser::Opening::Wanted
+            };
+            login::login(configuration, name, args, opening, cancel, console).await
+        }
+        McpCommand::Logout { name } => login::logout(configuration, name, console).await,
+        McpCommand::Status { json } => status::print(configuration, *json, console).await,
+        McpCommand::Approve { name } => approval::approve(configuration, name, console).await,
+    }
+}
+
+/// A server that is configured.
+fn server<'a>(configuration: &'a Configuration<'_>, name: &str) -> Result<&'a McpServer, Failure> {
+    let servers = &configuration.settings().mcp_servers;
+    servers.get(name).ok_or_else(|| {
+        Failure::Config(format!(
+            "there is no MCP server `{name}`; `caliban mcp list` shows those there are"
+        ))
+    })
+}
+
+/// The highest scope that says something about a server.
+fn scope(configuration: &Configuration<'_>, name: &str) -> Option<Scope> {
+    let mut layers = configuration.loaded.layers().iter().rev();
+    layers
+        .find(|layer| layer.settings.mcp_servers.contains_key(name))
+        .map(|layer| layer.scope)
+}
+
+/// What a server needs for OAuth; nothing where it does without.
+fn oauth_server(
+    configuration: &Configuration<'_>,
+    name: &str,
+    server: &McpServer,
+) -> Result<Option<OauthServer>, ServerError> {
+    OauthServer::from_settings(name, server, &mcp::variables(configuration))
+}
+
+/// The logins to one server or many.
+pub(crate) fn logins(
+    configuration: &Configuration<'_>,
+    servers: BTreeMap<String, OauthServer>,
+) -> Oauth {
+    let locations = &configuration.locations;
+    let keyring = keyring::find(&configuration.environment);
+    Oauth::new(
+        servers,
+        TokenStore::new(keyring, locations.mcp_tokens()),
+        locations.mcp_locks(),
+        Clock::system(),
+    )
+}
+
+impl From<AuthError> for Failure {
+    fn from(error: AuthError) -> Self {
+        Self::Runtime(error.to_string())
+    }
+}
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        Self::Config(error.to_string())
+    }
+}
