@@ -84,6 +84,7 @@ impl<'a> Configuration<'a> {
             overlay: args.settings.clone(),
             sources,
             trust,
+            foreign: args.foreign.clone(),
             ..LoadRequest::new(locations.clone(), &workspace)
         };
         let loaded = load(&request)?;

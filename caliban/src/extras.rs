@@ -81,7 +81,7 @@ pub(crate) fn places(configuration: &Configuration<'_>) -> Places {
 }
 
 pub(crate) fn options(cli: &Cli, configuration: &Configuration<'_>) -> Result<Options, Failure> {
-    if cli.settings.bare {
+    if cli.settings.bare || cli.settings.isolated {
         return Ok(Options::bare());
     }
     let environment = &configuration.environment;

@@ -3,6 +3,7 @@
 
 mod args;
 mod attachments;
+mod claude;
 mod config_watch;
 mod configuration;
 mod consent;
@@ -34,16 +35,20 @@ mod stdin;
 mod text_face;
 mod trust_command;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use caliban_agent::RunTotals;
+use caliban_agent::{RunTotals, Unattended};
 use caliban_harness::Session;
 use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
 use caliban_settings::variables::{Environment, names};
 
-use crate::args::{Cli, Command, ConfigCommand, InputFormat, OutputFormat, RunArgs, ServeCommand};
+use crate::args::{
+    Cli, Command, ConfigCommand, Dialect, InputFormat, OutputFormat, RunArgs, ServeCommand,
+};
 use crate::config_watch::ConfigWatch;
 use crate::configuration::Configuration;
 use crate::console::{Console, note};
@@ -62,6 +67,17 @@ fn main() -> ExitCode {
         .is_some_and(|word| word == caliban_tools::GUARD_ARGUMENT)
     {
         return caliban_tools::guard_main(words);
+    }
+    let all: Vec<OsString> = std::env::args_os().collect();
+    let variable = std::env::var(names::CALIBAN_DIALECT).ok();
+    let variable = variable.as_deref().filter(|text| !text.is_empty());
+    match claude::dialect(all.first(), all.get(1..).unwrap_or_default(), variable) {
+        Ok(Dialect::Caliban) => {}
+        Ok(Dialect::Claude) => return claude::start(all.into_iter().skip(1).collect()),
+        Err(failure) => {
+            note(&format!("caliban: {failure}"));
+            return failure.code();
+        }
     }
     let cli = match Cli::from_process() {
         Ok(cli) => cli,
@@ -235,7 +251,13 @@ async fn prepare(
     let workspace = configuration::workspace(args.tools.workspace.as_deref())?;
     let configuration = Configuration::load(&cli.settings, workspace, environment)?;
     let debug = debug_log(args, &configuration)?;
-    let servers = mcp::Servers::start(cli, &configuration, debug_log(args, &configuration)?)?;
+    let servers = mcp::Servers::start(
+        cli,
+        &configuration,
+        Vec::new(),
+        Arc::new(Unattended),
+        debug_log(args, &configuration)?,
+    )?;
     let found = Found::new(&cli.session, id, &configuration)?;
     let session_id = found.session_id.to_string();
     let (who, model) = provider::continued(&args.provider, &args.model, found.earlier());

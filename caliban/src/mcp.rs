@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use caliban_agent::{Confinement, Event, SharedOperator, ToolSource, Unattended, Workspace};
+use caliban_agent::{Confinement, Event, SharedOperator, ToolSource, Workspace};
 use caliban_harness::{Asides, Elicitations, MayAsk, Partners, PromptTool, judge, protected};
 use caliban_mcp::authorization::Authorization;
 use caliban_mcp::oauth::OauthServer;
-use caliban_mcp::{Laziness, Log, Parts, PinStore, ServerConfig, Status, Variables};
+use caliban_mcp::{Laziness, Link, Log, Parts, PinStore, ServerConfig, Status, Variables};
 use caliban_model::{Block, Message, ToolContent};
 use caliban_permissions::RuleBook;
 use caliban_protocol::McpServerState;
@@ -109,20 +109,23 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts the servers of a run, and returns at once.
+    /// Starts the servers of a run, and returns at once. `hosted` are those of the program that
+    /// embeds this one, and `operator` answers what servers ask.
     pub(crate) fn start(
         cli: &Cli,
         configuration: &Configuration<'_>,
+        hosted: Vec<(String, Link)>,
+        operator: SharedOperator,
         debug: Option<DebugLog>,
     ) -> Result<Self, Failure> {
         let asides = Asides::default();
         let configured = configured(cli, configuration)?;
-        if configured.is_empty() || cli.run.tools.no_tools {
-            return Self::new(None, asides, cli);
+        if configured.is_empty() && hosted.is_empty() || cli.run.tools.no_tools {
+            return Self::new(None, asides, cli, operator);
         }
         let mut parts = parts(&configured, configuration, &asides, debug);
         parts.elicitor = Some(Arc::new(Elicitations {
-            operator: Arc::new(Unattended),
+            operator: Arc::clone(&operator),
             asides: asides.clone(),
             may_ask: may_ask(
                 &permissions::book(&cli.rules, configuration)?,
@@ -132,17 +135,21 @@ impl Servers {
         let configured = configured
             .into_iter()
             .map(|(name, server)| (name, ServerConfig::from(server)));
-        let servers = caliban_mcp::Servers::start(configured, parts);
-        Self::new(Some(servers), asides, cli)
+        let hosted = hosted
+            .into_iter()
+            .map(|(name, link)| (name, ServerConfig::from(link)));
+        let servers = caliban_mcp::Servers::start(hosted.chain(configured), parts);
+        Self::new(Some(servers), asides, cli, operator)
     }
 
     fn new(
         servers: Option<caliban_mcp::Servers>,
         asides: Asides,
         cli: &Cli,
+        operator: SharedOperator,
     ) -> Result<Self, Failure> {
         let operator: SharedOperator = match (&cli.run.servers.permission_prompt_tool, &servers) {
-            (None, _) => Arc::new(Unattended),
+            (None, _) => operator,
             (Some(tool), Some(servers)) => Arc::new(PromptTool::new(servers.clone(), tool.clone())),
             (Some(tool), None) => {
                 return Err(Failure::Config(format!(
@@ -206,6 +213,10 @@ impl Servers {
             }
         }
         Ok(())
+    }
+
+    pub(crate) fn handle(&self) -> Option<&caliban_mcp::Servers> {
+        self.servers.as_ref()
     }
 
     /// What takes part in the session.

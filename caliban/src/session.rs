@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use caliban_agent::{AnswerSchema, Confinement, Settings};
 use caliban_harness::{
-    BuiltIn, Choices, History, Offered, Partners, Permissions, Session, SubAgents, SystemPrompt,
+    BuiltIn, Choices, History, Partners, Permissions, Selection, Session, SubAgents, SystemPrompt,
     Tools, agent_settings, child_environment,
 };
 use caliban_model::{CachePolicy, RateCard};
@@ -42,6 +42,19 @@ pub(crate) fn build(
     partners: Partners,
     configuration: &Configuration<'_>,
 ) -> Result<(Session, Vec<String>), Failure> {
+    let (choices, notices) = choices(cli, chosen, session_id, continued, partners, configuration)?;
+    Ok((Session::new(choices)?, notices))
+}
+
+/// What the session that was asked for is made of.
+pub(crate) fn choices(
+    cli: &Cli,
+    chosen: &Chosen,
+    session_id: String,
+    continued: Continued,
+    partners: Partners,
+    configuration: &Configuration<'_>,
+) -> Result<(Choices, Vec<String>), Failure> {
     let args = &cli.run;
     let environment = &configuration.environment;
     let mut settings = agent_settings(&chosen.model, configuration.settings());
@@ -66,7 +79,7 @@ pub(crate) fn build(
         configuration,
     )?;
     let web = web_policy(&permissions);
-    let session = Session::new(Choices {
+    let choices = Choices {
         provider: Arc::clone(&chosen.provider),
         settings,
         rates: rates(environment)?,
@@ -91,15 +104,15 @@ pub(crate) fn build(
             tools.web = web;
             Tools::BuiltIn(Box::new(tools))
         },
-        offered: match &args.tools.offered {
-            Some(names) => Offered::Only(names.clone()),
-            None => Offered::All,
+        selection: Selection {
+            only: args.tools.offered.clone(),
+            ..Selection::default()
         },
         extras: Some(Box::new(extras)),
         partners,
         history: continued.history,
-    })?;
-    Ok((session, notices))
+    };
+    Ok((choices, notices))
 }
 
 /// The schema of the final answer, given as such or in a file.
@@ -236,7 +249,7 @@ pub(crate) fn demo(
             state.join("jobs"),
             environment,
         )?)),
-        offered: Offered::All,
+        selection: Selection::default(),
         extras: None,
         partners: Partners::default(),
         history: History::default(),
@@ -256,6 +269,7 @@ fn built_in(
             .map_err(|error| Failure::Config(error.to_string()))?,
         web: WebPolicy::default(),
         sub_agents,
+        agent_kinds: Vec::new(),
     })
 }
 

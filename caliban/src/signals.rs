@@ -16,6 +16,36 @@ pub(crate) fn cancellation() -> CancellationToken {
     token
 }
 
+/// A token that is cancelled by SIGINT alone; SIGTERM ends the process at once.
+pub(crate) fn interruption() -> CancellationToken {
+    let token = CancellationToken::new();
+    let cancelled = token.clone();
+    tokio::spawn(async move {
+        if let Err(error) = listen_for_interrupts(&cancelled).await {
+            note(&format!("warning: interrupts are not handled: {error}"));
+        }
+    });
+    token
+}
+
+#[cfg(unix)]
+async fn listen_for_interrupts(token: &CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => token.cancel(),
+            _ = terminate.recv() => leave(143),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn listen_for_interrupts(token: &CancellationToken) -> std::io::Result<()> {
+    listen(token).await
+}
+
 #[cfg(unix)]
 async fn listen(token: &CancellationToken) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -95,6 +95,7 @@ impl<'a> TextFace<'a> {
             | Event::TurnStarted { .. }
             | Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
             | Event::ToolStarted { .. }
             | Event::SentOn { .. }
             | Event::HistoryReplaced { .. }

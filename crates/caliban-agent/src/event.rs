@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_model::{Message, Retry, Usage, Warning};
+use caliban_model::{Block, Message, Retry, StopReason, Usage, Warning};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
@@ -29,6 +29,8 @@ pub enum Event {
     ThinkingDelta {
         text: String,
     },
+    /// How the answer is put together, for those who show its pieces or keep its form.
+    Answer(AnswerStep),
     /// The model finished writing a call.
     ToolReady {
         id: Arc<str>,
@@ -114,6 +116,36 @@ pub enum Event {
     },
 }
 
+/// A step of one answer of the model. [`Started`](Self::Started) begins it anew, also where what
+/// was told before is void.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnswerStep {
+    Started {
+        /// The model that answers, as the provider names it.
+        model: Arc<str>,
+    },
+    /// What the call has consumed so far.
+    Measured {
+        usage: Usage,
+    },
+    /// The model begins to write a call.
+    ToolBegun {
+        id: Arc<str>,
+        name: Arc<str>,
+    },
+    /// A piece of a call's input as the model writes it.
+    ToolInput {
+        json: String,
+    },
+    /// A block is complete.
+    BlockEnded {
+        block: Arc<Block>,
+    },
+    Stopped {
+        reason: StopReason,
+    },
+}
+
 /// Why history is being shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompactionReason {
@@ -162,6 +194,18 @@ pub struct RunTotals {
     pub duration: Duration,
     /// The part of `duration` that was spent on the model's answers, retries included.
     pub model_time: Duration,
+    /// Usage and cost by model.
+    pub models: Vec<ModelTotals>,
+}
+
+/// What one model of a session came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelTotals {
+    pub provider: String,
+    pub model: String,
+    pub usage: Usage,
+    /// Nothing where the price is not known.
+    pub cost: Option<Decimal>,
 }
 
 impl RunTotals {

@@ -27,7 +27,9 @@ pub use agent::{Agent, InputProvider};
 pub use answer::AnswerSchema;
 pub use consult::Consultant;
 pub use conversation::Conversation;
-pub use event::{CompactionReason, Denial, DenialSource, Event, RunTotals};
+pub use event::{
+    AnswerStep, CompactionReason, Denial, DenialSource, Event, ModelTotals, RunTotals,
+};
 pub use hooks::{
     HookChain, HookEvent, Hooks, NoHooks, Opinion, PromptVerdict, SessionSource, StopVerdict,
     ToolCall, Verdict,
@@ -42,8 +44,8 @@ pub use settings::{
     Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,
 };
 pub use tool::{
-    Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
-    TypedTool, input_schema,
+    Details, Effect, Ending, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput,
+    ToolStatus, TypedTool, input_schema,
 };
 pub use toolbox::{ToolSource, Toolbox};
 pub use workspace::{Confinement, PathError, ResolvedPath, Workspace};

@@ -9,7 +9,7 @@ use caliban_model::{
 };
 use futures::StreamExt;
 
-use crate::event::Event;
+use crate::event::{AnswerStep, Event};
 use crate::listener::Listener;
 
 /// A complete answer.
@@ -58,6 +58,10 @@ pub(crate) async fn ask(
             }
             Some(Err(error)) => break error,
             Some(Ok(StreamEvent::Stopped { reason, detail })) => {
+                let step = AnswerStep::Stopped {
+                    reason: reason.clone(),
+                };
+                listener.hear(Event::Answer(step)).await;
                 let reply = answer.complete(origin, reason, detail);
                 return Call {
                     result: Ok(reply),
@@ -106,38 +110,49 @@ pub(crate) async fn ask(
 
 #[derive(Debug, Default)]
 struct Answer {
-    blocks: BTreeMap<usize, Block>,
+    blocks: BTreeMap<usize, Arc<Block>>,
     usage: Option<Usage>,
 }
 
 impl Answer {
     fn take(&mut self, event: StreamEvent) -> Option<Event> {
-        match event {
-            StreamEvent::TextDelta { text, .. } => Some(Event::TextDelta { text }),
-            StreamEvent::ThinkingDelta { text, .. } => Some(Event::ThinkingDelta { text }),
+        let step = match event {
+            StreamEvent::TextDelta { text, .. } => return Some(Event::TextDelta { text }),
+            StreamEvent::ThinkingDelta { text, .. } => return Some(Event::ThinkingDelta { text }),
+            StreamEvent::Started { model } => Some(AnswerStep::Started {
+                model: Arc::from(model),
+            }),
+            StreamEvent::ToolStarted { id, name, .. } => Some(AnswerStep::ToolBegun {
+                id: Arc::from(id),
+                name: Arc::from(name),
+            }),
+            StreamEvent::ToolInputDelta { json, .. } => Some(AnswerStep::ToolInput { json }),
             StreamEvent::BlockEnded { index, block } => {
-                self.blocks.insert(index, block);
-                None
+                let block = Arc::new(block);
+                self.blocks.insert(index, Arc::clone(&block));
+                Some(AnswerStep::BlockEnded { block })
             }
             StreamEvent::Usage { usage } => {
                 self.usage = Some(usage);
-                None
+                Some(AnswerStep::Measured { usage })
             }
-            StreamEvent::Warning(warning) => Some(Event::Warning(warning)),
-            StreamEvent::Started { .. }
-            | StreamEvent::ToolStarted { .. }
-            | StreamEvent::ToolInputDelta { .. }
-            | StreamEvent::Stopped { .. }
+            StreamEvent::Warning(warning) => return Some(Event::Warning(warning)),
+            StreamEvent::Stopped { .. }
             | StreamEvent::Rerouted { .. }
             | StreamEvent::Retrying(_) => None,
-        }
+        };
+        step.map(Event::Answer)
     }
 
     fn complete(self, origin: Origin, stop: StopReason, detail: Option<String>) -> Reply {
         Reply {
             message: Arc::new(Message {
                 role: Role::Assistant,
-                content: self.blocks.into_values().collect(),
+                content: self
+                    .blocks
+                    .into_values()
+                    .map(Arc::unwrap_or_clone)
+                    .collect(),
                 origin: Some(origin),
             }),
             usage: self.usage.unwrap_or_default(),

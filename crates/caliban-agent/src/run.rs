@@ -14,13 +14,14 @@ use crate::agent::Agent;
 use crate::compaction::{self, BoundThinking, share};
 use crate::conversation::Conversation;
 use crate::dispatch::{Dispatch, Finished, tell};
-use crate::event::{CompactionReason, Denial, Event, RunTotals};
+use crate::event::{CompactionReason, Denial, Event, ModelTotals, RunTotals};
 use crate::hooks::HookEvent;
 use crate::listener::Listener;
 use crate::outcome::Outcome;
 use crate::repetition::Repetition;
 use crate::reply::{self, Reply};
 use crate::settings::Micro;
+use crate::tool::Ending;
 
 /// Part of the compaction threshold at which outdated results are replaced.
 const MICRO_PART: f64 = 0.6;
@@ -311,6 +312,10 @@ impl<'a> Run<'a> {
             self.end_turn().await;
             return Err(Outcome::Cancelled);
         }
+        if let Some(ending) = finished.iter().find_map(|end| end.output.ending.clone()) {
+            self.end_turn().await;
+            return Err(self.ended_by(ending));
+        }
         let times = self.repetition.note(
             finished
                 .iter()
@@ -325,6 +330,18 @@ impl<'a> Run<'a> {
                 })
             }
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What a call that ends the run makes of it.
+    fn ended_by(&mut self, ending: Ending) -> Outcome {
+        match ending {
+            Ending::Answer(value) => {
+                let text = value.to_string();
+                self.structured = Some(value);
+                Outcome::Success { text }
+            }
+            Ending::GiveUp(message) => Outcome::SchemaMismatch { message },
         }
     }
 
@@ -475,6 +492,15 @@ impl<'a> Run<'a> {
             structured: self.structured.clone(),
             duration: self.started.elapsed(),
             model_time: self.model_time,
+            models: ledger
+                .entries()
+                .map(|(provider, model, entry)| ModelTotals {
+                    provider: provider.to_owned(),
+                    model: model.to_owned(),
+                    usage: entry.usage,
+                    cost: entry.cost,
+                })
+                .collect(),
         }
     }
 }

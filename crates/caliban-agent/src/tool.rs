@@ -93,6 +93,47 @@ pub enum ProgressKind {
 pub struct ToolOutput {
     pub status: ToolStatus,
     pub content: Vec<ToolContent>,
+    /// What it did, for programs that show it; the model reads the content.
+    pub details: Option<Details>,
+    /// Present where the call is the last thing the run does.
+    pub ending: Option<Ending>,
+}
+
+/// What a call did, beyond what the model reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Details {
+    /// A command ended; its output is followed by this note.
+    Command {
+        exit_code: Option<i32>,
+        note: String,
+    },
+    /// Lines of a file, each with its number.
+    Page {
+        path: String,
+        first: u64,
+        shown: u64,
+        total: Option<u64>,
+    },
+    Created {
+        path: String,
+    },
+    Overwritten {
+        path: String,
+    },
+    /// A text was changed; both forms are there where they are not too long to show.
+    Edited {
+        path: String,
+        texts: Option<(String, String)>,
+    },
+}
+
+/// How a call ends the run it was made in.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// This is what was asked for.
+    Answer(Value),
+    /// An answer of the form asked for will not come.
+    GiveUp(String),
 }
 
 /// How a call ended. Only [`Ok`](Self::Ok) is not an error to the model.
@@ -125,10 +166,29 @@ impl ToolOutput {
     }
 
     pub fn new(status: ToolStatus, text: impl Into<String>) -> Self {
+        Self::of(status, vec![ToolContent::Text { text: text.into() }])
+    }
+
+    pub fn of(status: ToolStatus, content: Vec<ToolContent>) -> Self {
         Self {
             status,
-            content: vec![ToolContent::Text { text: text.into() }],
+            content,
+            details: None,
+            ending: None,
         }
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Details) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// The same, as the last thing the run does.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = Some(ending);
+        self
     }
 
     pub fn is_error(&self) -> bool {

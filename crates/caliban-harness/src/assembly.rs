@@ -19,13 +19,13 @@ use caliban_permissions::Regime;
 use caliban_sessions::SessionState;
 use caliban_settings::PermissionMode;
 use caliban_tools::{
-    AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob, Grep,
-    JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool, Shell,
+    AgentKind, AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob,
+    Grep, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool, Shell,
     TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
 };
 
 use crate::asides::Asides;
-use crate::choices::{Choices, Offered, SetupError, SubAgents, SystemPrompt, Tools};
+use crate::choices::{Choices, Selection, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository, SubAgentHooks};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::hook_parts::{Facts, HookAgents, HookPrompts};
@@ -46,18 +46,35 @@ struct Shared {
     jobs: Option<Arc<Jobs>>,
     tools: Vec<Arc<dyn Tool>>,
     sub_agents: SubAgents,
+    agent_kinds: Vec<AgentKind>,
+    selection: Selection,
 }
 
 impl Shared {
     /// Takes in the tools of extras, and leaves those that are offered.
-    fn offer(&mut self, added: &[Arc<dyn Tool>], offered: &Offered) {
+    fn select(&mut self, added: &[Arc<dyn Tool>], selection: Selection) {
         if !self.tools.is_empty() {
             self.tools.extend(added.iter().cloned());
         }
-        self.tools.retain(|tool| offered.allows(&tool.spec().name));
-        if !offered.allows(AgentTool::NAME) {
+        if !selection.keeps(AgentTool::NAME) {
             self.sub_agents = SubAgents::Withheld;
         }
+        self.selection = selection;
+    }
+
+    /// What is offered of these tools, of some more, and of those that come and go.
+    fn toolbox(
+        &self,
+        more: impl IntoIterator<Item = Arc<dyn Tool>>,
+        source: Option<Arc<dyn ToolSource>>,
+    ) -> Toolbox {
+        let tools = Registry::new(self.tools.iter().cloned().chain(more));
+        let tools = Toolbox::new(tools, source);
+        if self.selection == Selection::default() {
+            return tools;
+        }
+        let selection = self.selection.clone();
+        tools.filtered(move |name| selection.keeps(name))
     }
 }
 
@@ -182,10 +199,7 @@ impl Session {
                 add(*extras, facts, workspace.root(), runners, &asides)
             }
         };
-        let offered = choices.offered;
-        shared.offer(&added.tools, &offered);
-        let source = choices.partners.tool_source;
-        let with_source = |tools: Registry| toolbox(tools, source.clone(), &offered);
+        shared.select(&added.tools, choices.selection);
         restore(choices.history.earlier.as_deref(), &shared);
         let recorder = choices.history.writer.map(|writer| {
             Recorder::new(
@@ -209,7 +223,7 @@ impl Session {
         );
         let mut agent = Agent {
             provider: choices.provider,
-            tools: with_source(Registry::new(shared.tools.iter().cloned())),
+            tools: shared.toolbox([], choices.partners.tool_source.clone()),
             hooks: chains.session,
             operator: choices.partners.operator,
             workspace: Arc::new(workspace),
@@ -219,13 +233,9 @@ impl Session {
             input: None,
         };
         added.hook_agents.set(agent.clone(), Arc::clone(&gate));
-        let root = agent.workspace.root().to_owned();
         if shared.sub_agents == SubAgents::Offered {
-            let mut parent = agent.clone();
-            parent.hooks = chains.sub_agents;
-            let sub_agents = AgentTool::new(parent, Some(sub_agent_prompt(&root)));
-            let tools = Registry::new(shared.tools.into_iter().chain([sub_agents.boxed()]));
-            agent.tools = with_source(tools);
+            let source = choices.partners.tool_source;
+            agent.tools = with_sub_agents(&agent, chains.sub_agents, &shared, source);
         }
         let mut system =
             system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
@@ -258,18 +268,6 @@ impl Session {
     }
 }
 
-/// All tools that are offered, those of the source included.
-fn toolbox(fixed: Registry, source: Option<Arc<dyn ToolSource>>, offered: &Offered) -> Toolbox {
-    let tools = Toolbox::new(fixed, source);
-    match offered {
-        Offered::All => tools,
-        Offered::Only(_) => {
-            let offered = offered.clone();
-            tools.filtered(move |name| offered.allows(name))
-        }
-    }
-}
-
 /// Who answers small questions: the classifier of auto mode, hooks that are prompts.
 fn consultant(
     provider: &Arc<dyn Provider>,
@@ -284,6 +282,20 @@ fn consultant(
         max_tokens: CLASSIFIER_TOKENS,
         deadline: CLASSIFIER_DEADLINE,
     }
+}
+
+/// The tools of an agent, and the one that runs others modelled on it.
+fn with_sub_agents(
+    agent: &Agent,
+    hooks: Arc<dyn Hooks>,
+    shared: &Shared,
+    source: Option<Arc<dyn ToolSource>>,
+) -> Toolbox {
+    let prompt = sub_agent_prompt(agent.workspace.root());
+    let mut parent = agent.clone();
+    parent.hooks = hooks;
+    let tool = AgentTool::new(parent, Some(prompt)).with_kinds(shared.agent_kinds.clone());
+    shared.toolbox([tool.boxed()], source)
 }
 
 /// The conversation to begin with. A session keeps the system prompt it began with, unless
@@ -326,7 +338,7 @@ fn system_message(
 ) -> Option<String> {
     let default = default_prompt(agent.workspace.root(), &agent.tools.current());
     let base = match chosen {
-        SystemPrompt::Default => BasePrompt::Default {
+        SystemPrompt::Default | SystemPrompt::Extended(_) => BasePrompt::Default {
             identity: &default.identity,
             coding: &default.coding,
         },
@@ -334,6 +346,10 @@ fn system_message(
         SystemPrompt::None => BasePrompt::None,
     };
     let mut text = system_prompt(base, style, memory)?;
+    if let SystemPrompt::Extended(more) = chosen {
+        text.push_str("\n\n");
+        text.push_str(more);
+    }
     if let Some(answer) = &agent.settings.answer {
         text.push_str(&answer_note(answer));
     }
@@ -445,6 +461,8 @@ fn build_tools(tools: Tools) -> Shared {
             jobs: None,
             tools: Vec::new(),
             sub_agents: SubAgents::Withheld,
+            agent_kinds: Vec::new(),
+            selection: Selection::default(),
         };
     };
     let files = Arc::new(FileState::new());
@@ -478,5 +496,7 @@ fn build_tools(tools: Tools) -> Shared {
         jobs: Some(jobs),
         tools,
         sub_agents: built_in.sub_agents,
+        agent_kinds: built_in.agent_kinds,
+        selection: Selection::default(),
     }
 }

@@ -9,7 +9,8 @@ use caliban_agent::{
 };
 use caliban_mcp::Servers;
 use caliban_model::{Provider, RateCard};
-use caliban_tools::{Guard, SearchConfig, WebPolicy};
+use caliban_permissions::KNOWN;
+use caliban_tools::{AgentKind, Guard, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
 
@@ -32,7 +33,7 @@ pub struct Choices {
     pub system: SystemPrompt,
     pub permissions: Permissions,
     pub tools: Tools,
-    pub offered: Offered,
+    pub selection: Selection,
     pub partners: Partners,
     /// What operators and projects add; nothing where the session must depend on nothing else.
     pub extras: Option<Box<Extras>>,
@@ -82,6 +83,8 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemPrompt {
     Default,
+    /// The default, and this after it.
+    Extended(String),
     Text(String),
     None,
 }
@@ -91,23 +94,6 @@ pub enum SystemPrompt {
 pub enum Tools {
     None,
     BuiltIn(Box<BuiltIn>),
-}
-
-/// Which of the tools there are may be used, by the session's agents and by those they start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Offered {
-    #[default]
-    All,
-    Only(Vec<String>),
-}
-
-impl Offered {
-    pub(crate) fn allows(&self, name: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(names) => names.iter().any(|offered| offered == name),
-        }
-    }
 }
 
 /// What the built-in tools work with.
@@ -122,6 +108,30 @@ pub struct BuiltIn {
     pub search: SearchConfig,
     pub web: WebPolicy,
     pub sub_agents: SubAgents,
+    /// Kinds of sub-agents beside the general one.
+    pub agent_kinds: Vec<AgentKind>,
+}
+
+/// Which tools are offered of those there are, to the session's agents and to those they start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only these of all tools.
+    pub only: Option<Vec<String>>,
+    /// Only these of the built-in tools.
+    pub built_in: Option<Vec<String>>,
+    /// Tools of any kind that are not offered.
+    pub without: Vec<String>,
+}
+
+impl Selection {
+    /// Whether a tool is offered.
+    pub fn keeps(&self, name: &str) -> bool {
+        let is_built_in = || KNOWN.iter().any(|tool| tool.name == name);
+        let is_listed = |list: &Vec<String>| list.iter().any(|wanted| wanted == name);
+        self.only.as_ref().is_none_or(is_listed)
+            && (self.built_in.as_ref().is_none_or(is_listed) || !is_built_in())
+            && !is_listed(&self.without)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

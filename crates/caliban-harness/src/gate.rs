@@ -12,7 +12,7 @@ use caliban_agent::{
 use caliban_model::CancellationToken;
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, DecidedBy, Decision, Entry,
-    Judge, MatchedRule, Origin, Regime, Relaxed, Rule, RuleBook, VerdictCache, Why,
+    Judge, MatchedRule, Origin, Regime, Relaxed, Rule, RuleBook, RuleError, VerdictCache, Why,
     classifier_question, classifier_verdict, relax, remedy, suggestions,
 };
 use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
@@ -30,6 +30,8 @@ const MAX_PENDING: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Gate {
     judge: ArcSwap<Judge>,
+    regime: ArcSwap<Regime>,
+    plan_set_by: ArcSwap<SetBy>,
     parts: GateParts,
     /// What the operator decided for the rest of the session, the latest last.
     remembered: Mutex<Vec<Rule>>,
@@ -80,6 +82,8 @@ impl Gate {
     pub(crate) fn new(judge: Judge, parts: GateParts) -> Self {
         Self {
             judge: ArcSwap::from_pointee(judge),
+            regime: ArcSwap::from_pointee(parts.regime),
+            plan_set_by: ArcSwap::from_pointee(parts.plan_set_by),
             parts,
             remembered: Mutex::default(),
             lent: ArcSwapOption::empty(),
@@ -90,11 +94,23 @@ impl Gate {
 
     /// How calls are judged outside plan mode.
     pub(crate) fn base_regime(&self) -> Regime {
-        self.parts.regime
+        **self.regime.load()
+    }
+
+    /// Judges by another mode from the next call on. Plan mode has its own switch.
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        if mode == PermissionMode::Plan {
+            self.plan_set_by.store(Arc::new(SetBy::Operator));
+            self.parts.plan.enter();
+            return;
+        }
+        self.parts.plan.exit();
+        self.plan_set_by.store(Arc::new(SetBy::Model));
+        self.regime.store(Arc::new(Regime::Rules(mode)));
     }
 
     pub(crate) fn regime(&self) -> Regime {
-        match self.parts.regime {
+        match self.base_regime() {
             Regime::Rules(_) if self.parts.plan.is_active() => Regime::Rules(PermissionMode::Plan),
             regime => regime,
         }
@@ -118,7 +134,7 @@ impl Gate {
             return Settled::Deny(DecidedBy::Mode, denial);
         }
         if mode == PermissionMode::Plan
-            && self.parts.plan_set_by == SetBy::Operator
+            && **self.plan_set_by.load() == SetBy::Operator
             && &*call.name == ExitPlanMode::NAME
             && call.opinion == Opinion::None
         {
@@ -237,12 +253,26 @@ impl Gate {
         }
     }
 
-    fn remember(&self, pattern: &str, action: RuleAction) {
-        if let Ok(rule) = Rule::new(RuleSpec::new(pattern, action), Origin::Runtime) {
-            let judge = self.judge.load().with_first(rule.clone());
-            self.judge.store(Arc::new(judge));
-            lock(&self.remembered).push(rule);
-        }
+    /// Decides like this for the rest of the session; a pattern that is none is an error.
+    pub(crate) fn remember(&self, pattern: &str, action: RuleAction) -> Result<(), RuleError> {
+        let rule = Rule::new(RuleSpec::new(pattern, action), Origin::Runtime)?;
+        let judge = self.judge.load().with_first(rule.clone());
+        self.judge.store(Arc::new(judge));
+        lock(&self.remembered).push(rule);
+        Ok(())
+    }
+
+    /// Takes back what was to be decided like this: one rule, or all with this action.
+    pub(crate) fn forget(&self, pattern: Option<&str>, action: RuleAction) {
+        let is_meant = |rule: &Rule| {
+            rule.origin == Origin::Runtime
+                && rule.action == action
+                && pattern.is_none_or(|pattern| rule.pattern.text() == pattern)
+        };
+        lock(&self.remembered).retain(|rule| !is_meant(rule));
+        let judge = Judge::clone(&self.judge.load());
+        let book = judge.book.without(is_meant);
+        self.judge.store(Arc::new(Judge { book, ..judge }));
     }
 
     /// Until this is called again, calls that match need no consent, unless a rule of somebody's
@@ -322,7 +352,10 @@ impl Hooks for Gate {
         match answer {
             Answer::Allow { remember, .. } | Answer::Deny { remember, .. } => match remember {
                 Remember::Once => {}
-                Remember::Session { pattern } => self.remember(pattern, action),
+                Remember::Session { pattern } => {
+                    // It was suggested by us, or is a wish that cannot be granted.
+                    let _ = self.remember(pattern, action);
+                }
             },
             Answer::Nobody => {}
         }

@@ -19,7 +19,7 @@ pub use agent_settings::{agent_settings, model_for};
 pub use asides::Asides;
 pub use child_environment::child_environment;
 pub use choices::{
-    BuiltIn, Choices, History, Offered, Partners, SetupError, SubAgents, SystemPrompt, Tools,
+    BuiltIn, Choices, History, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools,
 };
 pub use extras::{Extras, Repository};
 pub use permissions::{Permissions, judge, protected};

@@ -121,7 +121,7 @@ impl Recorder {
         blocking(move || writer.close().map_err(|error| error.to_string())).await
     }
 
-    fn message(&self, message: &Arc<Message>) {
+    pub(crate) fn message(&self, message: &Arc<Message>) {
         self.append(Record::Message(Arc::clone(message)));
     }
 

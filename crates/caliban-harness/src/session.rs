@@ -10,8 +10,9 @@ use caliban_agent::{
 use caliban_context::Commands;
 use caliban_hooks::ExternalHooks;
 use caliban_mcp::Servers;
-use caliban_model::{CancellationToken, Message};
-use caliban_permissions::{Regime, RuleBook};
+use caliban_model::{CancellationToken, Message, Reasoning};
+use caliban_permissions::{Regime, RuleBook, RuleError};
+use caliban_settings::{PermissionMode, RuleAction};
 use caliban_tools::Jobs;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -54,6 +55,31 @@ impl LiveRules {
     /// stays.
     pub fn replace(&self, book: RuleBook) {
         self.0.replace_rules(book);
+    }
+
+    /// How calls are judged at this moment.
+    pub fn regime(&self) -> Regime {
+        self.0.regime()
+    }
+
+    /// Judges by another mode from the next call on.
+    pub fn set_mode(&self, mode: PermissionMode) {
+        self.0.set_mode(mode);
+    }
+
+    /// Decides like this for the rest of the session; a pattern that is none is an error.
+    pub fn add(&self, pattern: &str, action: RuleAction) -> Result<(), RuleError> {
+        self.0.remember(pattern, action)
+    }
+
+    /// Takes back everything of this kind that [`add`](Self::add) said.
+    pub fn clear(&self, action: RuleAction) {
+        self.0.forget(None, action);
+    }
+
+    /// Takes back what [`add`](Self::add) said.
+    pub fn remove(&self, pattern: &str, action: RuleAction) {
+        self.0.forget(Some(pattern), action);
     }
 }
 
@@ -117,6 +143,26 @@ impl Session {
 
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// Uses another model from the next prompt on; agents that work for this one stay with theirs.
+    pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
+        self.agent.settings.model = model.into();
+    }
+
+    /// Thinks as hard as this from the next prompt on.
+    pub fn set_reasoning(&mut self, reasoning: Reasoning) {
+        self.agent.settings.reasoning = reasoning;
+    }
+
+    /// Makes a message part of the conversation that no run produced: what was said of an answer
+    /// before it was cut off, and that it was.
+    pub fn amend(&mut self, message: Message) {
+        let message = Arc::new(message);
+        self.conversation.push(Arc::clone(&message));
+        if let Some(recorder) = &self.recorder {
+            recorder.message(&message);
+        }
     }
 
     /// Works on one prompt to its end.

@@ -35,10 +35,7 @@ pub(crate) fn output(result: &Value, max_tokens: usize) -> ToolOutput {
     if parts.is_empty() {
         parts.push(text_part("(no content)"));
     }
-    ToolOutput {
-        status,
-        content: bounded(parts, max_tokens),
-    }
+    ToolOutput::of(status, bounded(parts, max_tokens))
 }
 
 /// The content of a resource.
@@ -69,11 +66,7 @@ pub(crate) fn prompt(result: &Value, max_tokens: usize) -> String {
             }
         })
         .collect();
-    let output = ToolOutput {
-        status: ToolStatus::Ok,
-        content: bounded(parts, max_tokens),
-    };
-    output.text()
+    ToolOutput::of(ToolStatus::Ok, bounded(parts, max_tokens)).text()
 }
 
 fn content(blocks: &[Value]) -> Vec<ToolContent> {

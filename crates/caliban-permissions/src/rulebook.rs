@@ -147,21 +147,45 @@ impl RuleBook {
         let defaults = DEFAULTS.iter().filter_map(|(pattern, action)| {
             Rule::new(RuleSpec::new(*pattern, *action), Origin::BuiltIn).ok()
         });
-        let mut book = Self {
-            rules: rules.into_iter().chain(defaults).collect(),
-            ..Self::default()
-        };
-        book.index();
-        book
+        Self::indexed(rules.into_iter().chain(defaults).collect())
     }
 
     /// The same book with a rule before all others.
     #[must_use]
     pub fn with_first(&self, rule: Rule) -> Self {
-        let mut book = Self {
-            rules: std::iter::once(rule)
-                .chain(self.rules.iter().cloned())
+        let rules = self.rules.iter().cloned();
+        Self::indexed(std::iter::once(rule).chain(rules).collect())
+    }
+
+    /// The same book without some of its rules.
+    #[must_use]
+    pub fn without(&self, is_meant: impl Fn(&Rule) -> bool) -> Self {
+        let kept = self.rules.iter().filter(|rule| !is_meant(rule));
+        Self::indexed(kept.cloned().collect())
+    }
+
+    /// The same book with more that is decided where no rule is given. What is no pattern decides
+    /// nothing.
+    #[must_use]
+    pub fn with_defaults(&self, specs: impl IntoIterator<Item = RuleSpec>) -> Self {
+        let is_default = |rule: &Rule| rule.origin == Origin::BuiltIn;
+        let given = self.rules.iter().take_while(|rule| !is_default(rule));
+        let more = specs
+            .into_iter()
+            .filter_map(|spec| Rule::new(spec, Origin::BuiltIn).ok());
+        let defaults = self.rules.iter().skip_while(|rule| !is_default(rule));
+        Self::indexed(
+            given
+                .cloned()
+                .chain(more)
+                .chain(defaults.cloned())
                 .collect(),
+        )
+    }
+
+    fn indexed(rules: Vec<Rule>) -> Self {
+        let mut book = Self {
+            rules,
             ..Self::default()
         };
         book.index();

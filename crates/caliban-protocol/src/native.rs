@@ -150,6 +150,7 @@ impl Encoder {
                 after_tokens: *after_tokens,
             }],
             Event::TurnStarted { .. }
+            | Event::Answer(_)
             | Event::ToolStarted { .. }
             | Event::SentOn { .. }
             | Event::HistoryReplaced { .. }

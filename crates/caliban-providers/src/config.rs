@@ -74,6 +74,9 @@ pub enum ConfigError {
 #[error("unknown provider `{0}`; use anthropic, openai, google or ollama")]
 pub struct UnknownProvider(pub String);
 
+/// A token for gateways that stand in for Anthropic's API; presented as a bearer's.
+const AUTH_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
+
 /// What is fixed about a provider.
 struct Facts {
     name: &'static str,
@@ -91,7 +94,7 @@ impl ProviderKind {
             Self::Anthropic => Facts {
                 name: "anthropic",
                 default_model: "claude-sonnet-4-6",
-                keys: &["ANTHROPIC_API_KEY"],
+                keys: &["ANTHROPIC_API_KEY", AUTH_TOKEN],
                 base_variable: "ANTHROPIC_BASE_URL",
                 base: "https://api.anthropic.com",
             },
@@ -177,7 +180,13 @@ impl ProviderKind {
                 let version =
                     variable("ANTHROPIC_VERSION").unwrap_or_else(|| "2023-06-01".to_owned());
                 let headers = vec![(HeaderName::from_static("anthropic-version"), version)];
-                let transport = Direct::new(base, AuthHeader::XApiKey, credentials, headers);
+                let header = match variable(self.facts().keys[0]) {
+                    None if variable(AUTH_TOKEN).is_some() && connection.credentials.is_none() => {
+                        AuthHeader::Bearer
+                    }
+                    Some(_) | None => AuthHeader::XApiKey,
+                };
+                let transport = Direct::new(base, header, credentials, headers);
                 Adapter::new(Anthropic::new(), transport, timeouts)
             }
             Self::OpenAi => {

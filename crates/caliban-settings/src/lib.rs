@@ -33,7 +33,7 @@ pub mod write;
 pub use error::{Fault, SettingsError};
 pub use hex::hex;
 pub use live::{Change, Consent, LiveSettings, Loosening, Reload, SettingsWatcher, loosens};
-pub use load::{LoadRequest, load};
+pub use load::{ForeignFiles, LoadRequest, load};
 pub use locations::{LegacyFiles, Locations, Platform, ScopeFiles};
 pub use mcp_json::McpConfig;
 pub use merge::Provenance;

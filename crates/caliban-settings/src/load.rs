@@ -1,8 +1,8 @@
 //! From files to settings: every scope is read, checked, gated by trust and merged; the types are
 //! made once, at the end.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use crate::document::{Content, Node, typed};
 use crate::error::SettingsError;
@@ -31,6 +31,29 @@ pub struct LoadRequest {
     pub overlay: Option<String>,
     pub sources: Sources,
     pub trust: TrustDecision,
+    /// The files of Claude Code, where they count as well; ours win over them.
+    pub foreign: Option<ForeignFiles>,
+}
+
+/// Where the settings of Claude Code are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ForeignFiles {
+    /// The user's directory.
+    pub config: PathBuf,
+    /// What its short names of models stand for.
+    pub models: BTreeMap<String, String>,
+}
+
+impl ForeignFiles {
+    /// The file of a scope, if it has one.
+    pub(crate) fn file(&self, scope: Scope, workspace: &Path) -> Option<PathBuf> {
+        match scope {
+            Scope::User => Some(self.config.join("settings.json")),
+            Scope::Project => Some(workspace.join(".claude/settings.json")),
+            Scope::Local => Some(workspace.join(".claude/settings.local.json")),
+            Scope::Managed | Scope::Cli => None,
+        }
+    }
 }
 
 impl LoadRequest {
@@ -43,6 +66,7 @@ impl LoadRequest {
             overlay: None,
             sources: Sources::all(),
             trust: TrustDecision::Recorded,
+            foreign: None,
         }
     }
 }

@@ -1,13 +1,18 @@
 //! Reads what each scope says: its settings file, its legacy files, or the overlay.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use crate::document::{Format, Node, Origin, canonicalise, check_names, parse, typed};
 use crate::error::{SettingsError, shown};
+use crate::import;
 use crate::legacy::{Use, add_legacy};
 use crate::load::LoadRequest;
 use crate::locations::ScopeFiles;
 use crate::mcp_json::add_workspace_servers;
+use crate::merge::overlay;
 use crate::scope::Scope;
 use crate::snapshot::FileReport;
 use crate::source::{WorkspaceFile, read_file};
@@ -41,7 +46,10 @@ impl<'a> Reader<'a> {
                 self.report(scope, files.toml, Use::Ignored);
                 return Ok(None);
             }
-            Some(files) => self.read_settings(scope, files)?,
+            Some(files) => {
+                let own = self.read_settings(scope, files)?;
+                over(self.read_foreign(scope)?, own)
+            }
             None => self.read_overlay()?,
         };
         if let Some(files) = locations.legacy(scope, workspace) {
@@ -138,6 +146,9 @@ impl<'a> Reader<'a> {
         };
         let scope = Scope::Cli;
         if overlay.trim_start().starts_with('{') {
+            if let Some(text) = self.translated(Path::new("--settings"), overlay)? {
+                return parse(scope, Origin::Overlay, text, Format::Toml).map(Some);
+            }
             return parse(scope, Origin::Overlay, overlay.clone(), Format::Json).map(Some);
         }
         let path = PathBuf::from(overlay);
@@ -155,7 +166,67 @@ impl<'a> Reader<'a> {
             reason: "there is no such file".to_owned(),
         })?;
         self.report(scope, path.clone(), Use::Loaded);
-        parse(scope, Origin::File(path), text, format).map(Some)
+        match self.translated(&path, &text)? {
+            Some(text) => parse(scope, Origin::File(path), text, Format::Toml),
+            None => parse(scope, Origin::File(path), text, format),
+        }
+        .map(Some)
+    }
+
+    /// What the files of Claude Code say in a scope, in our terms.
+    fn read_foreign(&mut self, scope: Scope) -> Result<Option<Node>, SettingsError> {
+        let workspace = self.workspace.workspace();
+        let foreign = self.request.foreign.as_ref();
+        let Some(path) = foreign.and_then(|foreign| foreign.file(scope, workspace)) else {
+            return Ok(None);
+        };
+        let mut refused = Vec::new();
+        let text = self.read_text(scope, &path, &mut refused)?;
+        self.warnings.extend(refused);
+        let Some(text) = text else {
+            return Ok(None);
+        };
+        let translated = self.translated(&path, &text)?;
+        self.report(
+            scope,
+            path.clone(),
+            match translated {
+                Some(_) => Use::Loaded,
+                None => Use::Ignored,
+            },
+        );
+        translated
+            .map(|text| parse(scope, Origin::File(path), text, Format::Toml))
+            .transpose()
+    }
+
+    /// Settings of Claude Code as ours; nothing where they are not read, or are ours already.
+    fn translated(&mut self, path: &Path, text: &str) -> Result<Option<String>, SettingsError> {
+        let Some(foreign) = &self.request.foreign else {
+            return Ok(None);
+        };
+        let unusable = |reason: String| SettingsError::Unreadable {
+            path: path.to_owned(),
+            reason,
+        };
+        let home = self.request.locations.home();
+        let text = with_models(text, &foreign.models);
+        let imported = match import::from_text(path, &text, Some(home)) {
+            Ok(imported) if imported.kind == import::Kind::ClaudeCode => imported,
+            Ok(_) | Err(import::ImportError::Unknown(_)) => return Ok(None),
+            Err(error) => return Err(unusable(error.to_string())),
+        };
+        // Who forbids something must learn that it is not forbidden.
+        let strict = |note: &&String| note.starts_with("deny ") || note.starts_with("ask ");
+        let notes = imported.notes.iter().filter(strict);
+        let notes: Vec<String> = notes
+            .map(|note| format!("`{}`: {note}", shown(path)))
+            .collect();
+        self.warnings.extend(notes);
+        imported
+            .toml()
+            .map(Some)
+            .map_err(|error| unusable(error.to_string()))
     }
 
     fn read_text(
@@ -189,4 +260,29 @@ impl<'a> Reader<'a> {
             loaded: used == Use::Loaded,
         });
     }
+}
+
+/// One document over another.
+fn over(base: Option<Node>, top: Option<Node>) -> Option<Node> {
+    match (base, top) {
+        (Some(mut base), Some(top)) => {
+            overlay(&mut base, &top);
+            Some(base)
+        }
+        (base, top) => top.or(base),
+    }
+}
+
+/// The same settings with short names of models spelled out.
+fn with_models(text: &str, models: &BTreeMap<String, String>) -> String {
+    let Ok(Value::Object(mut settings)) = serde_json::from_str(text) else {
+        return text.to_owned();
+    };
+    for key in ["model", "fallbackModel"] {
+        let name = settings.get(key).and_then(Value::as_str);
+        if let Some(model) = name.and_then(|name| models.get(name)) {
+            settings.insert(key.to_owned(), model.as_str().into());
+        }
+    }
+    Value::Object(settings).to_string()
 }

@@ -25,7 +25,24 @@ const NAME: &str = "AgentTool";
 pub struct AgentTool {
     parent: Arc<Agent>,
     system: Option<String>,
+    kinds: Vec<AgentKind>,
 }
+
+/// A kind of sub-agent that somebody defined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentKind {
+    pub name: String,
+    /// What it is good for.
+    pub description: String,
+    /// What it is told before its task.
+    pub prompt: String,
+    /// The tools it may use; all of its parent's if left out.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+}
+
+/// The kind that is always there.
+const GENERAL: &str = "general-purpose";
 
 /// What a sub-agent is asked to do.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,6 +59,9 @@ pub struct AgentInput {
     /// Three to five words on what it is for.
     #[serde(default)]
     description: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    subagent_type: Option<String>,
 }
 
 impl AgentTool {
@@ -51,17 +71,47 @@ impl AgentTool {
         Self {
             parent: Arc::new(parent),
             system,
+            kinds: Vec::new(),
         }
     }
 
-    fn sub_agent(&self, input: &AgentInput) -> Agent {
+    /// The same with kinds that a call may name.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: Vec<AgentKind>) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
+    /// The kind that a call names; the error says which there are.
+    fn kind(&self, input: &AgentInput) -> Result<Option<&AgentKind>, String> {
+        let Some(name) = input
+            .subagent_type
+            .as_deref()
+            .filter(|name| *name != GENERAL)
+        else {
+            return Ok(None);
+        };
+        let found = self.kinds.iter().find(|kind| kind.name == name);
+        found.map(Some).ok_or_else(|| {
+            let known = self.kinds.iter().map(|kind| kind.name.as_str());
+            let known: Vec<&str> = std::iter::once(GENERAL).chain(known).collect();
+            format!(
+                "There is no agent `{name}`. The agents are: {}.",
+                known.join(", ")
+            )
+        })
+    }
+
+    fn sub_agent(&self, input: &AgentInput, kind: Option<&AgentKind>) -> Agent {
         let mut agent = Agent::clone(&self.parent);
-        let allowed = input.tool_allowlist.clone();
+        let of_kind = kind.and_then(|kind| kind.tools.clone());
+        let allowed = input.tool_allowlist.clone().or(of_kind);
         agent.tools = agent.tools.filtered(move |name| {
             let is_allowed = |allowed: &Vec<String>| allowed.iter().any(|wanted| wanted == name);
             name != NAME && allowed.as_ref().is_none_or(is_allowed)
         });
-        let named = input.model.as_deref().map(Arc::from);
+        let of_kind = kind.and_then(|kind| kind.model.as_deref());
+        let named = input.model.as_deref().or(of_kind).map(Arc::from);
         if let Some(model) = named.or_else(|| agent.settings.overrides.sub_agent.clone()) {
             agent.settings.model = model;
         }
@@ -110,7 +160,11 @@ say what to find out, where to look and what to answer with. It takes at most 20
         if input.prompt.trim().is_empty() {
             return ToolOutput::invalid("The prompt is empty; describe the whole task.");
         }
-        let agent = self.sub_agent(&input);
+        let kind = match self.kind(&input) {
+            Ok(kind) => kind,
+            Err(problem) => return ToolOutput::invalid(problem),
+        };
+        let agent = self.sub_agent(&input, kind);
         agent
             .hooks
             .notify(&HookEvent::SubagentStart {
@@ -118,7 +172,9 @@ say what to find out, where to look and what to answer with. It takes at most 20
                 prompt: input.prompt.clone(),
             })
             .await;
-        let system = self.system.clone().map(Message::system);
+        let texts = [self.system.clone(), kind.map(|kind| kind.prompt.clone())];
+        let texts: Vec<String> = texts.into_iter().flatten().collect();
+        let system = (!texts.is_empty()).then(|| Message::system(texts.join("\n\n")));
         let mut conversation = Conversation::new(system.map(Arc::new).into_iter().collect());
         // A sub-agent's future is as large as its parent's; on the heap it does not add up.
         let relay = Relay(&context);

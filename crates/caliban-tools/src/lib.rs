@@ -7,7 +7,7 @@ mod session;
 mod shell;
 mod web;
 
-pub use agent::AgentTool;
+pub use agent::{AgentKind, AgentTool};
 pub use files::{
     EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool, conflict_key_for,
 };

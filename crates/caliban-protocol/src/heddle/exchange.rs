@@ -282,6 +282,7 @@ impl Exchange {
             Event::Finished { outcome, .. } => self.ended(outcome),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
             | Event::ToolProgress { .. }
             | Event::TurnEnded { .. }
             | Event::Warning(_)

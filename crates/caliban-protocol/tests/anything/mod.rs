@@ -181,6 +181,7 @@ pub(crate) fn totals() -> impl Strategy<Value = RunTotals> {
                     structured,
                     duration,
                     model_time: duration / 2,
+                    ..RunTotals::default()
                 }
             },
         )
@@ -255,7 +256,7 @@ fn output() -> impl Strategy<Value = ToolOutput> {
         Just(ToolStatus::Failed),
         Just(ToolStatus::Denied)
     ];
-    (status, tool_content()).prop_map(|(status, content)| ToolOutput { status, content })
+    (status, tool_content()).prop_map(|(status, content)| ToolOutput::of(status, content))
 }
 
 /// The events that become frames.

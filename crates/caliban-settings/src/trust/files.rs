@@ -10,7 +10,7 @@ use crate::hex::hex;
 use crate::source::{WorkspaceFile, read_workspace_file};
 
 /// The files with fixed names whose keys need trust, relative to the workspace.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     ".caliban/settings.toml",
     ".caliban/settings.json",
     ".caliban/settings.local.toml",
@@ -19,6 +19,8 @@ const NAMES: [&str; 8] = [
     ".caliban/mcp.toml",
     ".caliban/hooks.toml",
     ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
 ];
 
 /// At most so many plugin files are covered; a workspace with more cannot be recognised again.
@@ -160,6 +162,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let workspace = root.path();
         fs::create_dir_all(workspace.join(".caliban/plugins/p/hooks")).unwrap();
+        fs::create_dir(workspace.join(".claude")).unwrap();
         let mut seen = vec![digest(workspace).unwrap()];
         let names = NAMES.into_iter().chain([
             "caliban.toml",

@@ -107,6 +107,7 @@ macro_rules! variables {
 variables! {
     Providers {
         ANTHROPIC_API_KEY [secret]: "The key for Anthropic.";
+        ANTHROPIC_AUTH_TOKEN [secret]: "A token for a gateway that stands in for Anthropic, where there is no key.";
         ANTHROPIC_BASE_URL = "https://api.anthropic.com": "Where Anthropic's API is reached, for proxies and compatible servers.";
         ANTHROPIC_VERSION = "2023-06-01": "The version of Anthropic's API that is asked for.";
         OPENAI_API_KEY [secret]: "The key for OpenAI or a compatible server.";

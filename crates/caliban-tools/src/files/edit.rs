@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_agent::{Details, Effect, ToolContext, ToolOutput, TypedTool, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -77,6 +77,9 @@ impl TypedTool for EditTool {
     }
 }
 
+/// The most bytes of a text before and after a change that are passed on for showing.
+const SHOWN_TEXTS: usize = 256 * 1024;
+
 /// A file that does not exist can only be filled.
 pub(super) fn missing(first: Option<&Change>) -> Missing {
     match first {
@@ -118,5 +121,9 @@ pub(super) fn report(
             measure::count(measure::lines(&revision.text), "line")
         ),
     };
-    ToolOutput::ok(format!("{done}\n{excerpt}"))
+    let shown = document.text.len() + revision.text.len() <= SHOWN_TEXTS;
+    ToolOutput::ok(format!("{done}\n{excerpt}")).with_details(Details::Edited {
+        path: place.real().display().to_string(),
+        texts: shown.then(|| (document.text.clone(), revision.text.clone())),
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use caliban_agent::{Effect, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace};
+use caliban_agent::{Details, Effect, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace};
 use caliban_model::{CancellationToken, Image, ImageMime, ImageSource, ToolContent};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -257,7 +257,15 @@ fn report(
             note("(bytes that are not valid text are shown as \u{fffd})".to_owned());
         }
     }
-    Ok(ToolOutput::ok(text))
+    Ok(ToolOutput::ok(text).with_details(Details::Page {
+        path: place.real().display().to_string(),
+        first: wanted.first,
+        shown: page.shown,
+        total: match page.end {
+            End::Total(total) => Some(total),
+            End::More => None,
+        },
+    }))
 }
 
 fn image(
@@ -296,9 +304,9 @@ fn image(
         mime.as_str(),
         measure::size(size)
     );
-    Ok(ToolOutput {
-        status: ToolStatus::Ok,
-        content: vec![
+    Ok(ToolOutput::of(
+        ToolStatus::Ok,
+        vec![
             ToolContent::Text { text },
             ToolContent::Image(Image {
                 mime,
@@ -308,5 +316,5 @@ fn image(
                 },
             }),
         ],
-    })
+    ))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_agent::{Details, Effect, ToolContext, ToolOutput, TypedTool, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -56,16 +56,18 @@ impl TypedTool for WriteTool {
             let target = Target::locate(&place, Parents::Create)?;
             target.check_unchanged(&state, stop)?;
             target.save(input.content.as_bytes(), &state, stop)?;
-            let done = match target.existing {
-                Some(_) => "Overwrote",
-                None => "Created",
+            let path = place.real().display().to_string();
+            let (done, details) = match target.existing {
+                Some(_) => ("Overwrote", Details::Overwritten { path }),
+                None => ("Created", Details::Created { path }),
             };
-            Ok(ToolOutput::ok(format!(
+            let report = format!(
                 "{done} `{}` ({}, {}).",
                 place.shown,
                 measure::count(input.content.len() as u64, "byte"),
                 measure::count(measure::lines(&input.content), "line")
-            )))
+            );
+            Ok(ToolOutput::ok(report).with_details(details))
         })
         .await
     }

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use caliban_agent::{Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace};
+use caliban_agent::{
+    Details, Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+};
+use caliban_model::ToolContent;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::MissedTickBehavior;
@@ -95,7 +98,7 @@ impl TypedTool for Bash {
         };
         let output = self.finish(&spec, &context).await;
         match asked {
-            Some(asked) if asked > MAX_TIMEOUT => with_clamp_note(&output),
+            Some(asked) if asked > MAX_TIMEOUT => with_clamp_note(output),
             Some(_) | None => output,
         }
     }
@@ -195,22 +198,32 @@ fn result(output: &str, finished: Finished) -> ToolOutput {
             format!("cancelled after {seconds:.1} s and was killed"),
         ),
     };
-    let output = match output.trim_end_matches('\n') {
-        "" => "(no output)",
-        output => output,
+    let output = output.trim_end_matches('\n');
+    let note = match output {
+        "" => format!("(no output)\n[{line}]"),
+        _ => format!("\n[{line}]"),
     };
-    ToolOutput::new(status, format!("{output}\n[{line}]"))
+    ToolOutput::new(status, format!("{output}{note}")).with_details(Details::Command {
+        exit_code: match finished.ending {
+            Ending::Exited(code) => Some(code),
+            Ending::Signalled(_) | Ending::TimedOut | Ending::Cancelled => None,
+        },
+        note,
+    })
 }
 
-fn with_clamp_note(output: &ToolOutput) -> ToolOutput {
-    ToolOutput::new(
-        output.status,
-        format!(
-            "{}\n[timeout_seconds was lowered to {}, the maximum; use background for longer work]",
-            output.text(),
-            MAX_TIMEOUT.as_secs()
-        ),
-    )
+fn with_clamp_note(mut output: ToolOutput) -> ToolOutput {
+    let remark = format!(
+        "\n[timeout_seconds was lowered to {}, the maximum; use background for longer work]",
+        MAX_TIMEOUT.as_secs()
+    );
+    if let Some(Details::Command { note, .. }) = &mut output.details {
+        note.push_str(&remark);
+    }
+    if let Some(ToolContent::Text { text }) = output.content.last_mut() {
+        text.push_str(&remark);
+    }
+    output
 }
 
 /// Keeps output for the result and the latest of it for showing.
@@ -288,7 +301,13 @@ mod tests {
             ending,
             elapsed: Duration::from_millis(1500),
         };
-        assert_eq!(result("out\n\n", finished), ToolOutput::new(status, text));
+        let output = result("out\n\n", finished);
+        assert_eq!((output.status, output.text().as_str()), (status, text));
+        // What is not output can be told apart.
+        let Some(Details::Command { note, .. }) = output.details else {
+            panic!("no details");
+        };
+        assert_eq!(text.strip_suffix(&note), Some("out"));
     }
 
     #[test]

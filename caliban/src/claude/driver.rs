@@ -1,0 +1,660 @@
+//! A session in this dialect from its first line to its exit code.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use caliban_agent::{Event, Outcome, ToolSource};
+use caliban_harness::{History, Session, SystemPrompt, Tools};
+use caliban_model::{Block, CancellationToken, Message, Role};
+use caliban_protocol::claude::{
+    Encoder, Failed, InitFacts, Initialize, Options, States, SubAgent, Turn, UserInput, VERSION,
+    failure, ours, theirs,
+};
+use caliban_protocol::{HookEvents, Partial, Replay};
+use caliban_settings::variables::Environment;
+use caliban_settings::{ForeignFiles, RuleAction, RuleSpec};
+use caliban_tools::AgentKind;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::hooks::HostHooks;
+use super::host::{Facts, Host};
+use super::inbox::{Echo, Inbox, Over};
+use super::invocation::{InputKind, Invocation, Shows};
+use super::mode::Mode;
+use super::models;
+use super::operator::HostOperator;
+use super::prompt;
+use super::renaming::Renaming;
+use super::requests::{Known, ModelChange, Reception};
+use super::servers::{Sources, links, settle};
+use super::sessions::{Resolved, Unresolved};
+use super::structured::{Fixed, Reminder, StructuredOutput};
+use super::transcript::Transcript;
+use super::unavailable::Unavailable;
+use super::wire::Wire;
+use crate::configuration::{self, Configuration};
+use crate::console::note;
+use crate::debug_log::DebugLog;
+use crate::exit::Failure;
+use crate::mcp::Servers;
+use crate::provider::{self, Chosen};
+use crate::session::{self, Continued};
+use crate::{history, signals};
+
+/// Events that wait to be shown.
+const EVENT_QUEUE: usize = 256;
+/// How long background jobs may keep the program after its last result.
+const SHUTDOWN: Duration = Duration::from_millis(1500);
+/// Commands that only look, and run without a rule.
+const LOOKING: [&str; 24] = [
+    "cat",
+    "cut",
+    "date",
+    "df",
+    "du",
+    "echo",
+    "false",
+    "file",
+    "git branch",
+    "git diff",
+    "git log",
+    "git show",
+    "git status",
+    "grep",
+    "head",
+    "ls",
+    "pwd",
+    "stat",
+    "tail",
+    "true",
+    "uname",
+    "wc",
+    "which",
+    "whoami",
+];
+
+/// Works on everything the client wants; returns the exit code.
+pub(crate) async fn run(
+    mut invocation: Invocation,
+    environment: Environment<'_>,
+) -> Result<u8, Failure> {
+    let cancel = signals::interruption();
+    let wire = Wire::new(invocation.format, cancel.clone());
+    let config = config_directory(&environment);
+    let settings = &mut invocation.cli.settings;
+    settings.foreign = Some(ForeignFiles {
+        config: config.clone(),
+        models: aliases(&environment),
+    });
+    let workspace = configuration::workspace(None)?;
+    let loaded = Configuration::load(settings, workspace, environment)?;
+    // What the settings say about the environment holds for the program itself.
+    let variables = loaded.settings().env.clone();
+    let outer = environment.reader();
+    let read = |name: &str| variables.get(name).cloned().or_else(|| outer(name));
+    let environment = Environment::new(&read);
+    let configuration = Configuration {
+        environment,
+        ..loaded
+    };
+    for warning in configuration.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    refuse_bypass(&invocation, &configuration)?;
+    invocation.cli.run.permissions.permission_mode = invocation.mode.map(Mode::ours);
+    let resolved = match Resolved::new(&invocation, &config, &configuration) {
+        Ok(resolved) => resolved,
+        Err(Unresolved::Other(failure)) => return Err(failure),
+        Err(Unresolved::NoConversation(message)) => {
+            note(&message);
+            let id = Uuid::new_v4().to_string();
+            let named = invocation.cli.session.resume.clone();
+            wire.frame(failure(&message, &named.unwrap_or_else(|| id.clone()), &id));
+            wire.finish()?;
+            return Ok(1);
+        }
+    };
+    let inbox = inbox(&invocation, &configuration)?;
+    let chosen = choose(&invocation, &resolved, &configuration)?;
+    Work {
+        cancel,
+        wire,
+        inbox,
+        chosen,
+        invocation,
+        configuration: &configuration,
+    }
+    .run(resolved)
+    .await
+}
+
+fn config_directory(environment: &Environment<'_>) -> PathBuf {
+    let named = environment.text("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    named.unwrap_or_else(|| configuration::locations(environment).home().join(".claude"))
+}
+
+fn aliases(environment: &Environment<'_>) -> BTreeMap<String, String> {
+    ["opus", "sonnet", "haiku"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), models::resolve(name, environment)?)))
+        .collect()
+}
+
+/// Where the operator enforces rules, nobody skips them.
+fn refuse_bypass(
+    invocation: &Invocation,
+    configuration: &Configuration<'_>,
+) -> Result<(), Failure> {
+    let is_enforced = configuration.settings().permissions.enforce == Some(true);
+    if is_enforced && invocation.mode == Some(Mode::BypassPermissions) {
+        return Err(Failure::Config(
+            "the settings enforce permissions, so they cannot be bypassed".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+fn inbox(invocation: &Invocation, configuration: &Configuration<'_>) -> Result<Inbox, Failure> {
+    match invocation.input {
+        InputKind::Frames => {
+            let echo = if invocation.shows.replay {
+                Echo::On
+            } else {
+                Echo::Off
+            };
+            Ok(Inbox::reading(std::io::stdin(), echo))
+        }
+        InputKind::Text => {
+            let (roots, limits) = session::attachments(&invocation.cli.run, configuration)?;
+            prompt::message(invocation.prompt.clone(), &roots, limits).map(Inbox::one)
+        }
+    }
+}
+
+/// Who answers. Without a key it is somebody who says so.
+fn choose(
+    invocation: &Invocation,
+    resolved: &Resolved,
+    configuration: &Configuration<'_>,
+) -> Result<Chosen, Failure> {
+    let args = &invocation.cli.run;
+    let (who, model) = provider::continued(&args.provider, &args.model, resolved.found.earlier());
+    match provider::choose(&who, &model, &args.cassette, configuration) {
+        Err(Failure::Config(reason)) => {
+            let kind = provider::kind(&who, configuration)?;
+            Ok(Chosen {
+                provider: Arc::new(Unavailable { reason }),
+                model: provider::model(model.model.as_deref(), kind, configuration),
+                fallback_model: None,
+            })
+        }
+        chosen => chosen,
+    }
+}
+
+/// Everything a session is worked on with.
+struct Work<'a> {
+    cancel: CancellationToken,
+    wire: Wire,
+    inbox: Inbox,
+    chosen: Chosen,
+    invocation: Invocation,
+    configuration: &'a Configuration<'a>,
+}
+
+/// A session and what its turns begin with.
+struct Begun {
+    session: Session,
+    skills: Vec<String>,
+}
+
+impl Work<'_> {
+    async fn run(mut self, resolved: Resolved) -> Result<u8, Failure> {
+        let configuration = self.configuration;
+        let session_id = resolved.found.session_id.to_string();
+        let earlier_cost = resolved
+            .found
+            .earlier()
+            .map(|state| state.cost)
+            .unwrap_or_default();
+        let file = resolved.file();
+        let (history, notices) =
+            resolved.history(self.chosen.provider.id(), &self.chosen.model, configuration)?;
+        for notice in notices {
+            note(&format!("warning: {notice}"));
+        }
+        let transcript = self.transcript(&file, &session_id, &history);
+        let encoder = Encoder::new(
+            options(self.invocation.shows, &configuration.environment),
+            &session_id,
+            earlier_cost,
+            Box::new(|| Uuid::new_v4().to_string()),
+        );
+        let facts = Facts {
+            session_id,
+            cwd: configuration.workspace.clone(),
+            transcript_path: transcript.is_some().then_some(file),
+            bypass: self.invocation.bypass,
+        };
+        let host = Host::new(
+            self.wire.clone(),
+            facts,
+            encoder,
+            transcript,
+            self.invocation.mode,
+        );
+        let reception = Reception {
+            hooks: Arc::new(HostHooks::new(Arc::clone(&host))),
+            host,
+            environment: configuration.environment,
+            known: self.known().into(),
+            changes: std::sync::Mutex::default(),
+            wishes: Initialize::default().into(),
+        };
+        let mut begun = None;
+        let mut history = Some(history);
+        let ended = self.turns(&reception, &mut begun, &mut history).await;
+        reception.host.channel.close();
+        if let Some(Begun { session, .. }) = begun
+            && let Ok(Err(trouble)) = timeout(SHUTDOWN, session.shutdown()).await
+        {
+            note(&format!("warning: the session was not saved: {trouble}"));
+        }
+        let written = self.wire.finish();
+        let failed = ended?;
+        written?;
+        Ok(match failed {
+            Failed::No => 0,
+            Failed::Yes => 1,
+        })
+    }
+
+    /// Works on one prompt after the other; tells whether the last one failed.
+    async fn turns(
+        &mut self,
+        reception: &Reception<'_>,
+        begun: &mut Option<Begun>,
+        history: &mut Option<History>,
+    ) -> Result<Failed, Failure> {
+        let mut last = Failed::No;
+        let mut debug = self.debug_log()?;
+        loop {
+            let next = tokio::select! {
+                next = self.inbox.next(reception) => next,
+                () = self.cancel.cancelled() => return Ok(last),
+            };
+            let prompt = match next {
+                Ok(Some(prompt)) => prompt,
+                Ok(None) | Err(Over::Ended) => return Ok(last),
+                Err(Over::Failed(failure)) => return Err(failure),
+            };
+            if begun.is_none() {
+                let hosted = self.client_servers(reception);
+                let servers = self.start_servers(reception, &hosted)?;
+                tokio::select! {
+                    () = settle(&servers, &hosted) => {}
+                    over = self.inbox.listen(reception) => match over {
+                        Over::Ended => return Ok(last),
+                        Over::Failed(failure) => return Err(failure),
+                    },
+                }
+                reception.known().servers = servers.handle().cloned();
+                let history = history.take().unwrap_or_default();
+                *begun = Some(self.begin(reception, history, servers)?);
+            }
+            let Some(current) = begun.as_mut() else {
+                return Ok(last);
+            };
+            self.apply_changes(reception, current);
+            let turn = Turn {
+                init: self.init(current, reception),
+                prompt: prompt.clone(),
+            };
+            let stop = self.cancel.child_token();
+            reception.host.begin(turn, stop.clone());
+            let working = exchange(&mut current.session, prompt, reception, &stop, &mut debug);
+            let outcome = tokio::select! {
+                outcome = working => outcome,
+                over = self.inbox.listen(reception) => match over {
+                    Over::Ended => return Ok(last),
+                    Over::Failed(failure) => return Err(failure),
+                },
+            };
+            reception.host.ended();
+            if outcome == Outcome::Cancelled {
+                keep_cut(&mut current.session, &reception.host);
+            }
+            if self.cancel.is_cancelled() {
+                // The user stopped the program; what it did until then is what was wanted.
+                return Ok(Failed::No);
+            }
+            last = Failed::of(&outcome);
+        }
+    }
+
+    fn debug_log(&self) -> Result<Option<DebugLog>, Failure> {
+        if !self.invocation.cli.run.output.debug {
+            return Ok(None);
+        }
+        DebugLog::open(&self.configuration.locations.debug_log())
+            .map(Some)
+            .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))
+    }
+
+    fn transcript(
+        &self,
+        file: &std::path::Path,
+        session_id: &str,
+        history: &History,
+    ) -> Option<Transcript> {
+        if self.invocation.cli.session.no_save {
+            return None;
+        }
+        let earlier = history
+            .earlier
+            .as_ref()
+            .map_or(&[][..], |state| &state.messages);
+        let cwd = &self.configuration.workspace;
+        match Transcript::open(file, session_id, cwd, earlier) {
+            Ok(transcript) => Some(transcript),
+            Err(error) => {
+                note(&format!("warning: there is no transcript: {error}"));
+                None
+            }
+        }
+    }
+
+    /// What is known before the session has begun.
+    fn known(&self) -> Known {
+        let settings = self.configuration.settings();
+        let able = self.chosen.provider.capabilities(&self.chosen.model);
+        let mut agents = BTreeMap::new();
+        agents.insert(
+            "general-purpose".to_owned(),
+            "Works on a task of its own".to_owned(),
+        );
+        Known {
+            model: self.chosen.model.clone(),
+            default_model: self.chosen.model.clone(),
+            context_window: able.context_window.unwrap_or(200_000),
+            commands: Vec::new(),
+            agents,
+            servers: None,
+            output_style: settings
+                .output_style
+                .clone()
+                .unwrap_or_else(|| "default".to_owned()),
+            settings: serde_json::to_value(settings).unwrap_or_default(),
+        }
+    }
+
+    /// The servers of tools that live in the client: those of the flags, and those it names.
+    fn client_servers(&self, reception: &Reception<'_>) -> Vec<String> {
+        let mut servers = self.invocation.hosted.clone();
+        servers.extend(reception.wishes().sdk_mcp_servers);
+        servers.sort();
+        servers.dedup();
+        servers
+    }
+
+    /// Starts the servers of tools; what they ask is put to the client.
+    fn start_servers(
+        &self,
+        reception: &Reception<'_>,
+        hosted: &[String],
+    ) -> Result<Servers, Failure> {
+        let operator = Arc::new(HostOperator {
+            host: Arc::clone(&reception.host),
+            prompts: self.invocation.prompts,
+        });
+        Servers::start(
+            &self.invocation.cli,
+            self.configuration,
+            links(&reception.host.channel, hosted),
+            operator,
+            self.debug_log()?,
+        )
+    }
+
+    /// Makes the session that the flags and the client want.
+    fn begin(
+        &self,
+        reception: &Reception<'_>,
+        history: History,
+        servers: Servers,
+    ) -> Result<Begun, Failure> {
+        let wishes = reception.wishes();
+        let invocation = &self.invocation;
+        let host = &reception.host;
+        let schema = invocation
+            .json_schema
+            .clone()
+            .or_else(|| wishes.json_schema.clone());
+        let mut partners = servers.partners();
+        partners.advisers.push(Arc::clone(&reception.hooks) as _);
+        if let Some(schema) = schema {
+            let wrong = |reason| Failure::Usage(format!("Error: --json-schema: {reason}"));
+            let tool = StructuredOutput::new(schema).map_err(wrong)?;
+            let fixed: Arc<dyn ToolSource> = Arc::new(Fixed(vec![Arc::new(tool)]));
+            let sources = partners.tool_source.into_iter().chain([fixed]);
+            partners.tool_source = Some(Arc::new(Sources(sources.collect())));
+            partners.advisers.push(Arc::new(Reminder::default()));
+        }
+        let continued = Continued {
+            mode: None,
+            history,
+        };
+        let (mut choices, notices) = session::choices(
+            &invocation.cli,
+            &self.chosen,
+            host.facts.session_id.clone(),
+            continued,
+            partners,
+            self.configuration,
+        )?;
+        for notice in notices {
+            note(&format!("warning: {notice}"));
+        }
+        let agents = self.agent_kinds(&wishes)?;
+        choices.provider = Arc::new(Renaming {
+            inner: Arc::clone(&choices.provider),
+            agents: agents.clone(),
+        });
+        choices.system = system(invocation, &wishes);
+        if let Some(reasoning) = invocation.reasoning {
+            choices.settings.reasoning = reasoning;
+        }
+        choices.permissions.book = choices.permissions.book.with_defaults(looking());
+        choices.selection = invocation.selection.clone();
+        if let Tools::BuiltIn(built_in) = &mut choices.tools {
+            built_in.agent_kinds = agents;
+        }
+        let mut skills = Vec::new();
+        if let Some(extras) = &choices.extras {
+            let context = &extras.context;
+            skills.extend(context.skills.iter().map(|skill| skill.name().to_owned()));
+            let commands = context.commands.iter();
+            reception.known().commands = commands
+                .map(|command| (command.name().to_owned(), command.description().to_owned()))
+                .collect();
+        }
+        let session = Session::new(choices)?;
+        host.govern(session.rules());
+        if !invocation.cli.session.no_save {
+            let store = history::store(&invocation.cli.session, self.configuration);
+            history::prune_sometimes(&store, self.configuration);
+        }
+        Ok(Begun { session, skills })
+    }
+
+    /// The kinds of sub-agents that the flags and the client define.
+    fn agent_kinds(&self, wishes: &Initialize) -> Result<Vec<AgentKind>, Failure> {
+        let given: BTreeMap<String, SubAgent> = match &self.invocation.agents {
+            None => BTreeMap::new(),
+            Some(value) => serde_json::from_value(value.clone())
+                .map_err(|error| Failure::Usage(format!("Error: --agents: {error}")))?,
+        };
+        let of_client = wishes.agents.clone().unwrap_or_default();
+        let environment = &self.configuration.environment;
+        Ok(given
+            .into_iter()
+            .chain(of_client)
+            .map(|(name, agent)| AgentKind {
+                name,
+                description: agent.description,
+                prompt: agent.prompt,
+                tools: agent
+                    .tools
+                    .map(|tools| tools.iter().map(|tool| ours(tool).to_owned()).collect()),
+                model: agent
+                    .model
+                    .filter(|model| model != "inherit")
+                    .and_then(|model| models::resolve(&model, environment)),
+            })
+            .collect())
+    }
+
+    fn apply_changes(&self, reception: &Reception<'_>, begun: &mut Begun) {
+        let changes = reception.take_changes();
+        if let Some(model) = changes.model {
+            begun.session.set_model(match model {
+                ModelChange::Default => self.chosen.model.clone(),
+                ModelChange::Named(name) => name,
+            });
+        }
+        if let Some(reasoning) = changes.reasoning {
+            begun.session.set_reasoning(reasoning);
+        }
+    }
+
+    fn init(&self, begun: &Begun, reception: &Reception<'_>) -> InitFacts {
+        let agent = begun.session.agent();
+        let known = reception.known().clone();
+        let environment = &self.configuration.environment;
+        let key = environment
+            .text("ANTHROPIC_API_KEY")
+            .map(|_| "ANTHROPIC_API_KEY");
+        InitFacts {
+            cwd: self.configuration.workspace.display().to_string(),
+            tools: agent
+                .tools
+                .current()
+                .names()
+                .map(|name| theirs(name).to_owned())
+                .collect(),
+            mcp_servers: known.server_states(),
+            model: agent.settings.model.to_string(),
+            permission_mode: reception.host.mode().as_str().to_owned(),
+            slash_commands: known.commands.into_iter().map(|(name, _)| name).collect(),
+            api_key_source: key.unwrap_or("none").to_owned(),
+            claude_code_version: VERSION,
+            output_style: known.output_style,
+            agents: known.agents.into_keys().collect(),
+            skills: begun.skills.clone(),
+            plugins: [],
+            memory_paths: serde_json::Map::new(),
+            fast_mode_state: "off",
+        }
+    }
+}
+
+/// Works on one prompt to its end.
+async fn exchange(
+    session: &mut Session,
+    prompt: UserInput,
+    reception: &Reception<'_>,
+    stop: &CancellationToken,
+    debug: &mut Option<DebugLog>,
+) -> Outcome {
+    let (sender, mut events) = mpsc::channel::<Event>(EVENT_QUEUE);
+    let running = async {
+        let (outcome, _) = session.run(prompt.message, &sender, stop).await;
+        drop(sender);
+        outcome
+    };
+    let showing = async {
+        while let Some(event) = events.recv().await {
+            if let Some(debug) = debug {
+                debug.note(&event);
+            }
+            reception.host.show(&event);
+        }
+    };
+    let (outcome, ()) = tokio::join!(running, showing);
+    outcome
+}
+
+/// What was said of an answer before it was cut off stays part of the conversation.
+fn keep_cut(session: &mut Session, host: &Host) {
+    let cut = host.cut();
+    if !cut.text.trim().is_empty() {
+        let agent = session.agent();
+        let mut said = Message::new(Role::Assistant, vec![Block::text(cut.text)]);
+        said.origin = Some(caliban_model::Origin::new(
+            agent.provider.id(),
+            Arc::clone(&agent.settings.model),
+        ));
+        session.amend(said);
+    }
+    session.amend(Message::user(cut.marker));
+}
+
+fn options(shows: Shows, environment: &Environment<'_>) -> Options {
+    let is_on = |name: &str| environment.text(name).is_some_and(|value| value != "0");
+    Options {
+        partial: if shows.partial {
+            Partial::Included
+        } else {
+            Partial::Left
+        },
+        hooks: if shows.hooks {
+            HookEvents::Included
+        } else {
+            HookEvents::Left
+        },
+        replay: if shows.replay {
+            Replay::Prompts
+        } else {
+            Replay::Nothing
+        },
+        states: if is_on("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+            States::Told
+        } else if is_on("CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+            States::ForLibrary
+        } else {
+            States::Untold
+        },
+        sub_agent_text: shows.sub_agent_text,
+    }
+}
+
+/// The client's word counts before the flags'.
+fn system(invocation: &Invocation, wishes: &Initialize) -> SystemPrompt {
+    let of_client = wishes
+        .system_prompt
+        .as_ref()
+        .map(caliban_protocol::claude::Texts::joined);
+    let instead = of_client.or_else(|| invocation.system.instead.clone());
+    let appended = wishes.append_system_prompt.clone();
+    let appended = appended.or_else(|| invocation.system.appended.clone());
+    match (instead, appended.filter(|text| !text.is_empty())) {
+        (None, None) => SystemPrompt::Default,
+        (None, Some(more)) => SystemPrompt::Extended(more),
+        (Some(text), None) if text.is_empty() => SystemPrompt::None,
+        (Some(text), None) => SystemPrompt::Text(text),
+        (Some(text), Some(more)) if text.is_empty() => SystemPrompt::Text(more),
+        (Some(text), Some(more)) => SystemPrompt::Text(format!("{text}\n\n{more}")),
+    }
+}
+
+/// The rules by which commands that only look run unasked.
+fn looking() -> impl Iterator<Item = RuleSpec> {
+    LOOKING.iter().flat_map(|command| {
+        [format!("Bash({command})"), format!("Bash({command} *)")]
+            .map(|pattern| RuleSpec::new(pattern, RuleAction::Allow))
+    })
+}

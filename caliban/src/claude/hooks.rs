@@ -1,0 +1,318 @@
+//! Hooks that the client registered: it is asked and told over the control protocol.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use caliban_agent::{
+    Denial, HookEvent, Hooks, PromptVerdict, Question, StopVerdict, ToolCall, Verdict,
+};
+use caliban_model::Message;
+use caliban_protocol::claude::{
+    HookAnswer, Initialize, Matcher, Stance, input_ours, input_theirs, theirs, tool_response,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::host::Host;
+
+/// How long a client may take over a hook that names no time of its own.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// The longest time that a client may take for itself.
+const LONGEST: Duration = Duration::from_hours(1);
+
+#[derive(Debug)]
+pub(crate) struct HostHooks {
+    host: Arc<Host>,
+    registered: Mutex<HashMap<String, Vec<Arc<Registered>>>>,
+    /// What the model should read beside the result of a call.
+    remarks: Mutex<Vec<(Arc<str>, String)>>,
+    /// Whether the model was sent on and has not stopped since.
+    sent_on: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Registered {
+    matcher: Matcher,
+    callbacks: Vec<String>,
+    patience: Duration,
+}
+
+/// What all callbacks of one event came to.
+#[derive(Debug, Default)]
+struct Heard {
+    stance: Stance,
+    reason: Option<String>,
+    input: Option<Value>,
+    contexts: Vec<String>,
+    halt: bool,
+}
+
+impl HostHooks {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        Self {
+            host,
+            registered: Mutex::default(),
+            remarks: Mutex::default(),
+            sent_on: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes over what the client registers; what it registered before is gone.
+    pub(crate) fn register(&self, wishes: &Initialize) {
+        let entries = wishes.hooks.iter().flatten().map(|(event, matchers)| {
+            let registered = matchers
+                .iter()
+                .map(|entry| {
+                    let seconds = entry.timeout.filter(|seconds| seconds.is_finite());
+                    let patience = seconds.map_or(PATIENCE, |seconds| {
+                        Duration::from_secs_f64(seconds.clamp(0.0, LONGEST.as_secs_f64()))
+                    });
+                    Arc::new(Registered {
+                        matcher: Matcher::new(entry.matcher.as_deref()),
+                        callbacks: entry.hook_callback_ids.clone(),
+                        patience,
+                    })
+                })
+                .collect();
+            (event.clone(), registered)
+        });
+        *lock(&self.registered) = entries.collect();
+    }
+
+    /// Asks every callback of an event that is about `subject`.
+    async fn fire(
+        &self,
+        event: &str,
+        subject: Option<&str>,
+        details: Value,
+        call: Option<&ToolCall>,
+    ) -> Result<Heard, String> {
+        let registered = lock(&self.registered)
+            .get(event)
+            .cloned()
+            .unwrap_or_default();
+        let applies =
+            |entry: &&Arc<Registered>| subject.is_none_or(|name| entry.matcher.matches(name));
+        let mut heard = Heard::default();
+        for entry in registered.iter().filter(applies) {
+            for callback in &entry.callbacks {
+                let mut request = json!({
+                    "subtype": "hook_callback",
+                    "callback_id": callback,
+                    "input": self.input(event, &details),
+                });
+                if let Some(call) = call {
+                    request["tool_use_id"] = call.id.to_string().into();
+                }
+                let asked = timeout(entry.patience, self.host.channel.ask(&request));
+                let answer = match asked.await {
+                    Err(_) => Err("it did not answer in time".to_owned()),
+                    Ok(Err(unanswered)) => Err(unanswered.to_string()),
+                    Ok(Ok(answer)) => HookAnswer::read(&answer),
+                };
+                heard.hear(answer.map_err(|problem| format!("{event} hook: {problem}"))?);
+            }
+        }
+        if heard.halt {
+            self.host.interrupt();
+        }
+        Ok(heard)
+    }
+
+    fn input(&self, event: &str, details: &Value) -> Value {
+        let facts = &self.host.facts;
+        let mut input = json!({
+            "session_id": facts.session_id,
+            "transcript_path": facts.transcript_path.clone().unwrap_or_default(),
+            "cwd": facts.cwd,
+            "permission_mode": self.host.mode().as_str(),
+            "hook_event_name": event,
+        });
+        if let (Value::Object(input), Value::Object(details)) = (&mut input, details) {
+            input.extend(details.clone());
+        }
+        input
+    }
+
+    async fn judge(&self, call: &ToolCall) -> Verdict {
+        let name = theirs(&call.name);
+        let details = about(call);
+        let heard = match self
+            .fire("PreToolUse", Some(name), details, Some(call))
+            .await
+        {
+            Ok(heard) => heard,
+            // Who cannot say yes has not said it.
+            Err(problem) => return Verdict::Deny(Denial::by_hook(problem)),
+        };
+        self.remark(&call.id, heard.contexts);
+        let input = heard.input.map(|input| input_ours(&call.name, &input));
+        match heard.stance {
+            Stance::Deny => {
+                let reason = heard
+                    .reason
+                    .unwrap_or_else(|| "a hook refused the call".to_owned());
+                Verdict::Deny(Denial::by_hook(reason))
+            }
+            Stance::Ask => Verdict::Ask(Box::new(Question {
+                reason: heard
+                    .reason
+                    .unwrap_or_else(|| "a hook wants it asked".to_owned()),
+                rule: None,
+                remedy: "The user can permit it when asked.".to_owned(),
+                suggestions: Vec::new(),
+                target: None,
+                input,
+            })),
+            Stance::Approve => Verdict::Approve {
+                reason: heard.reason,
+                input,
+            },
+            Stance::Silent => input.map_or(Verdict::Allow, Verdict::AllowWith),
+        }
+    }
+
+    async fn admit(&self, prompt: &Message) -> PromptVerdict {
+        let details = json!({"prompt": prompt.text()});
+        match self.fire("UserPromptSubmit", None, details, None).await {
+            Err(reason) => PromptVerdict::Deny { reason },
+            Ok(heard) if heard.stance == Stance::Deny || heard.halt => PromptVerdict::Deny {
+                reason: heard
+                    .reason
+                    .unwrap_or_else(|| "a hook refused the prompt".to_owned()),
+            },
+            Ok(heard) if heard.contexts.is_empty() => PromptVerdict::Accept,
+            Ok(heard) => PromptVerdict::AcceptWith(heard.contexts.join("\n\n")),
+        }
+    }
+
+    async fn dismiss(&self, text: &str) -> StopVerdict {
+        let details = json!({
+            "stop_hook_active": self.sent_on.swap(false, Ordering::Relaxed),
+            "last_assistant_message": text,
+        });
+        match self.fire("Stop", None, details, None).await {
+            Ok(heard) if heard.stance == Stance::Deny && !heard.halt => {
+                self.sent_on.store(true, Ordering::Relaxed);
+                StopVerdict::Continue {
+                    message: heard.reason.unwrap_or_else(|| "Go on.".to_owned()),
+                }
+            }
+            // Nothing is lost by stopping.
+            Ok(_) | Err(_) => StopVerdict::Stop,
+        }
+    }
+
+    async fn tell(&self, event: &HookEvent) {
+        let (subject, details, call) = match event {
+            HookEvent::PostToolUse { call, output } => {
+                let mut details = about(call);
+                details["tool_response"] = tool_response(&call.input, output);
+                (Some(theirs(&call.name)), details, Some(call))
+            }
+            HookEvent::PostToolUseFailure { call, output } => {
+                let mut details = about(call);
+                details["error"] = output.text().into();
+                (Some(theirs(&call.name)), details, Some(call))
+            }
+            HookEvent::PermissionRequest { call } | HookEvent::PermissionDenied { call, .. } => {
+                (Some(theirs(&call.name)), about(call), Some(call))
+            }
+            HookEvent::PreCompact { .. } => (
+                None,
+                json!({"trigger": "auto", "custom_instructions": null}),
+                None,
+            ),
+            HookEvent::SubagentStart { call_id, .. } => (
+                None,
+                json!({"agent_id": call_id, "agent_type": "general-purpose"}),
+                None,
+            ),
+            HookEvent::SubagentStop { call_id, .. } => (
+                None,
+                json!({"agent_id": call_id, "stop_hook_active": false}),
+                None,
+            ),
+            HookEvent::SessionEnd { reason } => (None, json!({"reason": reason}), None),
+            HookEvent::Notification { message } => (None, json!({"message": message}), None),
+            HookEvent::PostCompact { .. } => (None, json!({"trigger": "auto"}), None),
+            // The client is asked before the model stops, and these are not known to it.
+            HookEvent::Stopped { .. }
+            | HookEvent::StopFailure { .. }
+            | HookEvent::ConfigChange { .. }
+            | HookEvent::CwdChanged { .. }
+            | HookEvent::FileChanged { .. }
+            | HookEvent::TaskCreated { .. }
+            | HookEvent::TaskCompleted { .. } => return,
+        };
+        let heard = self.fire(event.name(), subject, details, call).await;
+        if let (Ok(heard), Some(call)) = (heard, call) {
+            let mut remarks = heard.contexts;
+            // The call has run, so an objection is only something to read.
+            if heard.stance == Stance::Deny {
+                remarks.extend(heard.reason);
+            }
+            self.remark(&call.id, remarks);
+        }
+    }
+
+    fn remark(&self, call: &Arc<str>, texts: Vec<String>) {
+        let remarks = texts.into_iter().map(|text| (Arc::clone(call), text));
+        lock(&self.remarks).extend(remarks);
+    }
+}
+
+impl Heard {
+    fn hear(&mut self, answer: HookAnswer) {
+        if answer.stance > self.stance {
+            self.reason = answer.reason;
+            self.stance = answer.stance;
+        } else if self.reason.is_none() {
+            self.reason = answer.reason;
+        }
+        self.input = answer.input.or(self.input.take());
+        self.contexts.extend(answer.context);
+        self.halt |= answer.halt;
+    }
+}
+
+fn about(call: &ToolCall) -> Value {
+    json!({
+        "tool_name": theirs(&call.name),
+        "tool_input": input_theirs(&call.name, &call.input),
+        "tool_use_id": call.id,
+    })
+}
+
+impl Hooks for HostHooks {
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        self.judge(call).boxed()
+    }
+
+    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
+        let mut remarks = lock(&self.remarks);
+        let about_these = remarks.extract_if(.., |(call, _)| calls.contains(call));
+        let texts: Vec<String> = about_these.map(|(_, text)| text).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
+        self.admit(prompt).boxed()
+    }
+
+    fn before_stop<'a>(&'a self, text: &'a str) -> BoxFuture<'a, StopVerdict> {
+        self.dismiss(text).boxed()
+    }
+
+    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
+        self.tell(event).boxed()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,206 @@
+//! The dialect of programs that were written for Claude Code: its command line, its control
+//! protocol, its exit codes. The engine, its rules and its sessions are the same as ever.
+
+mod channel;
+mod driver;
+mod flags;
+mod hooks;
+mod host;
+mod inbox;
+mod invocation;
+mod mode;
+mod models;
+mod operator;
+mod prompt;
+mod renaming;
+mod requests;
+mod servers;
+mod sessions;
+mod structured;
+mod transcript;
+mod unavailable;
+mod wire;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use caliban_protocol::claude::VERSION;
+use caliban_settings::variables::{Environment, names};
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::args::Dialect;
+use crate::console::{Console, note};
+use crate::exit::Failure;
+use flags::Flags;
+use invocation::{Invocation, Privilege};
+
+/// Which dialect the program has: the flag says, else the variable, else the name it was started
+/// under.
+pub(crate) fn dialect(
+    program: Option<&OsString>,
+    words: &[OsString],
+    variable: Option<&str>,
+) -> Result<Dialect, Failure> {
+    let before_end = words.iter().take_while(|word| *word != "--");
+    let mut typed = None;
+    let mut words = before_end.peekable();
+    while let Some(word) = words.next() {
+        let word = word.to_string_lossy();
+        if word == "--dialect" {
+            typed = words.peek().map(|next| next.to_string_lossy().into_owned());
+        } else if let Some(value) = word.strip_prefix("--dialect=") {
+            typed = Some(value.to_owned());
+        }
+    }
+    if let Some(text) = typed {
+        // What is no dialect is reported by the native command line.
+        return Ok(Dialect::from_str(&text, false).unwrap_or(Dialect::Caliban));
+    }
+    if let Some(text) = variable {
+        return Dialect::from_str(text, false).map_err(|_| {
+            Failure::Config(format!(
+                "`{}` must be caliban or claude, not `{text}`",
+                names::CALIBAN_DIALECT
+            ))
+        });
+    }
+    let name = program
+        .map(std::path::Path::new)
+        .and_then(std::path::Path::file_stem);
+    Ok(match name {
+        Some(name) if name == "claude" => Dialect::Claude,
+        _ => Dialect::Caliban,
+    })
+}
+
+/// Runs the program in this dialect.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+pub(crate) async fn start(words: Vec<OsString>) -> ExitCode {
+    let read = |name: &str| std::env::var(name).ok();
+    let words = words
+        .into_iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    match run(words, &read).await {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            if !matches!(failure, Failure::OutputClosed | Failure::Silent(_)) {
+                note(&complaint(&failure));
+            }
+            match failure {
+                Failure::Silent(code) => ExitCode::from(code),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+/// Messages of ours begin as those of this dialect do.
+fn complaint(failure: &Failure) -> String {
+    let text = failure.to_string();
+    if text.starts_with("error:") || text.starts_with("Error:") {
+        text
+    } else {
+        format!("Error: {text}")
+    }
+}
+
+async fn run(
+    words: impl Iterator<Item = String>,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Result<u8, Failure> {
+    // This dialect's own names of variables that we have, too.
+    let read = |name: &str| match name {
+        names::CALIBAN_MAX_RETRIES => read(name).or_else(|| read("CLAUDE_CODE_MAX_RETRIES")),
+        _ => read(name),
+    };
+    let environment = Environment::new(&read);
+    let words: Vec<String> = words.collect();
+    let mut console = Console::new();
+    if let [first, second, ..] = &words[..]
+        && (first.as_str(), second.as_str()) == ("auth", "status")
+    {
+        console.write(&caliban_protocol::line(&auth_status(&environment)))?;
+        return Ok(0);
+    }
+    let flags = Flags::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
+    if flags.has("version") {
+        let version = env!("CARGO_PKG_VERSION");
+        console.write(&format!("{VERSION} (caliban {version})\n"))?;
+        return Ok(0);
+    }
+    if flags.has("help") {
+        console.write(HELP)?;
+        return Ok(0);
+    }
+    let invocation = Invocation::new(&flags, &environment, privilege())?;
+    Box::pin(driver::run(invocation, environment)).await
+}
+
+const HELP: &str = "\
+Usage: claude [options] [prompt]
+
+This is caliban, which takes the options of Claude Code for programs that were written for it.
+-p, --print answers and exits; --input-format stream-json reads prompts and control messages.
+`caliban --help` shows caliban's own options, and its manual has a chapter on embedding.
+";
+
+fn auth_status(environment: &Environment<'_>) -> serde_json::Value {
+    let keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
+    let method = keys.iter().find(|name| environment.text(name).is_some());
+    json!({
+        "loggedIn": method.is_some(),
+        "authMethod": match method {
+            Some(&"ANTHROPIC_API_KEY") => "api_key",
+            Some(_) => "oauth_token",
+            None => "none",
+        },
+        "apiProvider": "firstParty",
+    })
+}
+
+#[cfg(unix)]
+fn privilege() -> Privilege {
+    if rustix::process::geteuid().is_root() {
+        Privilege::Root
+    } else {
+        Privilege::Ordinary
+    }
+}
+
+#[cfg(not(unix))]
+fn privilege() -> Privilege {
+    Privilege::Ordinary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("caliban", &["-p", "x"], None, Dialect::Caliban)]
+    #[case("/usr/bin/claude", &["-p", "x"], None, Dialect::Claude)]
+    #[case("claude", &["--dialect", "caliban"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect=claude", "-p"], None, Dialect::Claude)]
+    #[case("caliban", &["-p", "--", "--dialect=claude"], None, Dialect::Caliban)]
+    #[case("caliban", &["-p"], Some("claude"), Dialect::Claude)]
+    #[case("claude", &["-p"], Some("caliban"), Dialect::Caliban)]
+    #[case("caliban", &["--dialect", "caliban"], Some("claude"), Dialect::Caliban)]
+    fn a_flag_beats_a_variable_beats_the_name(
+        #[case] program: &str,
+        #[case] words: &[&str],
+        #[case] variable: Option<&str>,
+        #[case] expected: Dialect,
+    ) {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let found = dialect(Some(&OsString::from(program)), &words, variable);
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_variable_that_names_no_dialect_is_an_error() {
+        let found = dialect(None, &[], Some("klingon"));
+        assert!(matches!(found, Err(Failure::Config(_))));
+    }
+}

@@ -1,0 +1,165 @@
+//! The command line.
+
+use caliban_testkit::{Reply, Script};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::bench::Bench;
+
+#[rstest]
+fn the_version_is_one_that_clients_accept(#[values("-v", "--version")] flag: &str) {
+    let bench = Bench::new(Script::new([]));
+    let ran = bench.run(&[flag]);
+    assert_eq!(ran.code, Some(0));
+    let number = ran.stdout.split(' ').next().unwrap();
+    let parts: Vec<u32> = number
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
+    assert!(parts.len() == 3 && parts[0] >= 2, "{}", ran.stdout);
+}
+
+#[rstest]
+#[case(&["--banana"], "error: unknown option '--banana'")]
+#[case(&["-p", "--output-format", "stream-json", "hi"], "--verbose")]
+#[case(&["-p", "--input-format", "stream-json"], "--output-format stream-json")]
+#[case(&["-p"], "input must be provided")]
+#[case(&["-p", "--allowedTools", "Read", "Bash", "PROMPT"], "input must be provided")]
+#[case(&["-p", "--session-id", "no", "hi"], "UUID")]
+#[case(&["-p", "--json-schema", "{", "hi"], "--json-schema")]
+#[case(&["-p", "--mcp-config", "{", "--", "hi"], "--mcp-config")]
+#[case(&["-p", "--permission-mode", "banana", "hi"], "banana")]
+#[case(&["-p", "--max-turns", "many", "hi"], "--max-turns")]
+fn what_makes_no_sense_exits_1_with_empty_output(#[case] args: &[&str], #[case] said: &str) {
+    let bench = Bench::new(Script::new([]));
+    let ran = bench.run(args);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+#[test]
+fn the_dialect_is_chosen_by_name_variable_and_flag() {
+    let bench = Bench::new(Script::new([]).after(caliban_testkit::After::Fail));
+    let native = bench.run(&["--dialect", "caliban", "--banana"]);
+    assert_eq!(native.code, Some(64));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_caliban"));
+    let by_variable = command
+        .env_clear()
+        .env("HOME", bench.home.path())
+        .env("CALIBAN_DIALECT", "claude")
+        .arg("--banana")
+        .output()
+        .unwrap();
+    assert_eq!(by_variable.status.code(), Some(1));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_caliban"));
+    let by_flag = command
+        .env_clear()
+        .env("HOME", bench.home.path())
+        .args(["--dialect=claude", "-v"])
+        .output()
+        .unwrap();
+    assert!(by_flag.stdout.starts_with(b"2."));
+}
+
+#[test]
+fn skipping_permissions_is_refused_to_root_outside_a_sandbox() {
+    let bench = Bench::new(Script::new([Reply::text("ok")]));
+    let mut command = bench.command(&["-p", "--dangerously-skip-permissions", "hi"]);
+    let output = command.env_remove("IS_SANDBOX").output().unwrap();
+    let is_root = std::process::Command::new("id")
+        .arg("-u")
+        .output()
+        .unwrap()
+        .stdout
+        == b"0\n";
+    assert_eq!(output.status.code(), Some(i32::from(is_root)));
+}
+
+#[test]
+fn prompts_come_from_the_argument_and_from_standard_input() {
+    let bench = Bench::new(Script::new((0..3).map(|_| Reply::text("ok"))));
+    let asked = |bench: &Bench| bench.last_request()["messages"][0]["content"].to_string();
+    assert_eq!(bench.run(&["--print", "--", "--hello"]).stdout, "ok\n");
+    assert!(asked(&bench).contains("--hello"));
+    bench.run_with_input(&["-p"], "piped");
+    assert!(asked(&bench).contains("piped"));
+    bench.run_with_input(&["-p", "typed"], "piped");
+    assert!(asked(&bench).contains("typed\\npiped"));
+}
+
+#[test]
+fn auth_status_is_one_object() {
+    let bench = Bench::new(Script::new([]));
+    let ran = bench.run(&["auth", "status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(status["loggedIn"], true);
+}
+
+#[test]
+fn models_have_short_names_and_a_variable() {
+    let bench = Bench::new(Script::new((0..4).map(|_| Reply::text("ok"))));
+    let model = |bench: &Bench| bench.last_request()["model"].clone();
+    bench.run(&["-p", "--model", "haiku", "hi"]);
+    assert_eq!(model(&bench), "claude-haiku-4-5");
+    bench.run(&["-p", "--model=default", "hi"]);
+    assert_eq!(model(&bench), "claude-sonnet-4-6");
+    let mut command = bench.command(&["-p", "hi"]);
+    command.env("ANTHROPIC_MODEL", "opus[1m]").output().unwrap();
+    assert_eq!(model(&bench), "claude-opus-5-5");
+    bench.run(&[
+        "-p",
+        "hi",
+        "--system-prompt",
+        "Be brief.",
+        "--append-system-prompt",
+        "Really.",
+    ]);
+    let system = bench.last_request()["system"].to_string();
+    assert!(
+        system.contains("Be brief.") && system.contains("Really."),
+        "{system}"
+    );
+}
+
+#[test]
+fn tools_are_selected_and_named_as_clients_know_them() {
+    let bench = Bench::new(Script::new((0..4).map(|_| Reply::text("ok"))));
+    let names = |bench: &Bench| -> Vec<String> {
+        let request = bench.last_request();
+        let tools = request["tools"].as_array().cloned().unwrap_or_default();
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    bench.run(&["-p", "hi"]);
+    let all = names(&bench);
+    assert!(all.contains(&"Task".to_owned()) && !all.contains(&"AgentTool".to_owned()));
+    let read = bench.last_request()["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["name"] == "Read")
+        .cloned()
+        .unwrap();
+    assert_eq!(read["input_schema"]["required"], json!(["file_path"]));
+    assert!(
+        !bench.last_request()["system"]
+            .to_string()
+            .contains("AgentTool")
+    );
+    bench.run(&["-p", "hi", "--tools", ""]);
+    assert!(names(&bench).is_empty());
+    bench.run(&["-p", "hi", "--tools", "Read,Bash"]);
+    assert_eq!(names(&bench), ["Bash", "Read"]);
+    bench.run(&[
+        "-p",
+        "hi",
+        "--disallowedTools",
+        "Bash,Task,Nonsense,Read(secret)",
+    ]);
+    let left = names(&bench);
+    assert!(!left.contains(&"Bash".to_owned()) && !left.contains(&"Task".to_owned()));
+    assert!(left.contains(&"Read".to_owned()));
+}

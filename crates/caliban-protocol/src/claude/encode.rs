@@ -1,0 +1,750 @@
+//! From events to frames. A turn is one prompt and everything that follows from it; the encoder
+//! lives as long as the session and keeps what frames need to know of each other.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use caliban_agent::{
+    AnswerStep, Denial, DenialSource, Event, Outcome, RunTotals, ToolOutput, ToolStatus,
+};
+use caliban_model::{Block, Message, Retry, Usage};
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
+
+use super::frame::{
+    Assistant, AssistantMessage, CompactMetadata, DeniedCall, Frame, InitFacts, StreamEvent,
+    System, SystemBody, User, UserMessage, stop_reason,
+};
+use super::input::UserInput;
+use super::names::theirs;
+use super::result::{Account, result, synthetic};
+use super::stream::{Head, Stream};
+use super::tool_result::{block, prompt, result_content, structured, tool_input, tool_result};
+use crate::{HookEvents, Partial, Replay};
+
+/// The tool that runs sub-agents, by our name.
+const SUB_AGENTS: &str = "AgentTool";
+/// Calls that are remembered until they end; more than a turn can hold.
+const MAX_CALLS: usize = 4096;
+/// The longest summary of a task, in characters.
+const SUMMARY: usize = 2_000;
+
+/// Which frames are wanted beside the usual ones.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub partial: Partial,
+    pub hooks: HookEvents,
+    pub replay: Replay,
+    pub states: States,
+    /// Whether what sub-agents say is shown, not only what they do.
+    pub sub_agent_text: bool,
+}
+
+/// Whether it is told when the session works and when it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum States {
+    Untold,
+    /// For the client library alone.
+    ForLibrary,
+    Told,
+}
+
+/// Who a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    Client,
+    /// Part of the conversation: kept, and shown.
+    Both,
+    /// Part of the conversation that the client knows already.
+    Transcript,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Emitted {
+    pub frame: Value,
+    pub to: Audience,
+}
+
+/// What a turn begins with.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    pub init: InitFacts,
+    pub prompt: UserInput,
+}
+
+/// What there is of an answer that was cut off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    pub text: String,
+    pub marker: &'static str,
+}
+
+/// Where fresh ids come from.
+pub type Ids = Box<dyn FnMut() -> String + Send>;
+
+/// Translates the events of a session.
+pub struct Encoder {
+    options: Options,
+    session_id: String,
+    ids: Ids,
+    earlier_cost: Decimal,
+    before: RunTotals,
+    turn: Option<Turn>,
+    now: Now,
+}
+
+/// What is known of the turn that is going on.
+#[derive(Default)]
+struct Now {
+    has_begun: bool,
+    calls: HashMap<Arc<str>, (Arc<str>, Value)>,
+    denials: Vec<DeniedCall>,
+    user_messages: u32,
+    stop_reason: Option<String>,
+    answer: Answer,
+    /// Answers of sub-agents, by the call that runs them.
+    nested: HashMap<Arc<str>, Answer>,
+    is_compacting: bool,
+    summary: Option<String>,
+}
+
+/// An answer that is being written.
+#[derive(Default)]
+struct Answer {
+    id: String,
+    model: String,
+    usage: Usage,
+    stream: Stream,
+    /// What was written since it began and is not part of the conversation yet.
+    ended: String,
+    open: String,
+    /// It is complete, and its calls run.
+    in_tools: bool,
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Encoder")
+            .field("options", &self.options)
+            .field("session_id", &self.session_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Encoder {
+    /// `earlier_cost` is what the session cost before this process.
+    pub fn new(options: Options, session_id: &str, earlier_cost: Decimal, ids: Ids) -> Self {
+        Self {
+            options,
+            session_id: session_id.to_owned(),
+            ids,
+            earlier_cost,
+            before: RunTotals::default(),
+            turn: None,
+            now: Now::default(),
+        }
+    }
+
+    /// A prompt is about to be worked on.
+    pub fn begin(&mut self, turn: Turn) -> Vec<Emitted> {
+        self.turn = Some(turn);
+        self.now = Now::default();
+        self.state("running").into_iter().collect()
+    }
+
+    /// The frames of an event.
+    pub fn frames(&mut self, event: &Event) -> Vec<Emitted> {
+        match event {
+            Event::PromptAccepted { .. } => self.opening(),
+            Event::TurnStarted { .. } => match self.options.partial {
+                Partial::Included => vec![self.system(status(Some("requesting")))],
+                Partial::Left => Vec::new(),
+            },
+            Event::TextDelta { text } => {
+                self.now.answer.open.push_str(text);
+                self.streamed(|stream, head| stream.text(text, head))
+            }
+            Event::ThinkingDelta { text } => {
+                self.streamed(|stream, head| stream.thinking(text, head))
+            }
+            Event::Answer(step) => self.step(step),
+            Event::ToolReady {
+                id, name, input, ..
+            } => {
+                self.remember(id, name, input);
+                Vec::new()
+            }
+            Event::ToolStarted { id } => self.task_started(id).into_iter().collect(),
+            Event::ToolFinished {
+                id,
+                name,
+                output,
+                denial,
+                ..
+            } => {
+                self.now.user_messages += 1;
+                self.finished(id, name, output, denial.as_ref(), None)
+            }
+            Event::AssistantMessage { .. } => {
+                let answer = &mut self.now.answer;
+                answer.in_tools = true;
+                answer.ended.clear();
+                answer.open.clear();
+                Vec::new()
+            }
+            Event::SentOn { message } => {
+                self.now.user_messages += 1;
+                vec![self.user(prompt(message), Synthetic::Yes, Audience::Both)]
+            }
+            Event::Retrying(retry) => vec![self.system(retrying(retry))],
+            Event::Warning(warning) => vec![self.informational(&warning.message)],
+            Event::Notice { message, .. } => vec![self.informational(message)],
+            Event::HookFired { event, output } => match self.options.hooks {
+                HookEvents::Included => self.hook(event, output),
+                HookEvents::Left => Vec::new(),
+            },
+            Event::CompactionStarted { .. } => {
+                self.now.is_compacting = true;
+                vec![self.system(status(Some("compacting")))]
+            }
+            Event::HistoryReplaced { messages } => {
+                if self.now.is_compacting {
+                    self.now.summary = summary(messages);
+                }
+                Vec::new()
+            }
+            Event::CompactionFinished {
+                before_tokens,
+                after_tokens,
+            } => self.compacted(*before_tokens, *after_tokens),
+            Event::Nested { parent, event } => self.nested(parent, event),
+            Event::PermissionAsked { .. } => self.state("requires_action").into_iter().collect(),
+            Event::PermissionAnswered { .. } => self.state("running").into_iter().collect(),
+            Event::Finished { outcome, totals } => self.end(outcome, totals),
+            Event::ToolProgress { .. } | Event::ToolResults { .. } | Event::TurnEnded { .. } => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// The permission mode is another one.
+    pub fn mode_changed(&mut self, mode: &str) -> Emitted {
+        self.system(SystemBody::Status {
+            status: None,
+            permission_mode: Some(mode.to_owned()),
+        })
+    }
+
+    /// Something the client did in the place of its user, shown like an echo.
+    pub fn local_command(&mut self, text: &str) -> Emitted {
+        let content = format!("<local-command-stdout>{text}</local-command-stdout>");
+        let mut emitted = self.user(content.into(), Synthetic::No, Audience::Client);
+        emitted.frame["isReplay"] = true.into();
+        emitted
+    }
+
+    /// What there is of the answer that is being written, in case it is cut off.
+    pub fn cut(&self) -> Cut {
+        let answer = &self.now.answer;
+        Cut {
+            text: format!("{}{}", answer.ended, answer.open),
+            marker: if answer.in_tools {
+                "[Request interrupted by user for tool use]"
+            } else {
+                "[Request interrupted by user]"
+            },
+        }
+    }
+
+    fn id(&mut self) -> String {
+        (self.ids)()
+    }
+
+    fn system(&mut self, body: SystemBody) -> Emitted {
+        let frame = Frame::System(Box::new(System {
+            body,
+            session_id: self.session_id.clone(),
+            uuid: self.id(),
+        }));
+        Emitted {
+            frame: frame.value(),
+            to: Audience::Client,
+        }
+    }
+
+    fn informational(&mut self, text: &str) -> Emitted {
+        self.system(SystemBody::Informational {
+            content: text.to_owned(),
+            level: "warning",
+        })
+    }
+
+    fn state(&mut self, state: &'static str) -> Option<Emitted> {
+        let sdk_host_only = match self.options.states {
+            States::Untold => return None,
+            States::ForLibrary => Some(true),
+            States::Told => None,
+        };
+        Some(self.system(SystemBody::SessionStateChanged {
+            state,
+            sdk_host_only,
+        }))
+    }
+
+    /// What the turn works with, then its prompt.
+    fn opening(&mut self) -> Vec<Emitted> {
+        let Some(turn) = self.turn.clone() else {
+            return Vec::new();
+        };
+        self.now.has_begun = true;
+        let init = self.system(SystemBody::Init(Box::new(turn.init)));
+        let to = match self.options.replay {
+            Replay::Prompts => Audience::Both,
+            Replay::Nothing => Audience::Transcript,
+        };
+        let content = prompt(&turn.prompt.message);
+        let mut echo = self.user(content, Synthetic::No, to);
+        echo.frame["isReplay"] = true.into();
+        if let Some(uuid) = turn.prompt.uuid {
+            echo.frame["uuid"] = uuid.into();
+        }
+        vec![init, echo]
+    }
+
+    fn user(&mut self, content: Value, synthetic: Synthetic, to: Audience) -> Emitted {
+        let frame = Frame::User(Box::new(User {
+            message: UserMessage {
+                role: "user",
+                content,
+            },
+            parent_tool_use_id: None,
+            session_id: self.session_id.clone(),
+            uuid: self.id(),
+            tool_use_result: None,
+            is_replay: None,
+            is_synthetic: (synthetic == Synthetic::Yes).then_some(true),
+        }));
+        Emitted {
+            frame: frame.value(),
+            to,
+        }
+    }
+
+    fn streamed(
+        &mut self,
+        events: impl FnOnce(&mut Stream, Head<'_>) -> Vec<Value>,
+    ) -> Vec<Emitted> {
+        if self.options.partial == Partial::Left {
+            return Vec::new();
+        }
+        let Answer {
+            id,
+            model,
+            usage,
+            stream,
+            ..
+        } = &mut self.now.answer;
+        let head = Head {
+            id,
+            model,
+            usage: *usage,
+        };
+        let events = events(stream, head);
+        events
+            .into_iter()
+            .map(|event| self.stream_event(event))
+            .collect()
+    }
+
+    fn stream_event(&mut self, event: Value) -> Emitted {
+        let frame = Frame::StreamEvent(Box::new(StreamEvent {
+            event,
+            parent_tool_use_id: None,
+            session_id: self.session_id.clone(),
+            uuid: self.id(),
+        }));
+        Emitted {
+            frame: frame.value(),
+            to: Audience::Client,
+        }
+    }
+
+    fn step(&mut self, step: &AnswerStep) -> Vec<Emitted> {
+        match step {
+            AnswerStep::Started { model } => {
+                self.now.answer = Answer {
+                    id: format!("msg_{}", self.id().replace('-', "")),
+                    model: model.to_string(),
+                    ..Answer::default()
+                };
+            }
+            AnswerStep::Measured { usage } => self.now.answer.usage = *usage,
+            AnswerStep::Stopped { reason } => {
+                self.now.stop_reason = Some(stop_reason(reason));
+            }
+            AnswerStep::BlockEnded { block } => {
+                let answer = &mut self.now.answer;
+                if let Block::Text { text, .. } = &**block {
+                    answer.ended.push_str(text);
+                }
+                answer.open.clear();
+            }
+            AnswerStep::ToolBegun { .. } | AnswerStep::ToolInput { .. } => {}
+        }
+        let mut frames = self.streamed(|stream, head| stream.before(step, head));
+        if let AnswerStep::BlockEnded { block } = step {
+            let Answer {
+                id, model, usage, ..
+            } = &self.now.answer;
+            let (id, model, usage) = (id.clone(), model.clone(), *usage);
+            frames.extend(self.assistant(block, id, model, usage, None));
+        }
+        let usage = self.now.answer.usage;
+        frames.extend(self.streamed(|stream, head| stream.after(step, usage, head)));
+        frames
+    }
+
+    fn assistant(
+        &mut self,
+        whole: &Block,
+        id: String,
+        model: String,
+        usage: Usage,
+        parent: Option<&str>,
+    ) -> Option<Emitted> {
+        let content = block(whole)?;
+        Some(self.said(content, id, model, usage, parent, Remark::None))
+    }
+
+    fn said(
+        &mut self,
+        content: Value,
+        id: String,
+        model: String,
+        usage: Usage,
+        parent: Option<&str>,
+        remark: Remark,
+    ) -> Emitted {
+        let frame = Frame::Assistant(Box::new(Assistant {
+            message: AssistantMessage {
+                id,
+                kind: "message",
+                role: "assistant",
+                model,
+                content: vec![content],
+                stop_reason: None,
+                stop_sequence: None,
+                usage: usage.into(),
+            },
+            parent_tool_use_id: parent.map(str::to_owned),
+            session_id: self.session_id.clone(),
+            uuid: self.id(),
+            error: match remark {
+                Remark::Trouble(kind) => Some(kind),
+                Remark::None | Remark::Aborted => None,
+            },
+            aborted: (remark == Remark::Aborted).then_some(true),
+        }));
+        Emitted {
+            frame: frame.value(),
+            to: match (parent, remark) {
+                (None, Remark::None | Remark::Aborted) => Audience::Both,
+                (Some(_), _) | (None, Remark::Trouble(_)) => Audience::Client,
+            },
+        }
+    }
+
+    fn remember(&mut self, id: &Arc<str>, name: &Arc<str>, input: &Value) {
+        if self.now.calls.len() < MAX_CALLS {
+            let call = (Arc::clone(name), input.clone());
+            self.now.calls.insert(Arc::clone(id), call);
+        }
+    }
+
+    fn task_started(&mut self, id: &str) -> Option<Emitted> {
+        let (name, input) = self.now.calls.get(id)?;
+        if &**name != SUB_AGENTS {
+            return None;
+        }
+        let text = |key: &str| input.get(key).and_then(Value::as_str);
+        let description = text("description")
+            .or_else(|| text("prompt"))
+            .unwrap_or_default();
+        let body = SystemBody::TaskStarted {
+            task_id: id.to_owned(),
+            tool_use_id: id.to_owned(),
+            description: cut(description),
+            task_type: "local_agent",
+        };
+        Some(self.system(body))
+    }
+
+    /// The result of a call, in the main conversation or in a sub-agent's.
+    fn finished(
+        &mut self,
+        id: &Arc<str>,
+        name: &Arc<str>,
+        output: &ToolOutput,
+        denial: Option<&Denial>,
+        parent: Option<&str>,
+    ) -> Vec<Emitted> {
+        let mut frames = Vec::new();
+        let (_, input) = self
+            .now
+            .calls
+            .remove(id)
+            .unwrap_or_else(|| (Arc::clone(name), json!({})));
+        if let Some(denial) = denial {
+            self.now.denials.push(DeniedCall {
+                name: theirs(name).to_owned(),
+                id: id.to_string(),
+                input: tool_input(name, &input),
+            });
+            if matches!(denial.source, DenialSource::Unattended | DenialSource::Rule) {
+                frames.push(self.system(SystemBody::PermissionDenied {
+                    tool_name: theirs(name).to_owned(),
+                    tool_use_id: id.to_string(),
+                    message: denial.reason.clone(),
+                }));
+            }
+        }
+        let content = result_content(output, denial);
+        let block = tool_result(id, &content, output.is_error());
+        let frame = Frame::User(Box::new(User {
+            message: UserMessage {
+                role: "user",
+                content: json!([block]),
+            },
+            parent_tool_use_id: parent.map(str::to_owned),
+            session_id: self.session_id.clone(),
+            uuid: self.id(),
+            tool_use_result: structured(&input, output),
+            is_replay: None,
+            is_synthetic: None,
+        }));
+        if &**name == SUB_AGENTS && denial.is_none() {
+            frames.push(self.system(SystemBody::TaskNotification {
+                task_id: id.to_string(),
+                tool_use_id: id.to_string(),
+                status: match output.status {
+                    ToolStatus::Ok => "completed",
+                    ToolStatus::Cancelled => "stopped",
+                    ToolStatus::Failed
+                    | ToolStatus::InvalidInput
+                    | ToolStatus::Denied
+                    | ToolStatus::CouldNotRun
+                    | ToolStatus::TimedOut => "failed",
+                },
+                output_file: "",
+                summary: cut(&output.text()),
+            }));
+        }
+        frames.push(Emitted {
+            frame: frame.value(),
+            to: match parent {
+                None => Audience::Both,
+                Some(_) => Audience::Client,
+            },
+        });
+        frames
+    }
+
+    /// What a sub-agent does: its calls and their results, and what it says where that is wanted.
+    fn nested(&mut self, parent: &Arc<str>, event: &Event) -> Vec<Emitted> {
+        match event {
+            Event::PromptAccepted { prompt: message } => {
+                let mut emitted = self.user(prompt(message), Synthetic::No, Audience::Client);
+                emitted.frame["parent_tool_use_id"] = parent.to_string().into();
+                vec![emitted]
+            }
+            Event::Answer(AnswerStep::Started { model }) => {
+                let answer = Answer {
+                    id: format!("msg_{}", self.id().replace('-', "")),
+                    model: model.to_string(),
+                    ..Answer::default()
+                };
+                self.now.nested.insert(Arc::clone(parent), answer);
+                Vec::new()
+            }
+            Event::Answer(AnswerStep::Measured { usage }) => {
+                if let Some(answer) = self.now.nested.get_mut(parent) {
+                    answer.usage = *usage;
+                }
+                Vec::new()
+            }
+            Event::Answer(AnswerStep::BlockEnded { block }) => {
+                let is_call = matches!(**block, Block::ToolUse { .. });
+                let Some(answer) = self.now.nested.get(parent) else {
+                    return Vec::new();
+                };
+                if !is_call && !self.options.sub_agent_text {
+                    return Vec::new();
+                }
+                let (id, model, usage) = (answer.id.clone(), answer.model.clone(), answer.usage);
+                self.assistant(block, id, model, usage, Some(parent))
+                    .into_iter()
+                    .collect()
+            }
+            Event::ToolReady {
+                id, name, input, ..
+            } => {
+                self.remember(id, name, input);
+                Vec::new()
+            }
+            Event::ToolFinished {
+                id,
+                name,
+                output,
+                denial,
+                ..
+            } => self.finished(id, name, output, denial.as_ref(), Some(parent)),
+            Event::Retrying(_)
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. } => self.frames(event),
+            _ => Vec::new(),
+        }
+    }
+
+    fn hook(&mut self, event: &'static str, output: &Value) -> Vec<Emitted> {
+        let hook_id = self.id();
+        let text = output.to_string();
+        let started = self.system(SystemBody::HookStarted {
+            hook_id: hook_id.clone(),
+            hook_name: event.to_owned(),
+            hook_event: event,
+        });
+        let response = self.system(SystemBody::HookResponse {
+            hook_id,
+            hook_name: event.to_owned(),
+            hook_event: event,
+            output: text.clone(),
+            stdout: text,
+            stderr: "",
+            outcome: "success",
+        });
+        vec![started, response]
+    }
+
+    fn compacted(&mut self, pre_tokens: u64, post_tokens: u64) -> Vec<Emitted> {
+        self.now.is_compacting = false;
+        let boundary = SystemBody::CompactBoundary {
+            compact_metadata: CompactMetadata {
+                trigger: "auto",
+                pre_tokens,
+                post_tokens,
+            },
+        };
+        let mut frames = vec![self.system(status(None)), self.system(boundary)];
+        if let Some(summary) = self.now.summary.take() {
+            frames.push(self.user(summary.into(), Synthetic::Yes, Audience::Client));
+        }
+        frames
+    }
+
+    /// The frames that end a turn, the result last but for the state.
+    fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Vec<Emitted> {
+        let mut frames = Vec::new();
+        if !self.now.has_begun {
+            frames.extend(self.opening());
+        }
+        if *outcome == Outcome::Cancelled {
+            frames.extend(self.cut_off());
+        }
+        if let Some((text, kind)) = synthetic(outcome) {
+            let id = self.id();
+            let content = json!({"type": "text", "text": text});
+            let model = "<synthetic>".to_owned();
+            let remark = Remark::Trouble(kind);
+            frames.push(self.said(content, id, model, Usage::default(), None, remark));
+        }
+        let account = Account {
+            totals,
+            before: &self.before,
+            earlier_cost: self.earlier_cost,
+            user_messages: self.now.user_messages,
+            stop_reason: self.now.stop_reason.take(),
+            denials: std::mem::take(&mut self.now.denials),
+            aborted: if self.now.answer.in_tools {
+                "aborted_tools"
+            } else {
+                "aborted_streaming"
+            },
+            session_id: self.session_id.clone(),
+            uuid: (self.ids)(),
+        };
+        frames.push(Emitted {
+            frame: result(outcome, account),
+            to: Audience::Client,
+        });
+        self.before = totals.clone();
+        frames.extend(self.state("idle"));
+        frames
+    }
+
+    /// What was written of an answer, the end of its stream, and that it was cut off.
+    fn cut_off(&mut self) -> Vec<Emitted> {
+        let mut frames = Vec::new();
+        let Cut { marker, .. } = self.cut();
+        let open = std::mem::take(&mut self.now.answer.open);
+        self.now.answer.ended.push_str(&open);
+        if !open.is_empty() {
+            let Answer {
+                id, model, usage, ..
+            } = &self.now.answer;
+            let (id, model, usage) = (id.clone(), model.clone(), *usage);
+            let content = json!({"type": "text", "text": open});
+            frames.push(self.said(content, id, model, usage, None, Remark::Aborted));
+        }
+        let usage = self.now.answer.usage;
+        frames.extend(self.streamed(|stream, _| stream.stopped(None, usage)));
+        let content = json!([{"type": "text", "text": marker}]);
+        frames.push(self.user(content, Synthetic::No, Audience::Both));
+        frames
+    }
+}
+
+/// Whether nobody wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Synthetic {
+    Yes,
+    No,
+}
+
+/// What is remarkable about an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remark {
+    None,
+    Aborted,
+    Trouble(&'static str),
+}
+
+fn status(status: Option<&'static str>) -> SystemBody {
+    SystemBody::Status {
+        status,
+        permission_mode: None,
+    }
+}
+
+fn retrying(retry: &Retry) -> SystemBody {
+    SystemBody::ApiRetry {
+        attempt: retry.attempt,
+        max_retries: retry.max_retries,
+        retry_delay_ms: u64::try_from(retry.delay.as_millis()).unwrap_or(u64::MAX),
+        error_status: retry.status,
+        error: retry.category.as_str(),
+    }
+}
+
+/// The summary that a compacted conversation begins with.
+fn summary(messages: &[Arc<Message>]) -> Option<String> {
+    let first = messages
+        .iter()
+        .find(|message| message.role == caliban_model::Role::User)?;
+    Some(first.text()).filter(|text| !text.is_empty())
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(SUMMARY).collect()
+}

@@ -1,0 +1,35 @@
+//! The dialect of programs that were written for Claude Code: its frames, its input lines, its
+//! control protocol and its names for tools. The engine knows nothing of it.
+
+mod control;
+mod encode;
+mod fit;
+mod frame;
+mod hook_answer;
+mod input;
+mod matcher;
+mod names;
+mod permission;
+mod result;
+mod stream;
+mod tool_result;
+
+pub use control::{
+    ControlError, HookMatchers, Initialize, Request, SubAgent, Texts, cancel_request,
+    error_response, request, success_response,
+};
+pub use encode::{Audience, Cut, Emitted, Encoder, Ids, Options, States, Turn};
+pub use fit::{LONGEST_LINE, fit};
+pub use frame::{InitFacts, McpServer};
+pub use hook_answer::{HookAnswer, Stance};
+pub use input::{Input, InputError, UserInput, decode};
+pub use matcher::Matcher;
+pub use names::{input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs};
+pub use permission::{
+    Behavior, Destination, PermissionAnswer, PermissionUpdate, RuleRef, pattern_theirs, suggestions,
+};
+pub use result::{Failed, failure};
+pub use tool_result::{message_theirs, tool_response};
+
+/// The version that is reported where programs ask for it: the newest whose protocol is spoken.
+pub const VERSION: &str = "2.1.325";
