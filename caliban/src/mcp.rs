@@ -103,7 +103,7 @@ fn authorization(
 
 /// The servers of a run and what they share with its session.
 pub(crate) struct Servers {
-    servers: Option<caliban_mcp::Servers>,
+    connected: Option<caliban_mcp::Servers>,
     asides: Asides,
     operator: SharedOperator,
 }
@@ -158,7 +158,7 @@ impl Servers {
             }
         };
         Ok(Self {
-            servers,
+            connected: servers,
             asides,
             operator,
         })
@@ -166,7 +166,7 @@ impl Servers {
 
     /// Waits a moment, so that a handful of servers is there from the start.
     pub(crate) async fn settle(&self) {
-        if let Some(servers) = &self.servers {
+        if let Some(servers) = &self.connected {
             servers.settle(servers.startup_patience()).await;
         }
     }
@@ -178,7 +178,7 @@ impl Servers {
         message: &mut Message,
         limits: Limits,
     ) -> Result<(), Failure> {
-        let Some(servers) = &self.servers else {
+        let Some(servers) = &self.connected else {
             return Ok(());
         };
         let names: Vec<Arc<str>> = servers.status().into_iter().map(|it| it.name).collect();
@@ -216,17 +216,17 @@ impl Servers {
     }
 
     pub(crate) fn handle(&self) -> Option<&caliban_mcp::Servers> {
-        self.servers.as_ref()
+        self.connected.as_ref()
     }
 
     /// What takes part in the session.
     pub(crate) fn partners(self) -> Partners {
         Partners {
             tool_source: self
-                .servers
+                .connected
                 .clone()
                 .map(|servers| Arc::new(servers) as Arc<dyn ToolSource>),
-            servers: self.servers,
+            servers: self.connected,
             asides: self.asides,
             operator: self.operator,
             advisers: Vec::new(),

@@ -187,15 +187,7 @@ impl Session {
                     gate: Arc::clone(&gate),
                     transcript: choices.history.transcript.clone(),
                 };
-                let runners = Runners {
-                    prompt: Some(Arc::new(HookPrompts(consultant))),
-                    agent: None,
-                    mcp: choices
-                        .partners
-                        .servers
-                        .clone()
-                        .map(|servers| Arc::new(ServerHooks(servers)) as Arc<dyn McpRunner>),
-                };
+                let runners = runners(consultant, choices.partners.servers.as_ref());
                 add(*extras, facts, workspace.root(), runners, &asides)
             }
         };
@@ -237,14 +229,7 @@ impl Session {
             let source = choices.partners.tool_source;
             agent.tools = with_sub_agents(&agent, chains.sub_agents, &shared, source);
         }
-        let mut system =
-            system_message(&choices.system, &agent, &added.memory, added.style.as_ref());
-        if let (Some(text), Some(servers)) = (&mut system, &servers)
-            && choices.system == SystemPrompt::Default
-        {
-            text.push_str(&server_notes(servers));
-        }
-        let system = system.map(|text| Arc::new(Message::system(text)));
+        let system = system_message(&choices.system, &agent, &added, servers.as_ref());
         let source = match &choices.history.earlier {
             Some(_) => SessionSource::Resume,
             None => SessionSource::Startup,
@@ -333,9 +318,9 @@ fn restore(earlier: Option<&SessionState>, shared: &Shared) {
 fn system_message(
     chosen: &SystemPrompt,
     agent: &Agent,
-    memory: &[Section],
-    style: Option<&OutputStyle>,
-) -> Option<String> {
+    added: &Added,
+    servers: Option<&Servers>,
+) -> Option<Arc<Message>> {
     let default = default_prompt(agent.workspace.root(), &agent.tools.current());
     let base = match chosen {
         SystemPrompt::Default | SystemPrompt::Extended(_) => BasePrompt::Default {
@@ -345,7 +330,10 @@ fn system_message(
         SystemPrompt::Text(text) => BasePrompt::Custom(text),
         SystemPrompt::None => BasePrompt::None,
     };
-    let mut text = system_prompt(base, style, memory)?;
+    let mut text = system_prompt(base, added.style.as_ref(), &added.memory)?;
+    if let (SystemPrompt::Default, Some(servers)) = (chosen, servers) {
+        text.push_str(&server_notes(servers));
+    }
     if let SystemPrompt::Extended(more) = chosen {
         text.push_str("\n\n");
         text.push_str(more);
@@ -353,7 +341,16 @@ fn system_message(
     if let Some(answer) = &agent.settings.answer {
         text.push_str(&answer_note(answer));
     }
-    (!text.trim().is_empty()).then_some(text)
+    (!text.trim().is_empty()).then(|| Arc::new(Message::system(text)))
+}
+
+/// Who hooks may call on besides programs and addresses.
+fn runners(consultant: Consultant, servers: Option<&Servers>) -> Runners {
+    Runners {
+        prompt: Some(Arc::new(HookPrompts(consultant))),
+        agent: None,
+        mcp: servers.map(|servers| Arc::new(ServerHooks(servers.clone())) as Arc<dyn McpRunner>),
+    }
 }
 
 /// Makes extras part of a session.
