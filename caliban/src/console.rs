@@ -5,10 +5,15 @@ use std::io::{self, IsTerminal, Write};
 
 use crate::exit::Failure;
 
+/// How much output may wait to be written in one piece.
+const WAITING: usize = 64 * 1024;
+
 /// Standard output: the answer and nothing else.
 pub(crate) struct Console {
     out: io::Stdout,
     terminal: bool,
+    /// What is to be written before anything else.
+    waiting: String,
     /// Whether the last byte written to a terminal left the cursor inside a line.
     mid_line: bool,
 }
@@ -19,6 +24,7 @@ impl Console {
         Self {
             terminal: out.is_terminal(),
             out,
+            waiting: String::new(),
             mid_line: false,
         }
     }
@@ -29,23 +35,41 @@ impl Console {
 
     /// Writes and flushes, so that a reader sees each piece when it is complete.
     pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
-        if text.is_empty() {
+        self.put(text)?;
+        self.flush()
+    }
+
+    /// Writes with what follows; to be flushed as soon as nothing does.
+    pub(crate) fn put(&mut self, text: &str) -> Result<(), Failure> {
+        self.waiting.push_str(text);
+        if self.waiting.len() > WAITING {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Lets the reader see everything so far.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        if self.waiting.is_empty() {
             return Ok(());
         }
-        self.mid_line = !text.ends_with('\n');
+        self.mid_line = !self.waiting.ends_with('\n');
         // A pipe gets the answer as it is; a terminal must not be steered by it.
         let shown = if self.terminal {
-            harmless(text)
+            harmless(&self.waiting)
         } else {
-            Cow::Borrowed(text)
+            Cow::Borrowed(&*self.waiting)
         };
-        self.out
+        let written = self
+            .out
             .write_all(shown.as_bytes())
             .and_then(|()| self.out.flush())
             .map_err(|error| match error.kind() {
                 io::ErrorKind::BrokenPipe => Failure::OutputClosed,
                 _ => Failure::Runtime(format!("standard output cannot be written: {error}")),
-            })
+            });
+        self.waiting.clear();
+        written
     }
 
     /// Ends the current line, if there is one.

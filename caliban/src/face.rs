@@ -26,10 +26,19 @@ impl Face<'_> {
         }
     }
 
+    /// Shows an event; programs see it when the face is flushed.
     pub(crate) fn show(&mut self, event: &Event) -> Result<(), Failure> {
         match self {
             Self::Text(face) => face.show(event),
             Self::Frames(face) => face.show(event),
+        }
+    }
+
+    /// There is nothing more to show at this moment.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Text(_) => Ok(()),
+            Self::Frames(face) => face.console.flush(),
         }
     }
 
@@ -88,8 +97,8 @@ impl<'a> FrameFace<'a> {
 
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
         if let Stream::All(encoder) = self.stream {
-            for frame in encoder.frames(event) {
-                self.write(&frame)?;
+            for line in encoder.lines(event) {
+                self.console.put(&line)?;
             }
         }
         if let Event::Finished { outcome, totals } = event {

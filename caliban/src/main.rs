@@ -99,7 +99,9 @@ fn main() -> ExitCode {
     }
 }
 
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+/// The run itself is worked on by the main thread, connections and signals by the worker: each
+/// goes on while the other waits, and a request wakes one thread only.
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn run(cli: Cli) -> Result<(), Failure> {
     let read = |name: &str| std::env::var(name).ok();
     let environment = Environment::new(&read);

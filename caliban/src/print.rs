@@ -170,15 +170,18 @@ impl Print<'_, '_> {
         let debug = &mut self.debug;
         let showing = async {
             let mut shown = Ok(());
-            while let Some(event) = events.recv().await {
-                if let Some(debug) = debug {
-                    debug.note(&event);
-                }
-                if shown.is_ok() {
-                    shown = face.show(&event);
-                    if shown.is_err() {
-                        stop.cancel();
+            let mut ready = Vec::new();
+            // What is there is written in one piece; nothing waits for what is not.
+            while events.recv_many(&mut ready, EVENT_QUEUE).await > 0 {
+                for event in ready.drain(..) {
+                    if let Some(debug) = debug {
+                        debug.note(&event);
                     }
+                    shown = shown.and_then(|()| face.show(&event));
+                }
+                shown = shown.and_then(|()| face.flush());
+                if shown.is_err() {
+                    stop.cancel();
                 }
             }
             shown

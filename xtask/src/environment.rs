@@ -45,7 +45,7 @@ const DEBIAN_PACKAGES: [(&str, &str); 4] = [
 
 /// Installs what is missing and returns the Python interpreter that has it.
 pub(crate) fn setup() -> Result<PathBuf> {
-    install_debian_packages()?;
+    install(&DEBIAN_PACKAGES)?;
     let home = root().join("target").join("test-env");
     let python = python();
     let stamp = home.join("installed.txt");
@@ -108,9 +108,10 @@ pub(crate) fn node_packages() -> PathBuf {
     root().join("target/test-env/node")
 }
 
-/// Without the right to install, the tests that need these programs say so and do nothing.
-fn install_debian_packages() -> Result<()> {
-    let missing: Vec<&str> = DEBIAN_PACKAGES
+/// Installs Debian packages whose programs are missing. Without the right to install, who needs
+/// these programs says so and does nothing.
+pub(crate) fn install(packages: &[(&str, &'static str)]) -> Result<()> {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(program, _)| !is_installed(program))
         .map(|(_, package)| *package)
@@ -118,7 +119,7 @@ fn install_debian_packages() -> Result<()> {
     if missing.is_empty() || !is_root() || !is_installed("apt-get") {
         return Ok(());
     }
-    say("installing the test counterparts (Debian packages)");
+    say("installing what is missing (Debian packages)");
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     run(Command::new("apt-get")
         .args(["install", "-y", "-qq", "--no-install-recommends"])
@@ -126,7 +127,7 @@ fn install_debian_packages() -> Result<()> {
         .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }

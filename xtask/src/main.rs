@@ -46,12 +46,8 @@ enum Task {
     Docs,
     /// Record the cassette of `caliban demo` anew, after the tools have changed.
     RecordDemo,
-    /// Measure the release binary as ratios to `curl` in the same run.
-    Bench {
-        /// Runs of each command.
-        #[arg(long, default_value_t = 30)]
-        runs: usize,
-    },
+    /// Measure the release binary next to `curl` and `rg` in the same run.
+    Bench(bench::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -65,6 +61,6 @@ fn main() -> anyhow::Result<()> {
         Task::ModelServer { script, listen } => model_server::run(&script, listen),
         Task::Docs => docs::write(),
         Task::RecordDemo => demo::record(),
-        Task::Bench { runs } => bench::run(runs),
+        Task::Bench(options) => bench::run(&options),
     }
 }

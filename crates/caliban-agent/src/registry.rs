@@ -15,6 +15,8 @@ use crate::tool::Tool;
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     tools: BTreeMap<String, Entry>,
+    /// Put together once: every request of a run carries the same.
+    specs: OnceLock<Arc<[ToolSpec]>>,
 }
 
 /// A tool with what checking its input takes.
@@ -28,20 +30,27 @@ pub(crate) struct Entry {
 
 impl Registry {
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        Self {
-            tools: tools
+        Self::of(
+            tools
                 .into_iter()
                 .map(|tool| (tool.spec().name.clone(), Entry::new(tool)))
                 .collect(),
+        )
+    }
+
+    fn of(tools: BTreeMap<String, Entry>) -> Self {
+        Self {
+            tools,
+            specs: OnceLock::new(),
         }
     }
 
     /// The same tools and these; what was there before keeps its name.
     #[must_use]
     pub fn with(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let mut more = Self::new(tools);
-        more.tools.extend(self.tools.clone());
-        more
+        let mut more = Self::new(tools).tools;
+        more.extend(self.tools.clone());
+        Self::of(more)
     }
 
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -53,10 +62,11 @@ impl Registry {
     }
 
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        self.tools
-            .values()
-            .map(|entry| entry.tool.spec().clone())
-            .collect()
+        let specs = self.specs.get_or_init(|| {
+            let tools = self.tools.values();
+            tools.map(|entry| entry.tool.spec().clone()).collect()
+        });
+        Arc::clone(specs)
     }
 
     /// The size of all specifications as they are sent, about.
@@ -73,14 +83,13 @@ impl Registry {
     /// The same tools, those kept for which `keep` holds.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
-        Self {
-            tools: self
-                .tools
+        Self::of(
+            self.tools
                 .iter()
                 .filter(|(name, _)| keep(name))
                 .map(|(name, entry)| (name.clone(), entry.clone()))
                 .collect(),
-        }
+        )
     }
 
     pub(crate) fn entry(&self, name: &str) -> Option<&Entry> {

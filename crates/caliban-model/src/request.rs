@@ -13,7 +13,7 @@ use crate::{Block, Message, Role};
 #[derive(Debug, Clone)]
 pub struct Request {
     pub model: Arc<str>,
-    messages: Vec<Arc<Message>>,
+    messages: Arc<[Arc<Message>]>,
     system_len: usize,
     pub tools: Arc<[ToolSpec]>,
     pub tool_choice: ToolChoice,
@@ -174,7 +174,7 @@ impl Request {
         }
         Ok(Self {
             model: model.into(),
-            messages,
+            messages: messages.into(),
             system_len,
             tools: Arc::from([]),
             tool_choice: ToolChoice::Auto,

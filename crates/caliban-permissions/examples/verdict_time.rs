@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use caliban_agent::{Confinement, Workspace};
 use caliban_permissions::{Judge, Origin, Places, Protected, Rule, RuleBook};
@@ -14,29 +14,20 @@ use serde_json::json;
 const RULES: usize = 1000;
 const COMMANDS: usize = 200;
 const RUNS: usize = 200;
-/// A verdict must not be felt.
-const BOUND: Duration = Duration::from_millis(5);
 
 fn main() -> ExitCode {
-    let Some(fastest) = measured() else {
+    let Some(milliseconds) = measured() else {
         return ExitCode::FAILURE;
     };
-    let _ = writeln!(
-        std::io::stdout(),
-        "verdict on {COMMANDS} commands with {RULES} rules: {:.2} ms (fastest; at most {} ms)",
-        fastest.as_secs_f64() * 1e3,
-        BOUND.as_millis(),
-    );
-    if fastest <= BOUND {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    let report = json!({"milliseconds": milliseconds});
+    match writeln!(std::io::stdout(), "{report}") {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// The fastest of the runs, which others on the machine disturb least; none if the call is not
-/// judged as it should be.
-fn measured() -> Option<Duration> {
+/// The time of each run; nothing if the call is not judged as it should be.
+fn measured() -> Option<Vec<f64>> {
     let workspace = Workspace::new(Path::new("."), &[], None, Confinement::Open).ok()?;
     let judge = Judge {
         book: RuleBook::of((0..RULES).filter_map(rule)),
@@ -47,17 +38,13 @@ fn measured() -> Option<Duration> {
         .map(|number| format!("tool{} --level=3 'some text' file{number}.txt", number * 5))
         .collect();
     let input = json!({"command": commands.join(" | ")});
-    let mut fastest = None;
-    for _ in 0..RUNS {
+    let timed = || {
         let start = Instant::now();
         let decision = judge.decide("Bash", &input, Timestamp::UNIX_EPOCH);
-        let time = start.elapsed();
-        if decision.action != RuleAction::Allow {
-            return None;
-        }
-        fastest = Some(fastest.map_or(time, |before: Duration| before.min(time)));
-    }
-    fastest
+        let time = start.elapsed().as_secs_f64() * 1e3;
+        (decision.action == RuleAction::Allow).then_some(time)
+    };
+    (0..RUNS).map(|_| timed()).collect()
 }
 
 /// Mostly rules about one program; every fifth allows one of the pipeline's, every tenth denies

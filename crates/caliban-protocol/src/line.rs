@@ -1,12 +1,22 @@
 //! A frame as one line.
 
+use serde::Serialize;
 use serde_json::Value;
+
+/// The first byte of both Unicode line separators.
+const SEPARATOR: u8 = 0xE2;
 
 /// One line of valid UTF-8 with exactly one newline, at its end. The Unicode line separators,
 /// which some readers break lines at, are escaped.
 pub fn line(frame: &Value) -> String {
-    let mut line = frame.to_string();
-    if line.contains(['\u{2028}', '\u{2029}']) {
+    written(frame)
+}
+
+/// The same for a frame that is not a value yet.
+pub(crate) fn written(frame: &impl Serialize) -> String {
+    // Only a map with keys that are no texts could fail, and there is none.
+    let mut line = serde_json::to_string(frame).unwrap_or_default();
+    if line.as_bytes().contains(&SEPARATOR) && line.contains(['\u{2028}', '\u{2029}']) {
         line = line
             .replace('\u{2028}', "\\u2028")
             .replace('\u{2029}', "\\u2029");

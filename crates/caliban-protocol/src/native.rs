@@ -15,6 +15,7 @@ use crate::frame::{
     ParameterDroppedDetails, ParameterDroppedSubtype, Part, Progress, Protocol, Source,
     StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
+use crate::line::written;
 
 /// The version of this dialect.
 const VERSION: &str = "1.0";
@@ -98,6 +99,11 @@ impl Encoder {
     /// The frames of an event; the result is not among them, see [`result`].
     pub fn frames(&self, event: &Event) -> Vec<Value> {
         self.typed(event).iter().map(Frame::value).collect()
+    }
+
+    /// The same frames, each as a [`line`](crate::line).
+    pub fn lines(&self, event: &Event) -> Vec<String> {
+        self.typed(event).iter().map(written).collect()
     }
 
     fn typed(self, event: &Event) -> Vec<Frame<'_>> {

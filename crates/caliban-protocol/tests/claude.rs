@@ -333,7 +333,7 @@ fn results_stand_to_the_letter_and_count_their_own_turn() {
         },
         cost: Decimal::new(105, 6),
         duration: Duration::from_millis(539),
-        api_duration: Duration::from_millis(118),
+        model_time: Duration::from_millis(118),
         ..RunTotals::default()
     };
     totals.models = vec![ModelTotals {

@@ -56,8 +56,13 @@ proptest! {
         events in prop::collection::vec(event(), 1..6),
         encoder in encoder(),
     ) {
-        for frame in events.iter().flat_map(|event| encoder.frames(event)) {
-            check(&frame)?;
+        for event in &events {
+            let frames = encoder.frames(event);
+            for frame in &frames {
+                check(frame)?;
+            }
+            let lines: Vec<String> = frames.iter().map(line).collect();
+            prop_assert_eq!(encoder.lines(event), lines);
         }
     }
 

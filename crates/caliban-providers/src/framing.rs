@@ -65,10 +65,16 @@ impl Sse {
                 self.line.extend_from_slice(rest);
                 break;
             };
-            self.line.extend_from_slice(&rest[..end]);
+            let line = &rest[..end];
             self.after_cr = rest[end] == b'\r';
             rest = &rest[end + 1..];
-            frames.extend(self.end_line());
+            // A line that came in one piece is read where it stands.
+            frames.extend(if self.line.is_empty() {
+                self.take(line)
+            } else {
+                self.line.extend_from_slice(line);
+                self.end_line()
+            });
             self.check_size()?;
         }
         self.check_size()?;
@@ -84,10 +90,14 @@ impl Sse {
 
     fn end_line(&mut self) -> Option<Frame> {
         let line = std::mem::take(&mut self.line);
+        self.take(&line)
+    }
+
+    fn take(&mut self, line: &[u8]) -> Option<Frame> {
         if line.is_empty() {
             return self.dispatch();
         }
-        let line = String::from_utf8_lossy(&line);
+        let line = String::from_utf8_lossy(line);
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {

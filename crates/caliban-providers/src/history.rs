@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use caliban_model::{Block, Message, Role, ToolContent};
@@ -11,28 +12,58 @@ use caliban_model::{Block, Message, Role, ToolContent};
 /// What a call is answered with when its result was lost.
 const INTERRUPTED: &str = "The tool call was interrupted before it produced a result.";
 
+/// A turn of a paired conversation.
+#[derive(Debug)]
+pub(crate) enum Paired<'a> {
+    /// As it was said.
+    Kept(&'a Arc<Message>),
+    Changed(Message),
+}
+
+impl Deref for Paired<'_> {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        match self {
+            Self::Kept(message) => message,
+            Self::Changed(message) => message,
+        }
+    }
+}
+
+impl AsRef<Message> for Paired<'_> {
+    fn as_ref(&self) -> &Message {
+        self
+    }
+}
+
 /// The turns with every tool call paired: results stand first in the turn after their calls, in
 /// the order of the calls; missing ones are made up as errors, orphans and repetitions dropped.
 /// An id that an earlier call has already used, as happens when servers count their calls from
 /// one, is replaced, always by the same.
-pub(crate) fn paired(turns: &[Arc<Message>]) -> Vec<Cow<'_, Message>> {
-    let mut paired: Vec<Cow<'_, Message>> = Vec::with_capacity(turns.len());
-    let mut used = HashSet::new();
+pub(crate) fn paired(turns: &[Arc<Message>]) -> Vec<Paired<'_>> {
+    let mut paired = Vec::with_capacity(turns.len());
+    let mut used = HashSet::with_capacity(turns.len());
     let mut position = 0;
     while let Some(message) = turns.get(position) {
         position += 1;
         match message.role {
-            Role::System => paired.push(Cow::Borrowed(message)),
+            Role::System => paired.push(Paired::Kept(message)),
             Role::User => paired.extend(without_results(message)),
             Role::Assistant => {
                 let answers = turns[position..]
                     .iter()
                     .take_while(|turn| turn.role == Role::User)
                     .count();
-                let mut group = vec![Cow::Borrowed(&**message)];
-                group.extend(answered(message, &turns[position..position + answers]));
-                rename_repeated(&mut group, &mut used);
-                paired.append(&mut group);
+                let group = paired.len();
+                paired.push(Paired::Kept(message));
+                answer(message, &turns[position..position + answers], &mut paired);
+                let renamed = repeated(message, &mut used);
+                if !renamed.is_empty() {
+                    for turn in &mut paired[group..] {
+                        rename(turn, &renamed);
+                    }
+                }
                 position += answers;
             }
         }
@@ -40,20 +71,18 @@ pub(crate) fn paired(turns: &[Arc<Message>]) -> Vec<Cow<'_, Message>> {
     paired
 }
 
-/// The user turns that follow an assistant turn, with its results gathered in the first.
-fn answered<'a>(calls: &Message, turns: &'a [Arc<Message>]) -> Vec<Cow<'a, Message>> {
-    let ids: Vec<&str> = calls.tool_uses().map(|(id, _, _)| id).collect();
-    if ids.is_empty() {
-        return turns
-            .iter()
-            .filter_map(|turn| without_results(turn))
-            .collect();
+/// Adds the user turns that follow an assistant turn, with its results gathered in the first.
+fn answer<'a>(calls: &Message, turns: &'a [Arc<Message>], paired: &mut Vec<Paired<'a>>) {
+    if calls.tool_uses().next().is_none() {
+        paired.extend(turns.iter().filter_map(without_results));
+        return;
     }
     if let [first, rest @ ..] = turns
-        && is_paired(&ids, first)
+        && is_paired(calls, first)
         && rest.iter().all(|turn| !has_results(turn))
     {
-        return turns.iter().map(|turn| Cow::Borrowed(&**turn)).collect();
+        paired.extend(turns.iter().map(Paired::Kept));
+        return;
     }
     let mut results: HashMap<&str, &Block> = HashMap::new();
     for block in turns.iter().flat_map(|turn| &turn.content) {
@@ -61,70 +90,63 @@ fn answered<'a>(calls: &Message, turns: &'a [Arc<Message>]) -> Vec<Cow<'a, Messa
             results.entry(tool_use_id).or_insert(block);
         }
     }
-    let content = ids
-        .iter()
-        .map(|id| {
+    let content = calls
+        .tool_uses()
+        .map(|(id, _, _)| {
             results
                 .get(id)
                 .map_or_else(|| interrupted(id), |block| (*block).clone())
         })
         .collect();
-    let mut gathered = vec![Message::new(Role::User, content)];
-    for turn in turns.iter().filter_map(|turn| without_results(turn)) {
-        gathered.push(turn.into_owned());
-    }
-    gathered.into_iter().map(Cow::Owned).collect()
+    paired.push(Paired::Changed(Message::new(Role::User, content)));
+    paired.extend(turns.iter().filter_map(without_results));
 }
 
-/// Gives the calls of a group (an assistant turn and its answers) ids that nobody used before.
-fn rename_repeated(group: &mut [Cow<'_, Message>], used: &mut HashSet<String>) {
-    let Some(calls) = group.first() else {
-        return;
-    };
+/// New ids for the calls of a turn whose ids were used before.
+fn repeated<'a>(calls: &'a Message, used: &mut HashSet<Cow<'a, str>>) -> HashMap<&'a str, String> {
     let mut renamed = HashMap::new();
     for (id, _, _) in calls.tool_uses() {
-        let mut unique = id.to_owned();
-        let mut count = 1;
-        while !used.insert(unique.clone()) {
+        if used.insert(Cow::Borrowed(id)) {
+            continue;
+        }
+        let mut count = 2;
+        let mut unique = format!("{id}_{count}");
+        while !used.insert(Cow::Owned(unique.clone())) {
             count += 1;
             unique = format!("{id}_{count}");
         }
-        if unique != id {
-            renamed.insert(id.to_owned(), unique);
-        }
+        renamed.insert(id, unique);
     }
-    if renamed.is_empty() {
-        return;
-    }
-    for message in group {
-        for block in &mut message.to_mut().content {
-            let (Block::ToolUse { id, .. }
-            | Block::ToolResult {
-                tool_use_id: id, ..
-            }) = block
-            else {
-                continue;
-            };
-            if let Some(unique) = renamed.get(id) {
-                id.clone_from(unique);
-            }
-        }
-    }
+    renamed
 }
 
-/// Whether a turn starts with exactly these results in this order and has no others.
-fn is_paired(ids: &[&str], turn: &Message) -> bool {
-    let found: Vec<Option<&str>> = turn
-        .content
-        .iter()
-        .map(|block| match block {
-            Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.as_str()),
-            _ => None,
-        })
-        .collect();
-    found.len() >= ids.len()
-        && found.iter().zip(ids).all(|(found, id)| *found == Some(id))
-        && found[ids.len()..].iter().all(Option::is_none)
+fn rename(turn: &mut Paired<'_>, renamed: &HashMap<&str, String>) {
+    let mut message = Message::clone(turn);
+    for block in &mut message.content {
+        let (Block::ToolUse { id, .. }
+        | Block::ToolResult {
+            tool_use_id: id, ..
+        }) = block
+        else {
+            continue;
+        };
+        if let Some(unique) = renamed.get(id.as_str()) {
+            id.clone_from(unique);
+        }
+    }
+    *turn = Paired::Changed(message);
+}
+
+/// Whether a turn starts with exactly the results of these calls in this order and has no others.
+fn is_paired(calls: &Message, turn: &Message) -> bool {
+    let mut results = turn.content.iter().map(|block| match block {
+        Block::ToolResult { tool_use_id, .. } => Some(tool_use_id.as_str()),
+        _ => None,
+    });
+    calls
+        .tool_uses()
+        .all(|(id, _, _)| results.next() == Some(Some(id)))
+        && results.all(|result| result.is_none())
 }
 
 fn has_results(turn: &Message) -> bool {
@@ -133,9 +155,9 @@ fn has_results(turn: &Message) -> bool {
         .any(|block| matches!(block, Block::ToolResult { .. }))
 }
 
-fn without_results(turn: &Message) -> Option<Cow<'_, Message>> {
+fn without_results(turn: &Arc<Message>) -> Option<Paired<'_>> {
     if !has_results(turn) {
-        return Some(Cow::Borrowed(turn));
+        return Some(Paired::Kept(turn));
     }
     let content: Vec<Block> = turn
         .content
@@ -143,7 +165,7 @@ fn without_results(turn: &Message) -> Option<Cow<'_, Message>> {
         .filter(|block| !matches!(block, Block::ToolResult { .. }))
         .cloned()
         .collect();
-    (!content.is_empty()).then(|| Cow::Owned(Message::new(Role::User, content)))
+    (!content.is_empty()).then(|| Paired::Changed(Message::new(Role::User, content)))
 }
 
 fn interrupted(id: &str) -> Block {
@@ -210,7 +232,7 @@ mod tests {
             user(vec![result("a"), result("b"), Block::text("and")]),
         ];
         let paired = paired(&turns);
-        assert!(paired.iter().all(|turn| matches!(turn, Cow::Borrowed(_))));
+        assert!(paired.iter().all(|turn| matches!(turn, Paired::Kept(_))));
         assert_eq!(paired.len(), 3);
     }
 
@@ -253,7 +275,7 @@ mod tests {
         let made: Vec<&str> = paired[2].tool_uses().map(|(id, _, _)| id).collect();
         assert_eq!(made, ["a_2", "b"]);
         assert_eq!(ids(&paired[3]), ["a_2", "b"]);
-        assert!(matches!(paired[0], Cow::Borrowed(_)));
+        assert!(matches!(paired[0], Paired::Kept(_)));
     }
 
     proptest! {

@@ -5,6 +5,7 @@
 mod adapter;
 mod anthropic;
 mod assembly;
+mod body;
 pub mod cassette;
 mod config;
 mod credentials;
@@ -22,6 +23,7 @@ mod testing;
 mod transport;
 
 pub use adapter::Adapter;
+pub use body::Body;
 pub use config::{ConfigError, Connection, OpenAiApi, ProviderKind, UnknownProvider};
 pub use credentials::{Credentials, Freshness, NoKey, SecretString, StaticKey};
 pub use fallback::Fallback;

@@ -10,9 +10,9 @@ use futures::future::BoxFuture;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
-use serde_json::{Map, Value};
 use url::Url;
 
+use crate::body::Body;
 use crate::credentials::{Credentials, Freshness};
 use crate::failure::fail;
 
@@ -25,7 +25,7 @@ pub struct Call {
     /// Path and query below the base URL, e.g. `v1/messages`.
     pub path: String,
     /// Absent for GET.
-    pub body: Option<Map<String, Value>>,
+    pub body: Option<Body>,
     pub headers: Vec<(HeaderName, String)>,
 }
 
@@ -128,7 +128,8 @@ impl Direct {
             headers.insert(HeaderName::from_static(name), value);
         }
         let body = match &call.body {
-            Some(body) => serde_json::to_vec(body)
+            Some(body) => body
+                .bytes()
                 .map_err(|error| invalid(format!("the request cannot be written: {error}")))?,
             None => Vec::new(),
         };

@@ -11,7 +11,7 @@ use caliban_model::{
     Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Retry, RetryCategory, Role,
     Shown, ToolContent, Usage, Warning, WarningKind,
 };
-use caliban_protocol::{Encoder, HookEvents, Init, Partial, Replay};
+use caliban_protocol::{Encoder, HookEvents, Init, McpServerState, Partial, Replay};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -409,6 +409,10 @@ pub(crate) fn init() -> impl Strategy<Value = Init> {
                 pricing_as_of: "2026-11-15".to_owned(),
                 trusted,
                 fallback_model,
+                mcp_servers: vec![McpServerState {
+                    name: "notes".to_owned(),
+                    status: "connected",
+                }],
                 warnings,
             },
         )

@@ -60,7 +60,7 @@ enum Open {
 
 impl Decoder for Messages {
     fn frame(&mut self, frame: &Frame, assembly: &mut Assembly) -> Result<(), Error> {
-        let event = match serde_json::from_str(&frame.data) {
+        let event = match Event::read(&frame.data) {
             Ok(event) => event,
             Err(error) => return Err(unreadable(&frame.data, &error, assembly)),
         };
@@ -171,7 +171,7 @@ impl Messages {
     fn delta(
         &mut self,
         index: u64,
-        delta: Delta,
+        delta: Delta<'_>,
         size: usize,
         assembly: &mut Assembly,
     ) -> Result<(), Error> {
@@ -180,31 +180,31 @@ impl Messages {
                 ErrorKind::Malformed,
                 format!("content came for block {index}, which is not open"),
             )),
-            (Some(Open::Text { id, .. }), Delta::Text { text }) => assembly.push(*id, &text),
-            (Some(Open::Thinking { id }), Delta::Thinking { thinking }) => {
+            (Some(Open::Text { id, .. }), Delta::Text(text)) => assembly.push(*id, &text),
+            (Some(Open::Thinking { id }), Delta::Thinking(thinking)) => {
                 assembly.push(*id, &thinking)
             }
-            (Some(Open::Thinking { id }), Delta::Signature { signature }) => {
+            (Some(Open::Thinking { id }), Delta::Signature(signature)) => {
                 sign(*id, &signature, assembly)
             }
-            (Some(Open::Tool { id, .. }), Delta::Input { partial_json }) => {
+            (Some(Open::Tool { id, .. }), Delta::Input(partial_json)) => {
                 assembly.push(*id, &partial_json)
             }
-            (Some(Open::Text { citations, .. }), Delta::Citation { citation }) => {
+            (Some(Open::Text { citations, .. }), Delta::Citation(citation)) => {
                 citations.push(citation);
                 self.keep(size, assembly)
             }
-            (Some(Open::Opaque { input, .. }), Delta::Input { partial_json }) => {
+            (Some(Open::Opaque { input, .. }), Delta::Input(partial_json)) => {
                 input.push_str(&partial_json);
                 self.keep(size, assembly)
             }
             (
                 Some(_),
-                Delta::Text { .. }
-                | Delta::Thinking { .. }
-                | Delta::Signature { .. }
-                | Delta::Input { .. }
-                | Delta::Citation { .. }
+                Delta::Text(_)
+                | Delta::Thinking(_)
+                | Delta::Signature(_)
+                | Delta::Input(_)
+                | Delta::Citation(_)
                 | Delta::Unknown,
             ) => Ok(()),
         }

@@ -9,8 +9,10 @@ use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 
 use super::thinking::{self, Plan, Thinking};
+use super::written::{Memory, Written, push_list};
 use super::{BETA, ID, cache, messages, schema};
 use crate::adapter::Encoded;
+use crate::body::Body;
 use crate::transport::Call;
 
 /// Lets the model think between tool calls; automatic unless it was given a budget.
@@ -39,29 +41,28 @@ impl<'a> Omissions<'a> {
 
 /// The call for a request. The messages come last in the body, so that the next turn's body
 /// begins with the same bytes.
-pub(super) fn encode(request: &Request) -> Encoded {
+pub(super) fn encode(request: &Request, memory: &Memory) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut omissions = Omissions::new(&request.model);
-    let mut turns = messages::turns(request);
+    let mut kept = memory.lock();
+    let mut turns = messages::turns(request, &mut kept);
     let plan = thinking::plan(
         request,
         &traits,
         messages::tool_loop(&turns),
         &mut omissions,
     );
-    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
-    let mut system = messages::system(request);
+    let mut tools = kept.tools(&request.tools, |spec| Written::new(&tool(spec)));
+    let mut system = messages::system(request, &mut kept);
+    drop(kept);
     if let CachePolicy::Ephemeral(ttl) = request.cache {
         cache::mark(ttl, &mut tools, &mut system, &mut turns);
     }
 
-    let mut body = Map::new();
-    let mut set = |name: &str, value: Value| {
-        body.insert(name.to_owned(), value);
-    };
-    set("model", json!(&*request.model));
-    set("max_tokens", json!(request.max_tokens));
-    set("stream", json!(true));
+    let mut body = Body::default();
+    body.set("model", json!(&*request.model));
+    body.set("max_tokens", json!(request.max_tokens));
+    body.set("stream", json!(true));
     let optional = [
         ("metadata", metadata(request)),
         ("stop_sequences", stop_sequences(request, &mut omissions)),
@@ -75,18 +76,20 @@ pub(super) fn encode(request: &Request) -> Encoded {
             "tool_choice",
             tool_choice(request, &traits, plan.thinking, &mut omissions),
         ),
-        ("tools", list(tools)),
-        ("system", list(system)),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
-            set(name, value);
+            body.set(name, value);
         }
     }
-    set(
-        "messages",
-        turns.into_iter().map(messages::Turn::into_value).collect(),
-    );
+    for (name, list) in [("tools", tools), ("system", system)] {
+        if !list.is_empty() {
+            let mut text = String::new();
+            push_list(&mut text, &list);
+            body.set_written(name, text);
+        }
+    }
+    body.set_written("messages", messages::written(&turns));
 
     Encoded {
         call: Call {
@@ -103,10 +106,6 @@ pub(super) fn encode(request: &Request) -> Encoded {
         },
         warnings: omissions.warnings,
     }
-}
-
-fn list(values: Vec<Value>) -> Option<Value> {
-    (!values.is_empty()).then_some(Value::Array(values))
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -235,11 +234,17 @@ mod tests {
     }
 
     fn body(request: &Request) -> Value {
-        Value::Object(encode(request).call.body.unwrap())
+        Value::Object(
+            encode(request, &Memory::default())
+                .call
+                .body
+                .unwrap()
+                .values(),
+        )
     }
 
     fn warnings(request: &Request) -> Vec<String> {
-        encode(request)
+        encode(request, &Memory::default())
             .warnings
             .into_iter()
             .map(|warning| warning.message)
@@ -329,6 +334,56 @@ mod tests {
     }
 
     #[test]
+    fn what_is_remembered_changes_no_byte() {
+        let call = |id: &str| Block::ToolUse {
+            id: id.into(),
+            name: "Read".into(),
+            input: json!({"file_path": "a"}),
+            private: None,
+        };
+        let result = |id: &str| Block::ToolResult {
+            tool_use_id: id.into(),
+            content: vec![ToolContent::Text { text: id.into() }],
+            is_error: false,
+        };
+        let own = |content| Message {
+            role: Role::Assistant,
+            content,
+            origin: Some(Origin::new(ID, "claude-sonnet-4-6")),
+        };
+        // An id that comes twice and a result that is lost are among what is made up each time.
+        let history: Vec<Arc<Message>> = [
+            Message::system("be brief"),
+            Message::user("q"),
+            own(vec![call("a")]),
+            Message::new(Role::User, vec![result("a")]),
+            own(vec![call("a"), call("b")]),
+            Message::new(Role::User, vec![result("b"), Block::text("and")]),
+            Message::user("more"),
+            own(vec![Block::text("done")]),
+            Message::user("thanks"),
+        ]
+        .map(Arc::new)
+        .into();
+        let memory = Memory::default();
+        for length in 2..=history.len() {
+            for model in ["claude-sonnet-4-6", "claude-opus-4-6"] {
+                let mut request = Request::new(model, history[..length].to_vec()).unwrap();
+                request.tools = Arc::from([ToolSpec {
+                    name: "Read".into(),
+                    description: "reads".into(),
+                    input_schema: json!({"type": "object"}),
+                }]);
+                let sent = |memory: &Memory| {
+                    let body = encode(&request, memory).call.body.unwrap();
+                    String::from_utf8(body.bytes().unwrap()).unwrap()
+                };
+                assert_eq!(sent(&memory), sent(&Memory::default()));
+            }
+        }
+    }
+
+    #[test]
     fn a_rich_conversation_is_written_whole() {
         let picture = json!({"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}});
         let schema =
@@ -382,7 +437,7 @@ mod tests {
                 ],
             })
         );
-        let call = encode(&request).call;
+        let call = encode(&request, &Memory::default()).call;
         assert_eq!(
             (call.method, call.path.as_str()),
             (Method::POST, "v1/messages")

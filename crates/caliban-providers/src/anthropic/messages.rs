@@ -1,6 +1,7 @@
 //! History in the form of the Messages API: alternating turns of content blocks.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use caliban_model::{Block, Image, ImageSource, Message, Request, Role, ToolContent};
@@ -8,13 +9,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::ID;
-use crate::history::paired;
+use super::written::{Author, Kept, Written, push_list};
+use crate::history::{Paired, paired};
+
+/// What a turn takes beside its blocks.
+const PER_TURN: usize = 40;
 
 /// One turn; never empty, and never next to another of the same role.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) role: Role,
-    pub(super) content: Vec<Value>,
+    pub(super) content: Arc<[Written]>,
 }
 
 /// Whether the conversation ends inside a series of tool calls, and how that series began.
@@ -25,24 +30,41 @@ pub(super) enum ToolLoop {
     BegunWithoutThinking,
 }
 
-impl Turn {
-    pub(super) fn into_value(self) -> Value {
-        let role = match self.role {
-            Role::Assistant => "assistant",
-            Role::User | Role::System => "user",
-        };
-        json!({"role": role, "content": self.content})
+/// Turns as they are sent.
+pub(super) fn written(turns: &[Turn]) -> String {
+    let blocks = turns.iter().flat_map(|turn| &*turn.content);
+    let mut text = String::with_capacity(
+        blocks.map(|block| block.json().len() + 1).sum::<usize>() + turns.len() * PER_TURN,
+    );
+    text.push('[');
+    for (index, turn) in turns.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(match turn.role {
+            Role::Assistant => "{\"role\":\"assistant\",\"content\":",
+            Role::User | Role::System => "{\"role\":\"user\",\"content\":",
+        });
+        push_list(&mut text, &*turn.content);
+        text.push('}');
     }
+    text.push(']');
+    text
 }
 
 /// The turns of a request, without what its model must not see.
-pub(super) fn turns(request: &Request) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::new();
+pub(super) fn turns(request: &Request, kept: &mut Kept) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::with_capacity(request.turns().len());
     for message in paired(request.turns()) {
-        let content = blocks(&message, &request.model);
+        let content = match &message {
+            Paired::Kept(message) => blocks(message, &request.model, kept),
+            Paired::Changed(message) => write(message, author(message, &request.model)).into(),
+        };
         match turns.last_mut() {
             _ if content.is_empty() => {}
-            Some(last) if last.role == message.role => last.content.extend(content),
+            Some(last) if last.role == message.role => {
+                last.content = last.content.iter().chain(&*content).cloned().collect();
+            }
             Some(_) | None => turns.push(Turn {
                 role: message.role,
                 content,
@@ -53,12 +75,12 @@ pub(super) fn turns(request: &Request) -> Vec<Turn> {
 }
 
 /// The system prompt as text blocks.
-pub(super) fn system(request: &Request) -> Vec<Value> {
-    request
-        .system()
-        .iter()
-        .flat_map(|message| blocks(message, &request.model))
-        .collect()
+pub(super) fn system(request: &Request, kept: &mut Kept) -> Vec<Written> {
+    let mut system = Vec::new();
+    for message in request.system() {
+        system.extend_from_slice(&blocks(message, &request.model, kept));
+    }
+    system
 }
 
 pub(super) fn tool_loop(turns: &[Turn]) -> ToolLoop {
@@ -66,31 +88,33 @@ pub(super) fn tool_loop(turns: &[Turn]) -> ToolLoop {
     let mut rest = turns;
     while let [before @ .., calls, results] = rest
         && results.role == Role::User
-        && results.content.first().is_some_and(is_tool_result)
+        && results.content.first().is_some_and(Written::is_tool_result)
     {
         begin = calls.content.first();
         rest = before;
     }
     match begin {
         None => ToolLoop::None,
-        Some(block) if is_thinking(block) => ToolLoop::BegunThinking,
+        Some(block) if block.is_thinking() => ToolLoop::BegunThinking,
         Some(_) => ToolLoop::BegunWithoutThinking,
     }
 }
 
-pub(super) fn is_thinking(block: &Value) -> bool {
-    matches!(
-        block["type"].as_str(),
-        Some("thinking" | "redacted_thinking")
-    )
+fn author(message: &Message, model: &str) -> Author {
+    if message.written_by(ID, model) {
+        Author::Asked
+    } else {
+        Author::Another
+    }
 }
 
-fn is_tool_result(block: &Value) -> bool {
-    block["type"] == "tool_result"
+fn blocks(message: &Arc<Message>, model: &str, kept: &mut Kept) -> Arc<[Written]> {
+    let author = author(message, model);
+    kept.blocks(message, author, || write(message, author))
 }
 
-fn blocks(message: &Message, model: &str) -> Vec<Value> {
-    let own = message.written_by(ID, model);
+fn write(message: &Message, author: Author) -> Vec<Written> {
+    let own = author == Author::Asked;
     message
         .content
         .iter()
@@ -130,6 +154,7 @@ fn blocks(message: &Message, model: &str) -> Vec<Value> {
             } => Some(tool_result(tool_use_id, content, *is_error)),
             Block::Image(image) => Some(image_block(image)),
         })
+        .map(|block| Written::new(&block))
         .collect()
 }
 
@@ -201,12 +226,23 @@ fn tool_id(id: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use caliban_model::Origin;
-    use std::sync::Arc;
 
     const MODEL: &str = "claude-sonnet-4-6";
 
     fn request(messages: Vec<Message>) -> Request {
         Request::new(MODEL, messages.into_iter().map(Arc::new).collect()).unwrap()
+    }
+
+    /// The turns with their blocks as values.
+    fn turns(request: &Request) -> Vec<(Role, Vec<Value>)> {
+        let turns = super::turns(request, &mut Kept::default());
+        let sent: Value = serde_json::from_str(&written(&turns)).unwrap();
+        assert_eq!(sent.as_array().unwrap().len(), turns.len());
+        let value = |block: &Written| serde_json::from_str(block.json()).unwrap();
+        turns
+            .iter()
+            .map(|turn| (turn.role, turn.content.iter().map(value).collect()))
+            .collect()
     }
 
     fn assistant(model: &str, content: Vec<Block>) -> Message {
@@ -265,7 +301,7 @@ mod tests {
     fn private_parts_return_to_the_model_that_wrote_them() {
         let turns = turns(&request(vec![Message::user("q"), private_answer(MODEL)]));
         assert_eq!(
-            turns[1].content,
+            turns[1].1,
             [
                 json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
                 json!({"type": "redacted_thinking", "data": "d"}),
@@ -292,7 +328,7 @@ mod tests {
         ] {
             let turns = turns(&request(vec![Message::user("q"), foreign]));
             assert_eq!(
-                turns[1].content,
+                turns[1].1,
                 [
                     json!({"type": "text", "text": "hi"}),
                     json!({"type": "tool_use", "id": "t", "name": "Bash", "input": {}}),
@@ -316,14 +352,8 @@ mod tests {
         assert_eq!(
             turns,
             [
-                Turn {
-                    role: Role::User,
-                    content: vec![text("a"), text("b")]
-                },
-                Turn {
-                    role: Role::Assistant,
-                    content: vec![text("c"), text("d")]
-                },
+                (Role::User, vec![text("a"), text("b")]),
+                (Role::Assistant, vec![text("c"), text("d")]),
             ]
         );
     }
@@ -337,7 +367,7 @@ mod tests {
             Message::new(Role::User, vec![result("a")]),
         ]));
         let kinds: Vec<_> = turns[2]
-            .content
+            .1
             .iter()
             .map(|block| (block["type"].as_str(), block["tool_use_id"].as_str()))
             .collect();
@@ -360,11 +390,11 @@ mod tests {
             Message::new(Role::User, vec![result("functions.Bash:0"), result("")]),
         ]));
         for position in 0..2 {
-            let id = turns[1].content[position]["id"].as_str().unwrap();
+            let id = turns[1].1[position]["id"].as_str().unwrap();
             assert!(id.starts_with("toolu_") && !id.contains(['.', ':']), "{id}");
-            assert_eq!(turns[2].content[position]["tool_use_id"], id);
+            assert_eq!(turns[2].1[position]["tool_use_id"], id);
         }
-        assert_ne!(turns[1].content[0]["id"], turns[1].content[1]["id"]);
+        assert_ne!(turns[1].1[0]["id"], turns[1].1[1]["id"]);
     }
 
     #[test]
@@ -415,7 +445,10 @@ mod tests {
             Message::assistant("done"),
             Message::user("again"),
         ];
-        let judged = |history: &[Message]| tool_loop(&turns(&request(history.to_vec())));
+        let judged = |history: &[Message]| {
+            let request = request(history.to_vec());
+            tool_loop(&super::turns(&request, &mut Kept::default()))
+        };
         assert_eq!(judged(&history), ToolLoop::None);
         assert_eq!(judged(&history[..3]), ToolLoop::BegunWithoutThinking);
         history.extend([

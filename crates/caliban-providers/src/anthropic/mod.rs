@@ -7,6 +7,7 @@ mod messages;
 mod schema;
 mod thinking;
 mod wire;
+mod written;
 
 use caliban_model::{Error, ErrorKind, ModelInfo, Origin, Request};
 use futures::FutureExt;
@@ -18,6 +19,7 @@ use url::form_urlencoded;
 use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::{ErrorBody, Refusal, fail};
 use crate::transport::{Call, Framing};
+use written::Memory;
 
 const ID: &str = "anthropic";
 /// The header that names the beta features a call uses.
@@ -26,12 +28,14 @@ const BETA: &str = "anthropic-beta";
 const MAX_PAGES: usize = 10;
 
 /// Speaks the Messages API. The version header, the address and the key belong to the transport.
-#[derive(Debug)]
-pub(crate) struct Anthropic {}
+#[derive(Debug, Default)]
+pub(crate) struct Anthropic {
+    memory: Memory,
+}
 
 impl Anthropic {
     pub(crate) fn new() -> Self {
-        Self {}
+        Self::default()
     }
 }
 
@@ -49,7 +53,7 @@ impl Family for Anthropic {
         request: &'a Request,
         _link: &'a Link,
     ) -> BoxFuture<'a, Result<Encoded, Error>> {
-        ready(Ok(encode::encode(request))).boxed()
+        ready(Ok(encode::encode(request, &self.memory))).boxed()
     }
 
     fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {
@@ -85,18 +89,18 @@ impl Family for Anthropic {
         let Some(body) = call.body.as_mut().filter(|_| unrecognised) else {
             return Revision::GiveUp;
         };
-        match strip_thinking(body) {
+        body.change(|fields| match strip_thinking(fields) {
             Stripped::Nothing => Revision::GiveUp,
             Stripped::Something => {
-                let thinking = body.get("thinking");
+                let thinking = fields.get("thinking");
                 if thinking.is_some_and(|thinking| thinking["type"] == "enabled") {
                     // A manual budget requires the very blocks that were just removed.
-                    body.shift_remove("thinking");
+                    fields.shift_remove("thinking");
                     call.headers.retain(|(name, _)| name != BETA);
                 }
                 Revision::Resend
             }
-        }
+        })
     }
 
     fn models<'a>(&'a self, link: &'a Link) -> BoxFuture<'a, Result<Vec<ModelInfo>, Error>> {
@@ -158,6 +162,13 @@ fn error_body(document: &Value) -> Option<ErrorBody> {
     })
 }
 
+fn is_thinking(block: &Value) -> bool {
+    matches!(
+        block["type"].as_str(),
+        Some("thinking" | "redacted_thinking")
+    )
+}
+
 #[derive(Debug, PartialEq, Eq)]
 enum Stripped {
     Nothing,
@@ -174,7 +185,7 @@ fn strip_thinking(body: &mut Map<String, Value>) -> Stripped {
             return true;
         };
         let before = content.len();
-        content.retain(|block| !messages::is_thinking(block));
+        content.retain(|block| !is_thinking(block));
         if content.len() < before {
             stripped = Stripped::Something;
         }
@@ -376,7 +387,7 @@ mod tests {
             origin: Origin::new(ID, "m"),
             method: Method::POST,
             path: "v1/messages".into(),
-            body: Some(body),
+            body: Some(body.into()),
             headers: vec![(HeaderName::from_static(BETA), "x".into())],
         }
     }
@@ -389,7 +400,7 @@ mod tests {
         let error = refused(400, &[], FOREIGN);
         let mut call = call(&json!({"type": "adaptive"}));
         assert_eq!(family.revise(&mut call, &error), Revision::Resend);
-        let body = Value::Object(call.body.clone().unwrap());
+        let body = Value::Object(call.body.clone().unwrap().values());
         assert_eq!(
             body["messages"],
             json!([
@@ -406,7 +417,7 @@ mod tests {
         let error = refused(400, &[], FOREIGN);
         let mut call = call(&json!({"type": "enabled", "budget_tokens": 1024}));
         assert_eq!(Anthropic::new().revise(&mut call, &error), Revision::Resend);
-        assert_eq!(call.body.unwrap().get("thinking"), None);
+        assert_eq!(call.body.unwrap().values().get("thinking"), None);
         assert_eq!(call.headers, []);
     }
 

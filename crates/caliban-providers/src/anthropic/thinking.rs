@@ -203,6 +203,7 @@ fn budget_of(effort: Effort) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::encode::encode;
+    use super::super::written::Memory;
     use super::*;
     use caliban_model::Message;
     use std::sync::Arc;
@@ -220,8 +221,8 @@ mod tests {
         let mut request = Request::new(model, vec![Arc::new(Message::user("q"))]).unwrap();
         request.reasoning = reasoning;
         request.max_tokens = max_tokens;
-        let encoded = encode(&request);
-        let body = encoded.call.body.unwrap();
+        let encoded = encode(&request, &Memory::default());
+        let body = encoded.call.body.unwrap().values();
         let at = |pointer: &str| {
             Value::Object(body.clone())
                 .pointer(pointer)
@@ -424,8 +425,8 @@ mod tests {
         )
         .unwrap();
         request.reasoning = Reasoning::Effort(Effort::Low);
-        let encoded = encode(&request);
-        assert_eq!(encoded.call.body.unwrap().get("thinking"), None);
+        let encoded = encode(&request, &Memory::default());
+        assert_eq!(encoded.call.body.unwrap().values().get("thinking"), None);
         assert_eq!(encoded.warnings.len(), 1);
     }
 }

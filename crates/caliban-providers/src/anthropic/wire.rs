@@ -1,42 +1,91 @@
 //! What the Messages API answers with, read leniently: unknown fields, events and deltas are
 //! passed over.
 
+use std::borrow::Cow;
+
 use caliban_model::ModelInfo;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// One event of a stream.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Event {
+#[derive(Debug)]
+pub(super) enum Event<'a> {
     MessageStart {
         message: Message,
     },
     ContentBlockStart {
-        #[serde(default)]
         index: u64,
         content_block: Value,
     },
     ContentBlockDelta {
-        #[serde(default)]
         index: u64,
-        delta: Delta,
+        delta: Delta<'a>,
     },
     ContentBlockStop {
-        #[serde(default)]
         index: u64,
     },
     MessageDelta {
-        #[serde(default)]
         delta: Ending,
-        #[serde(default)]
         usage: Option<Usage>,
     },
     MessageStop,
     /// The whole document.
     Error(Value),
-    #[serde(other)]
     Unknown,
+}
+
+/// The fields of all kinds of events. They stay text until the kind is known: thousands of events
+/// make an answer, and serde would copy each to look for its kind first.
+#[derive(Deserialize)]
+struct Fields<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(default, borrow)]
+    index: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    content_block: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    delta: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    usage: Option<&'a RawValue>,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn read(data: &'a str) -> serde_json::Result<Self> {
+        let fields: Fields<'_> = serde_json::from_str(data)?;
+        let index = || fields.index.map_or(Ok(0), |index| read(Some(index)));
+        Ok(match &*fields.kind {
+            "message_start" => Self::MessageStart {
+                message: read(fields.message)?,
+            },
+            "content_block_start" => Self::ContentBlockStart {
+                index: index()?,
+                content_block: read(fields.content_block)?,
+            },
+            "content_block_delta" => Self::ContentBlockDelta {
+                index: index()?,
+                delta: Delta::read(fields.delta)?,
+            },
+            "content_block_stop" => Self::ContentBlockStop { index: index()? },
+            "message_delta" => Self::MessageDelta {
+                delta: fields
+                    .delta
+                    .map_or_else(|| Ok(Ending::default()), |delta| read(Some(delta)))?,
+                usage: read(fields.usage)?,
+            },
+            "message_stop" => Self::MessageStop,
+            "error" => Self::Error(serde_json::from_str(data)?),
+            _ => Self::Unknown,
+        })
+    }
+}
+
+/// A field that is missing is read as null, which most types refuse.
+fn read<'a, T: Deserialize<'a>>(field: Option<&'a RawValue>) -> serde_json::Result<T> {
+    serde_json::from_str(field.map_or("null", RawValue::get))
 }
 
 /// A whole answer, or the head of a streamed one.
@@ -53,22 +102,49 @@ pub(super) struct Message {
 }
 
 /// More of a block.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type")]
-pub(super) enum Delta {
-    #[serde(rename = "text_delta")]
-    Text { text: String },
-    #[serde(rename = "thinking_delta")]
-    Thinking { thinking: String },
+#[derive(Debug)]
+pub(super) enum Delta<'a> {
+    Text(Cow<'a, str>),
+    Thinking(Cow<'a, str>),
     /// Replaces the signature so far.
-    #[serde(rename = "signature_delta")]
-    Signature { signature: String },
-    #[serde(rename = "input_json_delta")]
-    Input { partial_json: String },
-    #[serde(rename = "citations_delta")]
-    Citation { citation: Value },
-    #[serde(other)]
+    Signature(Cow<'a, str>),
+    Input(Cow<'a, str>),
+    Citation(Value),
     Unknown,
+}
+
+impl<'a> Delta<'a> {
+    fn read(delta: Option<&'a RawValue>) -> serde_json::Result<Self> {
+        #[derive(Deserialize)]
+        struct Fields<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Cow<'a, str>,
+            #[serde(default, borrow)]
+            text: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            thinking: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            signature: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            partial_json: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            citation: Option<&'a RawValue>,
+        }
+        /// A text that is borrowed where nothing in it is escaped.
+        #[derive(Deserialize)]
+        struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+        let fields: Fields<'a> = read(delta)?;
+        let text = |field| read(field).map(|Text(text)| text);
+        Ok(match &*fields.kind {
+            "text_delta" => Self::Text(text(fields.text)?),
+            "thinking_delta" => Self::Thinking(text(fields.thinking)?),
+            "signature_delta" => Self::Signature(text(fields.signature)?),
+            "input_json_delta" => Self::Input(text(fields.partial_json)?),
+            "citations_delta" => Self::Citation(read(fields.citation)?),
+            _ => Self::Unknown,
+        })
+    }
 }
 
 /// How an answer ended.

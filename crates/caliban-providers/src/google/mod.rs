@@ -99,7 +99,7 @@ impl Family for Gemini {
                     origin: Origin::new(ID, request.model.clone()),
                     method: Method::POST,
                     path: self.stream_path(&request.model),
-                    body: Some(body),
+                    body: Some(body.into()),
                     headers: Vec::new(),
                 },
                 warnings,

@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::adapter::{Decoder, Encoded, Family, Link};
+use crate::body::Body;
 use crate::failure::{Refusal, fail};
 use crate::transport::{Call, Framing};
 use facts::Facts;
@@ -94,10 +95,10 @@ impl Ollama {
             origin: origin.clone(),
             method: Method::POST,
             path: "api/show".to_owned(),
-            body: Some(Map::from_iter([(
+            body: Some(Body::from(Map::from_iter([(
                 "model".to_owned(),
                 Value::from(&*origin.model),
-            )])),
+            )]))),
             headers: Vec::new(),
         };
         let facts = match link.json(self, call).await {
@@ -163,7 +164,7 @@ impl Family for Ollama {
                     origin,
                     method: Method::POST,
                     path: "api/chat".to_owned(),
-                    body: Some(body),
+                    body: Some(body.into()),
                     headers: Vec::new(),
                 },
                 warnings,

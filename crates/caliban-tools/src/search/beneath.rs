@@ -1,9 +1,10 @@
 //! Opening files beneath a directory without ever following a link, so that a link planted
 //! between the walk and the open leads nowhere.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
@@ -33,39 +34,66 @@ impl Directory {
         Ok(Self(descend(top, path)?))
     }
 
+    /// Opens files in it.
+    pub(super) fn opener(&self) -> Opener<'_> {
+        Opener {
+            base: self,
+            parent: None,
+        }
+    }
+
+    /// Whether something has this name here, links on the way not followed.
+    pub(super) fn holds(&self, relative: &Path) -> bool {
+        let found = split(relative).and_then(|(parent, name)| {
+            let parent = self.directory(parent)?;
+            Ok(statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?)
+        });
+        found.is_ok()
+    }
+
+    fn directory(&self, relative: &Path) -> std::io::Result<OwnedFd> {
+        descend(self.0.try_clone()?, relative)
+    }
+}
+
+/// Opens files that come in path order: the directory of the last one is likely that of the next.
+#[derive(Debug)]
+pub(super) struct Opener<'base> {
+    base: &'base Directory,
+    parent: Option<(PathBuf, OwnedFd)>,
+}
+
+impl Opener<'_> {
     /// Opens a regular file. Anything else is left alone: opening a FIFO or a device can block
     /// or do things.
-    pub(super) fn file(&self, relative: &Path) -> std::io::Result<Opened> {
-        let (parent, name) = self.parent(relative)?;
-        let before = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    pub(super) fn file(&mut self, relative: &Path) -> std::io::Result<Opened> {
+        let (parent, name) = split(relative)?;
+        let parent = match &mut self.parent {
+            Some((path, directory)) if path == parent => directory,
+            last => {
+                let directory = self.base.directory(parent)?;
+                &mut last.insert((parent.to_owned(), directory)).1
+            }
+        };
+        let before = statat(&*parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Ok(Opened::Other);
         }
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(&parent, name, flags, Mode::empty())?;
+        let file = openat(&*parent, name, flags, Mode::empty())?;
         // It may have been replaced after the first look.
         if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
             return Ok(Opened::Other);
         }
         Ok(Opened::Regular(File::from(file)))
     }
+}
 
-    /// Whether something has this name here, links on the way not followed.
-    pub(super) fn holds(&self, relative: &Path) -> bool {
-        self.parent(relative)
-            .and_then(|(parent, name)| Ok(statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?))
-            .is_ok()
-    }
-
-    fn parent<'path>(
-        &self,
-        relative: &'path Path,
-    ) -> std::io::Result<(OwnedFd, &'path std::ffi::OsStr)> {
-        let name = relative.file_name().ok_or(Errno::INVAL)?;
-        let parent = relative.parent().unwrap_or(Path::new(""));
-        Ok((descend(self.0.try_clone()?, parent)?, name))
-    }
+/// The directory of a file and its name there.
+fn split(relative: &Path) -> std::io::Result<(&Path, &OsStr)> {
+    let name = relative.file_name().ok_or(Errno::INVAL)?;
+    Ok((relative.parent().unwrap_or(Path::new("")), name))
 }
 
 fn directory_flags() -> OFlags {
@@ -104,18 +132,18 @@ mod tests {
         symlink("../outside/file", base.join("root/file")).unwrap();
         let root = Directory::open(&base.join("root")).unwrap();
 
-        let Opened::Regular(mut file) = root.file(Path::new("sub/file")).unwrap() else {
+        let Opened::Regular(mut file) = root.opener().file(Path::new("sub/file")).unwrap() else {
             panic!("a regular file");
         };
         let mut text = String::new();
         file.read_to_string(&mut text).unwrap();
         assert_eq!(text, "inside");
         assert!(matches!(
-            root.file(Path::new("file")).unwrap(),
+            root.opener().file(Path::new("file")).unwrap(),
             Opened::Other
         ));
-        assert!(root.file(Path::new("link/file")).is_err());
-        assert!(root.file(Path::new("../outside/file")).is_err());
+        assert!(root.opener().file(Path::new("link/file")).is_err());
+        assert!(root.opener().file(Path::new("../outside/file")).is_err());
         assert!(root.holds(Path::new("link")));
         assert!(!root.holds(Path::new("link/file")));
         assert!(Directory::open(&base.join("root/link")).is_err());
@@ -128,12 +156,12 @@ mod tests {
         rustix::fs::mkfifoat(CWD, base.join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
         let root = Directory::open(&base).unwrap();
         assert!(matches!(
-            root.file(Path::new("pipe")).unwrap(),
+            root.opener().file(Path::new("pipe")).unwrap(),
             Opened::Other
         ));
         let devices = Directory::open(Path::new("/dev")).unwrap();
         assert!(matches!(
-            devices.file(Path::new("zero")).unwrap(),
+            devices.opener().file(Path::new("zero")).unwrap(),
             Opened::Other
         ));
     }

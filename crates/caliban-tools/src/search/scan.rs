@@ -12,7 +12,7 @@ use caliban_model::CancellationToken;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use super::beneath::{Directory, Opened};
+use super::beneath::{Directory, Opened, Opener};
 use super::hits::{Collector, Content, Hits, Wanted};
 use super::walk::{Walk, WalkEnd};
 
@@ -25,8 +25,12 @@ const MAX_MULTILINE_BYTES: usize = 32 * 1024 * 1024;
 /// The most threads that search; together with the limits above this bounds memory.
 const MAX_WORKERS: usize = 4;
 
-/// How many paths the walk may be ahead of the search.
-const QUEUE: usize = 1024;
+/// How many paths are handed over at once. A few, so that they cost less to hand over than to
+/// search; not many, because all of them are searched even when enough was found.
+const BATCH: usize = 16;
+
+/// How many batches the walk may be ahead of the search.
+const QUEUE: usize = 64;
 
 /// How many skipped files are named.
 const MAX_SKIPPED: usize = 5;
@@ -75,7 +79,7 @@ pub(super) fn scan(
     let gathered = Mutex::new(Gathered::default());
     let found = AtomicU64::new(0);
     let is_over = || cancel.is_cancelled() || found.load(Ordering::Relaxed) > query.limit as u64;
-    let (sender, receiver) = sync_channel::<(usize, PathBuf)>(QUEUE);
+    let (sender, receiver) = sync_channel::<Batch>(QUEUE);
     let receiver = std::sync::Arc::new(Mutex::new(receiver));
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -83,37 +87,50 @@ pub(super) fn scan(
             let (gathered, found, is_over) = (&gathered, &found, &is_over);
             scope.spawn(move || {
                 let mut searcher = searcher(query);
-                // Files are taken in path order, and a file that was taken is finished. So when
-                // more than enough was found, nothing that is left could come before it.
+                let mut opener = base.opener();
+                let mut own = Gathered::default();
+                // Files are taken in path order, and what was taken is finished. So when more
+                // than enough was found, nothing that is left could come before it.
                 while !is_over()
-                    && let Some((index, path)) = take(&receiver)
+                    && let Some((first, batch)) = take(&receiver)
                 {
-                    let result = search(&mut searcher, query, base, &path, cancel);
-                    if let Ok(Searched::Read(hits)) = &result {
-                        let results = match query.wanted {
-                            Wanted::Lines(_) => hits.matched,
-                            Wanted::Presence | Wanted::Count => hits.matched.min(1),
-                        };
-                        found.fetch_add(results, Ordering::Relaxed);
+                    for (index, path) in (first..).zip(batch) {
+                        let result = search(&mut searcher, query, &mut opener, &path, cancel);
+                        if let Ok(Searched::Read(hits)) = &result {
+                            let results = match query.wanted {
+                                Wanted::Lines(_) => hits.matched,
+                                Wanted::Presence | Wanted::Count => hits.matched.min(1),
+                            };
+                            found.fetch_add(results, Ordering::Relaxed);
+                        }
+                        own.add(index, path, result, query.span);
                     }
-                    let mut gathered = gathered.lock().unwrap_or_else(PoisonError::into_inner);
-                    gathered.add(index, path, result, query.span);
                 }
+                let mut gathered = gathered.lock().unwrap_or_else(PoisonError::into_inner);
+                gathered.merge(own);
             });
         }
         // Only the workers hold the queue now: when they are done, sending fails.
         drop(receiver);
-        let mut index = 0;
+        let mut first = 0;
+        let mut batch = Vec::with_capacity(BATCH);
         while !is_over()
             && let Some((path, kind)) = walk.next()
         {
-            if kind.is_file() && select(&path) {
-                if sender.send((index, path)).is_err() {
+            if !kind.is_file() || !select(&path) {
+                continue;
+            }
+            batch.push(path);
+            if batch.len() == BATCH {
+                let full = std::mem::replace(&mut batch, Vec::with_capacity(BATCH));
+                if sender.send((first, full)).is_err() {
                     break;
                 }
-                index += 1;
+                first += BATCH;
             }
         }
+        // Nobody takes it when enough was found.
+        let _ = sender.send((first, batch));
         drop(sender);
     });
     let gathered = gathered
@@ -131,7 +148,13 @@ pub(super) fn scan_file(
     name: &Path,
     cancel: &CancellationToken,
 ) -> io::Result<Searched> {
-    search(&mut searcher(query), query, directory, name, cancel)
+    search(
+        &mut searcher(query),
+        query,
+        &mut directory.opener(),
+        name,
+        cancel,
+    )
 }
 
 /// What became of one file.
@@ -142,7 +165,10 @@ pub(super) enum Searched {
     NotRegular,
 }
 
-fn take(receiver: &Mutex<Receiver<(usize, PathBuf)>>) -> Option<(usize, PathBuf)> {
+/// The number of the first path, and the paths.
+type Batch = (usize, Vec<PathBuf>);
+
+fn take(receiver: &Mutex<Receiver<Batch>>) -> Option<Batch> {
     let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
     receiver.recv().ok()
 }
@@ -165,11 +191,11 @@ fn searcher(query: &Query) -> Searcher {
 fn search(
     searcher: &mut Searcher,
     query: &Query,
-    base: &Directory,
+    opener: &mut Opener<'_>,
     path: &Path,
     cancel: &CancellationToken,
 ) -> io::Result<Searched> {
-    let file = match base.file(path)? {
+    let file = match opener.file(path)? {
         Opened::Regular(file) => file,
         Opened::Other => return Ok(Searched::NotRegular),
     };
@@ -215,6 +241,13 @@ impl Gathered {
             Ok(Searched::NotRegular) => {}
             Err(error) => self.skipped.push((index, path, explain(&error, span))),
         }
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.searched += other.searched;
+        self.binary += other.binary;
+        self.skipped.extend(other.skipped);
     }
 
     fn report(mut self) -> Report {

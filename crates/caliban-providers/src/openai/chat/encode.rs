@@ -76,7 +76,7 @@ pub(super) fn encode(request: &Request, server: Server) -> Result<Encoded, Error
             origin: Origin::new(ID, request.model.clone()),
             method: Method::POST,
             path: "chat/completions".to_owned(),
-            body: Some(body),
+            body: Some(body.into()),
             headers: Vec::new(),
         },
         warnings,

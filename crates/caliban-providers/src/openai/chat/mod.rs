@@ -96,7 +96,7 @@ impl Family for Chat {
 
     fn revise(&self, call: &mut Call, error: &Error) -> Revision {
         match &mut call.body {
-            Some(body) => revise(body, error),
+            Some(body) => body.change(|fields| revise(fields, error)),
             None => Revision::GiveUp,
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn encode(request: &Request) -> Encoded {
             origin: Origin::new(ID, request.model.clone()),
             method: Method::POST,
             path: "responses".to_owned(),
-            body: Some(body),
+            body: Some(body.into()),
             headers: Vec::new(),
         },
         warnings,

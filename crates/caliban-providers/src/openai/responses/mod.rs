@@ -50,15 +50,13 @@ impl Family for Responses {
     }
 
     fn revise(&self, call: &mut Call, error: &Error) -> Revision {
-        let reasoning = call
-            .body
-            .as_mut()
-            .and_then(|body| body.get_mut("reasoning"))
-            .and_then(Value::as_object_mut);
-        match reasoning {
-            Some(reasoning) => revise(reasoning, error),
-            None => Revision::GiveUp,
-        }
+        let Some(body) = &mut call.body else {
+            return Revision::GiveUp;
+        };
+        body.change(|fields| match fields.get_mut("reasoning") {
+            Some(Value::Object(reasoning)) => revise(reasoning, error),
+            Some(_) | None => Revision::GiveUp,
+        })
     }
 
     fn models<'a>(&'a self, link: &'a Link) -> BoxFuture<'a, Result<Vec<ModelInfo>, Error>> {
@@ -89,7 +87,7 @@ mod tests {
             origin: Origin::new(ID, "m"),
             method: reqwest::Method::POST,
             path: "responses".into(),
-            body: Some(Map::from_iter([("reasoning".to_owned(), reasoning)])),
+            body: Some(Map::from_iter([("reasoning".to_owned(), reasoning)]).into()),
             headers: Vec::new(),
         }
     }
@@ -109,7 +107,10 @@ mod tests {
             "Unsupported value: 'max' is not supported with the 'gpt-5.4' model. Supported values are: 'none', 'low', and 'high'. (parameter `reasoning.effort`)",
         );
         assert_eq!(family.revise(&mut sent, &too_much), Revision::Resend);
-        assert_eq!(sent.body.unwrap()["reasoning"], json!({"effort": "high"}));
+        assert_eq!(
+            sent.body.unwrap().values()["reasoning"],
+            json!({"effort": "high"})
+        );
     }
 
     #[test]

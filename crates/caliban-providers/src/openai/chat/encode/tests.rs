@@ -47,7 +47,7 @@ fn conversation(model: &str) -> Vec<Message> {
 }
 
 fn body(request: &Request, server: Server) -> Value {
-    Value::Object(encode(request, server).unwrap().call.body.unwrap())
+    Value::Object(encode(request, server).unwrap().call.body.unwrap().values())
 }
 
 fn dropped(request: &Request, server: Server) -> Vec<String> {

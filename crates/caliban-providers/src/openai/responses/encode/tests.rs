@@ -62,7 +62,7 @@ fn conversation(model: &str) -> Vec<Message> {
 }
 
 fn body(request: &Request) -> Value {
-    Value::Object(encode(request).call.body.unwrap())
+    Value::Object(encode(request).call.body.unwrap().values())
 }
 
 fn dropped(request: &Request) -> Vec<String> {

@@ -1,0 +1,98 @@
+//! The body of a call: a JSON object, of which the long parts may be written already.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+/// Fields in the order in which they are sent.
+#[derive(Debug, Clone, Default)]
+pub struct Body(Vec<(String, Part)>);
+
+#[derive(Debug, Clone)]
+enum Part {
+    Value(Value),
+    /// JSON as it is sent.
+    Written(Arc<str>),
+}
+
+impl Body {
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.0.push((name.to_owned(), Part::Value(value)));
+    }
+
+    /// Sets a field to a value that is JSON text already.
+    pub(crate) fn set_written(&mut self, name: &str, json: impl Into<Arc<str>>) {
+        self.0.push((name.to_owned(), Part::Written(json.into())));
+    }
+
+    /// The body as values.
+    pub fn values(&self) -> Map<String, Value> {
+        let value = |part: &Part| match part {
+            Part::Value(value) => value.clone(),
+            // It was written from a value.
+            Part::Written(json) => serde_json::from_str(json).unwrap_or_default(),
+        };
+        self.0
+            .iter()
+            .map(|(name, part)| (name.clone(), value(part)))
+            .collect()
+    }
+
+    /// Changes the values of the body.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Map<String, Value>) -> T) -> T {
+        let mut values = self.values();
+        let result = change(&mut values);
+        *self = values.into();
+        result
+    }
+
+    /// The body as it is sent.
+    pub fn bytes(&self) -> serde_json::Result<Vec<u8>> {
+        let written = self.0.iter().map(|(_, part)| match part {
+            Part::Value(_) => 0,
+            Part::Written(json) => json.len(),
+        });
+        let mut bytes = Vec::with_capacity(written.sum::<usize>() + 1024);
+        for (index, (name, part)) in self.0.iter().enumerate() {
+            bytes.push(if index == 0 { b'{' } else { b',' });
+            serde_json::to_writer(&mut bytes, name)?;
+            bytes.push(b':');
+            match part {
+                Part::Value(value) => serde_json::to_writer(&mut bytes, value)?,
+                Part::Written(json) => bytes.extend_from_slice(json.as_bytes()),
+            }
+        }
+        bytes.extend_from_slice(if self.0.is_empty() { b"{}" } else { b"}" });
+        Ok(bytes)
+    }
+}
+
+impl From<Map<String, Value>> for Body {
+    fn from(values: Map<String, Value>) -> Self {
+        let part = |(name, value)| (name, Part::Value(value));
+        Self(values.into_iter().map(part).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_sent_is_what_the_values_say() {
+        let mut body = Body::default();
+        assert_eq!(body.bytes().unwrap(), b"{}");
+        body.set("model", json!("a\"b"));
+        body.set_written("messages", r#"[{"role":"user"}]"#);
+        body.set("stream", json!(true));
+        let sent = body.bytes().unwrap();
+        assert_eq!(
+            String::from_utf8(sent.clone()).unwrap(),
+            r#"{"model":"a\"b","messages":[{"role":"user"}],"stream":true}"#
+        );
+        assert_eq!(serde_json::to_vec(&body.values()).unwrap(), sent);
+        body.change(|values| values["messages"][0]["role"] = json!("tool"));
+        assert_eq!(body.values()["messages"], json!([{"role": "tool"}]));
+    }
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask bench`: what the program costs, next to programs that do no more than must be
+//! done. Absolute times mean nothing on a shared machine; a ratio of interleaved runs does.
+
+mod answers;
+mod evaluation;
+mod instructions;
+mod process;
+mod relay;
+mod report;
+mod samples;
+mod search;
+mod server;
+mod sessions;
+mod size;
+mod stage;
+mod start;
+mod turns;
+
+use std::io::Write as _;
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+
+use self::report::{Report, Row};
+use self::stage::Stage;
+use crate::environment;
+use crate::shell::{cargo, root, run as run_command, say};
+
+/// Fewer runs than this say little.
+const FEWEST_RUNS: usize = 15;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Runs of each command.
+    #[arg(long, default_value_t = FEWEST_RUNS)]
+    runs: usize,
+    /// Measure only this; may be repeated.
+    #[arg(long, value_name = "ROWS")]
+    only: Vec<Rows>,
+    /// Measure the binary that is there.
+    #[arg(long)]
+    no_build: bool,
+    /// Build the `dist` profile too and tell its size.
+    #[arg(long)]
+    dist: bool,
+}
+
+/// What is measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Rows {
+    /// One answer: first request, wall, CPU, memory.
+    Start,
+    /// Loops of 50 and 1,000 tool calls.
+    Turns,
+    /// 20,000 deltas into frames.
+    Relay,
+    /// Grep and Glob in 50,000 files.
+    Search,
+    /// Resume of 100 MB, listing of 5,000 sessions.
+    Sessions,
+    /// Verdicts and settings.
+    Evaluation,
+    /// Instructions under callgrind.
+    Instructions,
+    /// Size of the binary.
+    Size,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(options.runs > 0, "no runs measure nothing");
+    if !options.no_build {
+        run_command(cargo().args(["build", "--release", "--quiet", "--package", "caliban"]))?;
+    }
+    if options.dist {
+        let arguments = [
+            "build",
+            "--profile",
+            "dist",
+            "--quiet",
+            "--package",
+            "caliban",
+        ];
+        run_command(cargo().args(arguments))?;
+    }
+    environment::install(&[("curl", "curl"), ("rg", "ripgrep")])?;
+    if options.runs < FEWEST_RUNS {
+        say("few runs: these figures are a first look");
+    }
+    let stage = Stage::new(options.runs)?;
+    let mut report = Report::new(options.runs);
+    for rows in Rows::value_variants() {
+        if options.only.is_empty() || options.only.contains(rows) {
+            say(&format!("measuring {rows:?}"));
+            report.rows.extend(rows.measured(&stage)?);
+        }
+    }
+    let file = root().join("target/bench.json");
+    report.write(&file)?;
+    write!(std::io::stdout(), "{}", report.table())?;
+    Ok(())
+}
+
+impl Rows {
+    fn measured(self, stage: &Stage) -> Result<Vec<Row>> {
+        match self {
+            Self::Start => start::rows(stage),
+            Self::Turns => turns::rows(stage),
+            Self::Relay => relay::rows(stage),
+            Self::Search => search::rows(stage),
+            Self::Sessions => sessions::rows(stage),
+            Self::Evaluation => evaluation::rows(),
+            Self::Instructions => instructions::rows(stage),
+            Self::Size => size::rows(),
+        }
+    }
+}
