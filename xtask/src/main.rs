@@ -1,6 +1,7 @@
 //! The repository's own tool: `cargo xtask test`, `cargo xtask model-server`, `cargo xtask bench`.
 
 mod bench;
+mod capture;
 mod demo;
 mod dependencies;
 mod docs;
@@ -44,6 +45,8 @@ enum Task {
     },
     /// Write the documentation that is generated from the code.
     Docs,
+    /// Draw the demo as it looks in a terminal, for the README.
+    Capture,
     /// Record the cassette of `caliban demo` anew, after the tools have changed.
     RecordDemo,
     /// Measure the release binary next to `curl` and `rg` in the same run.
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         Task::Setup => environment::setup().map(drop),
         Task::ModelServer { script, listen } => model_server::run(&script, listen),
         Task::Docs => docs::write(),
+        Task::Capture => capture::write(),
         Task::RecordDemo => demo::record(),
         Task::Bench(options) => bench::run(&options),
     }

@@ -1,21 +1,22 @@
 //! A session in this dialect from its first line to its exit code.
 
+mod beginning;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_agent::{Event, Outcome, ToolSource};
-use caliban_harness::{History, Session, SystemPrompt, Tools};
+use caliban_agent::{Event, Outcome};
+use caliban_harness::{History, Session};
 use caliban_model::{Block, CancellationToken, Message, Role};
 use caliban_protocol::claude::{
-    Encoder, Failed, InitFacts, Initialize, Options, States, SubAgent, Turn, UserInput, VERSION,
-    failure, ours, theirs,
+    Encoder, Failed, InitFacts, Initialize, Options, States, Turn, UserInput, VERSION, failure,
+    theirs,
 };
 use caliban_protocol::{HookEvents, Partial, Replay};
+use caliban_settings::ForeignFiles;
 use caliban_settings::variables::Environment;
-use caliban_settings::{ForeignFiles, RuleAction, RuleSpec};
-use caliban_tools::AgentKind;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -26,13 +27,10 @@ use super::inbox::{Echo, Inbox, Over};
 use super::invocation::{InputKind, Invocation, Shows};
 use super::mode::Mode;
 use super::models;
-use super::operator::HostOperator;
 use super::prompt;
-use super::renaming::Renaming;
-use super::requests::{Known, ModelChange, Reception};
-use super::servers::{Sources, links, settle};
+use super::requests::{ModelChange, Reception};
+use super::servers::settle;
 use super::sessions::{Resolved, Unresolved};
-use super::structured::{Fixed, Reminder, StructuredOutput};
 use super::transcript::Transcript;
 use super::unavailable::Unavailable;
 use super::wire::Wire;
@@ -40,43 +38,14 @@ use crate::configuration::{self, Configuration};
 use crate::console::note;
 use crate::debug_log::DebugLog;
 use crate::exit::Failure;
-use crate::mcp::Servers;
 use crate::provider::{self, Chosen};
-use crate::session::{self, Continued};
-use crate::{history, signals};
+use crate::session::{self};
+use crate::signals;
 
 /// Events that wait to be shown.
 const EVENT_QUEUE: usize = 256;
 /// How long background jobs may keep the program after its last result.
 const SHUTDOWN: Duration = Duration::from_millis(1500);
-/// Commands that only look, and run without a rule.
-const LOOKING: [&str; 24] = [
-    "cat",
-    "cut",
-    "date",
-    "df",
-    "du",
-    "echo",
-    "false",
-    "file",
-    "git branch",
-    "git diff",
-    "git log",
-    "git show",
-    "git status",
-    "grep",
-    "head",
-    "ls",
-    "pwd",
-    "stat",
-    "tail",
-    "true",
-    "uname",
-    "wc",
-    "which",
-    "whoami",
-];
-
 /// Works on everything the client wants; returns the exit code.
 pub(crate) async fn run(
     mut invocation: Invocation,
@@ -368,156 +337,6 @@ impl Work<'_> {
         }
     }
 
-    /// What is known before the session has begun.
-    fn known(&self) -> Known {
-        let settings = self.configuration.settings();
-        let able = self.chosen.provider.capabilities(&self.chosen.model);
-        let mut agents = BTreeMap::new();
-        agents.insert(
-            "general-purpose".to_owned(),
-            "Works on a task of its own".to_owned(),
-        );
-        Known {
-            model: self.chosen.model.clone(),
-            default_model: self.chosen.model.clone(),
-            context_window: able.context_window.unwrap_or(200_000),
-            commands: Vec::new(),
-            agents,
-            servers: None,
-            output_style: settings
-                .output_style
-                .clone()
-                .unwrap_or_else(|| "default".to_owned()),
-            settings: serde_json::to_value(settings).unwrap_or_default(),
-        }
-    }
-
-    /// The servers of tools that live in the client: those of the flags, and those it names.
-    fn client_servers(&self, reception: &Reception<'_>) -> Vec<String> {
-        let mut servers = self.invocation.hosted.clone();
-        servers.extend(reception.wishes().sdk_mcp_servers);
-        servers.sort();
-        servers.dedup();
-        servers
-    }
-
-    /// Starts the servers of tools; what they ask is put to the client.
-    fn start_servers(
-        &self,
-        reception: &Reception<'_>,
-        hosted: &[String],
-    ) -> Result<Servers, Failure> {
-        let operator = Arc::new(HostOperator {
-            host: Arc::clone(&reception.host),
-            prompts: self.invocation.prompts,
-        });
-        Servers::start(
-            &self.invocation.cli,
-            self.configuration,
-            links(&reception.host.channel, hosted),
-            operator,
-            self.debug_log()?,
-        )
-    }
-
-    /// Makes the session that the flags and the client want.
-    fn begin(
-        &self,
-        reception: &Reception<'_>,
-        history: History,
-        servers: Servers,
-    ) -> Result<Begun, Failure> {
-        let wishes = reception.wishes();
-        let invocation = &self.invocation;
-        let host = &reception.host;
-        let schema = invocation
-            .json_schema
-            .clone()
-            .or_else(|| wishes.json_schema.clone());
-        let mut partners = servers.partners();
-        partners.advisers.push(Arc::clone(&reception.hooks) as _);
-        if let Some(schema) = schema {
-            let wrong = |reason| Failure::Usage(format!("Error: --json-schema: {reason}"));
-            let tool = StructuredOutput::new(schema).map_err(wrong)?;
-            let fixed: Arc<dyn ToolSource> = Arc::new(Fixed(vec![Arc::new(tool)]));
-            let sources = partners.tool_source.into_iter().chain([fixed]);
-            partners.tool_source = Some(Arc::new(Sources(sources.collect())));
-            partners.advisers.push(Arc::new(Reminder::default()));
-        }
-        let continued = Continued {
-            mode: None,
-            history,
-        };
-        let (mut choices, notices) = session::choices(
-            &invocation.cli,
-            &self.chosen,
-            host.facts.session_id.clone(),
-            continued,
-            partners,
-            self.configuration,
-        )?;
-        for notice in notices {
-            note(&format!("warning: {notice}"));
-        }
-        let agents = self.agent_kinds(&wishes)?;
-        choices.provider = Arc::new(Renaming {
-            inner: Arc::clone(&choices.provider),
-            agents: agents.clone(),
-        });
-        choices.system = system(invocation, &wishes);
-        if let Some(reasoning) = invocation.reasoning {
-            choices.settings.reasoning = reasoning;
-        }
-        choices.permissions.book = choices.permissions.book.with_defaults(looking());
-        choices.selection = invocation.selection.clone();
-        if let Tools::BuiltIn(built_in) = &mut choices.tools {
-            built_in.agent_kinds = agents;
-        }
-        let mut skills = Vec::new();
-        if let Some(extras) = &choices.extras {
-            let context = &extras.context;
-            skills.extend(context.skills.iter().map(|skill| skill.name().to_owned()));
-            let commands = context.commands.iter();
-            reception.known().commands = commands
-                .map(|command| (command.name().to_owned(), command.description().to_owned()))
-                .collect();
-        }
-        let session = Session::new(choices)?;
-        host.govern(session.rules());
-        if !invocation.cli.session.no_save {
-            let store = history::store(&invocation.cli.session, self.configuration);
-            history::prune_sometimes(&store, self.configuration);
-        }
-        Ok(Begun { session, skills })
-    }
-
-    /// The kinds of sub-agents that the flags and the client define.
-    fn agent_kinds(&self, wishes: &Initialize) -> Result<Vec<AgentKind>, Failure> {
-        let given: BTreeMap<String, SubAgent> = match &self.invocation.agents {
-            None => BTreeMap::new(),
-            Some(value) => serde_json::from_value(value.clone())
-                .map_err(|error| Failure::Usage(format!("Error: --agents: {error}")))?,
-        };
-        let of_client = wishes.agents.clone().unwrap_or_default();
-        let environment = &self.configuration.environment;
-        Ok(given
-            .into_iter()
-            .chain(of_client)
-            .map(|(name, agent)| AgentKind {
-                name,
-                description: agent.description,
-                prompt: agent.prompt,
-                tools: agent
-                    .tools
-                    .map(|tools| tools.iter().map(|tool| ours(tool).to_owned()).collect()),
-                model: agent
-                    .model
-                    .filter(|model| model != "inherit")
-                    .and_then(|model| models::resolve(&model, environment)),
-            })
-            .collect())
-    }
-
     fn apply_changes(&self, reception: &Reception<'_>, begun: &mut Begun) {
         let changes = reception.take_changes();
         if let Some(model) = changes.model {
@@ -630,31 +449,4 @@ fn options(shows: Shows, environment: &Environment<'_>) -> Options {
         },
         sub_agent_text: shows.sub_agent_text,
     }
-}
-
-/// The client's word counts before the flags'.
-fn system(invocation: &Invocation, wishes: &Initialize) -> SystemPrompt {
-    let of_client = wishes
-        .system_prompt
-        .as_ref()
-        .map(caliban_protocol::claude::Texts::joined);
-    let instead = of_client.or_else(|| invocation.system.instead.clone());
-    let appended = wishes.append_system_prompt.clone();
-    let appended = appended.or_else(|| invocation.system.appended.clone());
-    match (instead, appended.filter(|text| !text.is_empty())) {
-        (None, None) => SystemPrompt::Default,
-        (None, Some(more)) => SystemPrompt::Extended(more),
-        (Some(text), None) if text.is_empty() => SystemPrompt::None,
-        (Some(text), None) => SystemPrompt::Text(text),
-        (Some(text), Some(more)) if text.is_empty() => SystemPrompt::Text(more),
-        (Some(text), Some(more)) => SystemPrompt::Text(format!("{text}\n\n{more}")),
-    }
-}
-
-/// The rules by which commands that only look run unasked.
-fn looking() -> impl Iterator<Item = RuleSpec> {
-    LOOKING.iter().flat_map(|command| {
-        [format!("Bash({command})"), format!("Bash({command} *)")]
-            .map(|pattern| RuleSpec::new(pattern, RuleAction::Allow))
-    })
 }

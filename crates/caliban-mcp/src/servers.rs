@@ -24,6 +24,9 @@ use crate::transport::link::Link;
 
 /// Up to so many servers are waited for before the first request.
 const HANDFUL: usize = 4;
+/// What a session is ahead of a fleet, so that its first request need not share the processor
+/// with the start of many programs.
+const HEAD_START: Duration = Duration::from_millis(50);
 /// How long they are waited for.
 const STARTUP_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a program may take to end when it is dropped or started anew.
@@ -95,19 +98,26 @@ impl Servers {
         });
         let stop = CancellationToken::new();
         let grace = Arc::new(Mutex::new(GRACE));
+        let head_start = match wanted.len() {
+            0..=HANDFUL => Duration::ZERO,
+            _ => HEAD_START,
+        };
         let mut tasks = JoinSet::new();
         let mut servers = Vec::with_capacity(wanted.len());
         for (name, config) in wanted {
             let part = name_parts.get(&name).cloned();
             let (server, source) = server(&name, part, config, &common);
             if let Some(source) = source {
-                let task = session::run(
+                let life = session::run(
                     Arc::clone(&server),
                     source,
                     stop.clone(),
                     Arc::clone(&grace),
                 );
-                tasks.spawn(task);
+                tasks.spawn(async move {
+                    tokio::time::sleep(head_start).await;
+                    life.await;
+                });
             }
             servers.push(server);
         }

@@ -1,26 +1,25 @@
 //! From events to frames. A turn is one prompt and everything that follows from it; the encoder
 //! lives as long as the session and keeps what frames need to know of each other.
 
+mod calls;
+mod ending;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use caliban_agent::{
-    AnswerStep, Denial, DenialSource, Event, Outcome, RunTotals, ToolOutput, ToolStatus,
-};
+use caliban_agent::{AnswerStep, Event, RunTotals};
 use caliban_model::{Block, Message, Retry, Usage};
 use rust_decimal::Decimal;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::frame::{
-    Assistant, AssistantMessage, CompactMetadata, DeniedCall, Frame, InitFacts, StreamEvent,
-    System, SystemBody, User, UserMessage, stop_reason,
+    Assistant, AssistantMessage, DeniedCall, Frame, InitFacts, StreamEvent, System, SystemBody,
+    User, UserMessage, stop_reason,
 };
 use super::input::UserInput;
-use super::names::theirs;
-use super::result::{Account, result, synthetic};
 use super::stream::{Head, Stream};
-use super::tool_result::{block, prompt, result_content, structured, tool_input, tool_result};
+use super::tool_result::{block, prompt};
 use crate::{HookEvents, Partial, Replay};
 
 /// The tool that runs sub-agents, by our name.
@@ -456,157 +455,6 @@ impl Encoder {
         }
     }
 
-    fn remember(&mut self, id: &Arc<str>, name: &Arc<str>, input: &Value) {
-        if self.now.calls.len() < MAX_CALLS {
-            let call = (Arc::clone(name), input.clone());
-            self.now.calls.insert(Arc::clone(id), call);
-        }
-    }
-
-    fn task_started(&mut self, id: &str) -> Option<Emitted> {
-        let (name, input) = self.now.calls.get(id)?;
-        if &**name != SUB_AGENTS {
-            return None;
-        }
-        let text = |key: &str| input.get(key).and_then(Value::as_str);
-        let description = text("description")
-            .or_else(|| text("prompt"))
-            .unwrap_or_default();
-        let body = SystemBody::TaskStarted {
-            task_id: id.to_owned(),
-            tool_use_id: id.to_owned(),
-            description: cut(description),
-            task_type: "local_agent",
-        };
-        Some(self.system(body))
-    }
-
-    /// The result of a call, in the main conversation or in a sub-agent's.
-    fn finished(
-        &mut self,
-        id: &Arc<str>,
-        name: &Arc<str>,
-        output: &ToolOutput,
-        denial: Option<&Denial>,
-        parent: Option<&str>,
-    ) -> Vec<Emitted> {
-        let mut frames = Vec::new();
-        let (_, input) = self
-            .now
-            .calls
-            .remove(id)
-            .unwrap_or_else(|| (Arc::clone(name), json!({})));
-        if let Some(denial) = denial {
-            self.now.denials.push(DeniedCall {
-                name: theirs(name).to_owned(),
-                id: id.to_string(),
-                input: tool_input(name, &input),
-            });
-            if matches!(denial.source, DenialSource::Unattended | DenialSource::Rule) {
-                frames.push(self.system(SystemBody::PermissionDenied {
-                    tool_name: theirs(name).to_owned(),
-                    tool_use_id: id.to_string(),
-                    message: denial.reason.clone(),
-                }));
-            }
-        }
-        let content = result_content(output, denial);
-        let block = tool_result(id, &content, output.is_error());
-        let frame = Frame::User(Box::new(User {
-            message: UserMessage {
-                role: "user",
-                content: json!([block]),
-            },
-            parent_tool_use_id: parent.map(str::to_owned),
-            session_id: self.session_id.clone(),
-            uuid: self.id(),
-            tool_use_result: structured(&input, output),
-            is_replay: None,
-            is_synthetic: None,
-        }));
-        if &**name == SUB_AGENTS && denial.is_none() {
-            frames.push(self.system(SystemBody::TaskNotification {
-                task_id: id.to_string(),
-                tool_use_id: id.to_string(),
-                status: match output.status {
-                    ToolStatus::Ok => "completed",
-                    ToolStatus::Cancelled => "stopped",
-                    ToolStatus::Failed
-                    | ToolStatus::InvalidInput
-                    | ToolStatus::Denied
-                    | ToolStatus::CouldNotRun
-                    | ToolStatus::TimedOut => "failed",
-                },
-                output_file: "",
-                summary: cut(&output.text()),
-            }));
-        }
-        frames.push(Emitted {
-            frame: frame.value(),
-            to: match parent {
-                None => Audience::Both,
-                Some(_) => Audience::Client,
-            },
-        });
-        frames
-    }
-
-    /// What a sub-agent does: its calls and their results, and what it says where that is wanted.
-    fn nested(&mut self, parent: &Arc<str>, event: &Event) -> Vec<Emitted> {
-        match event {
-            Event::PromptAccepted { prompt: message } => {
-                let mut emitted = self.user(prompt(message), Synthetic::No, Audience::Client);
-                emitted.frame["parent_tool_use_id"] = parent.to_string().into();
-                vec![emitted]
-            }
-            Event::Answer(AnswerStep::Started { model }) => {
-                let answer = Answer {
-                    id: format!("msg_{}", self.id().replace('-', "")),
-                    model: model.to_string(),
-                    ..Answer::default()
-                };
-                self.now.nested.insert(Arc::clone(parent), answer);
-                Vec::new()
-            }
-            Event::Answer(AnswerStep::Measured { usage }) => {
-                if let Some(answer) = self.now.nested.get_mut(parent) {
-                    answer.usage = *usage;
-                }
-                Vec::new()
-            }
-            Event::Answer(AnswerStep::BlockEnded { block }) => {
-                let is_call = matches!(**block, Block::ToolUse { .. });
-                let Some(answer) = self.now.nested.get(parent) else {
-                    return Vec::new();
-                };
-                if !is_call && !self.options.sub_agent_text {
-                    return Vec::new();
-                }
-                let (id, model, usage) = (answer.id.clone(), answer.model.clone(), answer.usage);
-                self.assistant(block, id, model, usage, Some(parent))
-                    .into_iter()
-                    .collect()
-            }
-            Event::ToolReady {
-                id, name, input, ..
-            } => {
-                self.remember(id, name, input);
-                Vec::new()
-            }
-            Event::ToolFinished {
-                id,
-                name,
-                output,
-                denial,
-                ..
-            } => self.finished(id, name, output, denial.as_ref(), Some(parent)),
-            Event::Retrying(_)
-            | Event::PermissionAsked { .. }
-            | Event::PermissionAnswered { .. } => self.frames(event),
-            _ => Vec::new(),
-        }
-    }
-
     fn hook(&mut self, event: &'static str, output: &Value) -> Vec<Emitted> {
         let hook_id = self.id();
         let text = output.to_string();
@@ -625,83 +473,6 @@ impl Encoder {
             outcome: "success",
         });
         vec![started, response]
-    }
-
-    fn compacted(&mut self, pre_tokens: u64, post_tokens: u64) -> Vec<Emitted> {
-        self.now.is_compacting = false;
-        let boundary = SystemBody::CompactBoundary {
-            compact_metadata: CompactMetadata {
-                trigger: "auto",
-                pre_tokens,
-                post_tokens,
-            },
-        };
-        let mut frames = vec![self.system(status(None)), self.system(boundary)];
-        if let Some(summary) = self.now.summary.take() {
-            frames.push(self.user(summary.into(), Synthetic::Yes, Audience::Client));
-        }
-        frames
-    }
-
-    /// The frames that end a turn, the result last but for the state.
-    fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Vec<Emitted> {
-        let mut frames = Vec::new();
-        if !self.now.has_begun {
-            frames.extend(self.opening());
-        }
-        if *outcome == Outcome::Cancelled {
-            frames.extend(self.cut_off());
-        }
-        if let Some((text, kind)) = synthetic(outcome) {
-            let id = self.id();
-            let content = json!({"type": "text", "text": text});
-            let model = "<synthetic>".to_owned();
-            let remark = Remark::Trouble(kind);
-            frames.push(self.said(content, id, model, Usage::default(), None, remark));
-        }
-        let account = Account {
-            totals,
-            before: &self.before,
-            earlier_cost: self.earlier_cost,
-            user_messages: self.now.user_messages,
-            stop_reason: self.now.stop_reason.take(),
-            denials: std::mem::take(&mut self.now.denials),
-            aborted: if self.now.answer.in_tools {
-                "aborted_tools"
-            } else {
-                "aborted_streaming"
-            },
-            session_id: self.session_id.clone(),
-            uuid: (self.ids)(),
-        };
-        frames.push(Emitted {
-            frame: result(outcome, account),
-            to: Audience::Client,
-        });
-        self.before = totals.clone();
-        frames.extend(self.state("idle"));
-        frames
-    }
-
-    /// What was written of an answer, the end of its stream, and that it was cut off.
-    fn cut_off(&mut self) -> Vec<Emitted> {
-        let mut frames = Vec::new();
-        let Cut { marker, .. } = self.cut();
-        let open = std::mem::take(&mut self.now.answer.open);
-        self.now.answer.ended.push_str(&open);
-        if !open.is_empty() {
-            let Answer {
-                id, model, usage, ..
-            } = &self.now.answer;
-            let (id, model, usage) = (id.clone(), model.clone(), *usage);
-            let content = json!({"type": "text", "text": open});
-            frames.push(self.said(content, id, model, usage, None, Remark::Aborted));
-        }
-        let usage = self.now.answer.usage;
-        frames.extend(self.streamed(|stream, _| stream.stopped(None, usage)));
-        let content = json!([{"type": "text", "text": marker}]);
-        frames.push(self.user(content, Synthetic::No, Audience::Both));
-        frames
     }
 }
 

@@ -1,0 +1,88 @@
+//! The ends of things: of history that was shortened, of a turn, of an answer that was cut off.
+
+use caliban_agent::{Outcome, RunTotals};
+use caliban_model::Usage;
+use serde_json::json;
+
+use super::super::frame::{CompactMetadata, SystemBody};
+use super::super::result::{Account, result, synthetic};
+use super::{Answer, Audience, Cut, Emitted, Encoder, Remark, Synthetic, status};
+
+impl Encoder {
+    pub(super) fn compacted(&mut self, pre_tokens: u64, post_tokens: u64) -> Vec<Emitted> {
+        self.now.is_compacting = false;
+        let boundary = SystemBody::CompactBoundary {
+            compact_metadata: CompactMetadata {
+                trigger: "auto",
+                pre_tokens,
+                post_tokens,
+            },
+        };
+        let mut frames = vec![self.system(status(None)), self.system(boundary)];
+        if let Some(summary) = self.now.summary.take() {
+            frames.push(self.user(summary.into(), Synthetic::Yes, Audience::Client));
+        }
+        frames
+    }
+
+    /// The frames that end a turn, the result last but for the state.
+    pub(super) fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Vec<Emitted> {
+        let mut frames = Vec::new();
+        if !self.now.has_begun {
+            frames.extend(self.opening());
+        }
+        if *outcome == Outcome::Cancelled {
+            frames.extend(self.cut_off());
+        }
+        if let Some((text, kind)) = synthetic(outcome) {
+            let id = self.id();
+            let content = json!({"type": "text", "text": text});
+            let model = "<synthetic>".to_owned();
+            let remark = Remark::Trouble(kind);
+            frames.push(self.said(content, id, model, Usage::default(), None, remark));
+        }
+        let account = Account {
+            totals,
+            before: &self.before,
+            earlier_cost: self.earlier_cost,
+            user_messages: self.now.user_messages,
+            stop_reason: self.now.stop_reason.take(),
+            denials: std::mem::take(&mut self.now.denials),
+            aborted: if self.now.answer.in_tools {
+                "aborted_tools"
+            } else {
+                "aborted_streaming"
+            },
+            session_id: self.session_id.clone(),
+            uuid: (self.ids)(),
+        };
+        frames.push(Emitted {
+            frame: result(outcome, account),
+            to: Audience::Client,
+        });
+        self.before = totals.clone();
+        frames.extend(self.state("idle"));
+        frames
+    }
+
+    /// What was written of an answer, the end of its stream, and that it was cut off.
+    pub(super) fn cut_off(&mut self) -> Vec<Emitted> {
+        let mut frames = Vec::new();
+        let Cut { marker, .. } = self.cut();
+        let open = std::mem::take(&mut self.now.answer.open);
+        self.now.answer.ended.push_str(&open);
+        if !open.is_empty() {
+            let Answer {
+                id, model, usage, ..
+            } = &self.now.answer;
+            let (id, model, usage) = (id.clone(), model.clone(), *usage);
+            let content = json!({"type": "text", "text": open});
+            frames.push(self.said(content, id, model, usage, None, Remark::Aborted));
+        }
+        let usage = self.now.answer.usage;
+        frames.extend(self.streamed(|stream, _| stream.stopped(None, usage)));
+        let content = json!([{"type": "text", "text": marker}]);
+        frames.push(self.user(content, Synthetic::No, Audience::Both));
+        frames
+    }
+}
