@@ -6,6 +6,7 @@ import sys
 SEEN = os.environ.get("SEEN")
 GATE = os.environ.get("GATE")
 MANY = int(os.environ.get("MANY", "0"))
+DESCRIPTION = os.environ.get("DESCRIPTION")
 
 
 def send(message):
@@ -23,7 +24,7 @@ def tool(called, description="Does it.", **properties):
 
 
 TOOLS = [
-    tool("add", "Adds two numbers.", a="number", b="number"),
+    tool("add", open(DESCRIPTION).read() if DESCRIPTION else "Adds two numbers.", a="number", b="number"),
     tool("fail", "Always fails."),
     tool("environment", "Tells a variable.", name="string"),
     tool("approve", "Decides about calls.", tool_name="string"),
