@@ -16,7 +16,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify, Semaphore};
 
-use crate::elicit::{Elicited, Elicitor};
+use crate::elicit::{Elicited, Elicitor, with_defaults};
 use crate::text;
 
 /// Questions of one server that may wait at the same time; further ones are declined.
@@ -98,7 +98,10 @@ impl ClientHandler for Handler {
             } => {
                 let schema = serde_json::to_value(requested_schema).unwrap_or(Value::Null);
                 tokio::select! {
-                    answer = self.ask(&message, &schema) => answer,
+                    answer = self.ask(&message, &schema) => match answer {
+                        Elicited::Accept(value) => Elicited::Accept(with_defaults(value, &schema)),
+                        answer => answer,
+                    },
                     () = context.ct.cancelled() => Elicited::Cancel,
                 }
             }

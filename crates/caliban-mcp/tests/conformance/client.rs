@@ -1,5 +1,5 @@
-//! The client that the MCP conformance suite runs: it logs in where a server wants that, and makes
-//! a few calls. The suite appends the server's address; the browser is played here.
+//! The client that the MCP conformance suite runs: it uses a server as a session does, or logs in
+//! where a server wants that, and makes a few calls. The suite appends the server's address; the browser is played here.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,11 +9,17 @@
 )]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_mcp::Variables;
+use caliban_agent::ToolSource;
 use caliban_mcp::authorization::{AuthError, Authorization};
 use caliban_mcp::oauth::{Clock, Oauth, OauthServer, TokenStore};
+use caliban_mcp::{Elicited, Elicitor, Parts, Servers, Variables};
+use caliban_model::CancellationToken;
+use caliban_tools::Guard;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -24,6 +30,10 @@ const LOGINS: usize = 2;
 #[tokio::main]
 async fn main() {
     let address = std::env::args().next_back().expect("an address");
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    if !scenario.starts_with("auth/") {
+        return use_server(&address).await;
+    }
     let url = Url::parse(&address).expect("an address");
     let home = tempfile::tempdir().unwrap();
     let settings = settings(&address);
@@ -62,6 +72,38 @@ async fn main() {
     for name in names {
         let parameters = json!({"name": name, "arguments": {}});
         session.call("tools/call", parameters).await;
+    }
+}
+
+/// Uses a server as a session would: all of its tools are called once.
+async fn use_server(address: &str) {
+    let settings = json!({"type": "http", "url": address});
+    let settings: caliban_settings::McpServer = serde_json::from_value(settings).unwrap();
+    let variables = Variables::new(|_| None);
+    let here = std::env::current_dir().unwrap();
+    let mut parts = Parts::new(here, Vec::new(), variables, Guard::None);
+    parts.elicitor = Some(Arc::new(Agreeable));
+    let servers = Servers::start([(SERVER.to_owned(), settings.into())], parts);
+    servers.settle(Duration::from_secs(20)).await;
+    for tool in servers.tools() {
+        let spec = tool.spec();
+        let fields = spec.input_schema["properties"].as_object();
+        let fields = fields.into_iter().flatten();
+        let input: Value = fields.map(|(name, _)| (name.clone(), json!(1))).collect();
+        let cancel = CancellationToken::new();
+        let output = servers.call_named(&spec.name, input, &cancel).await;
+        eprintln!("{}: {}", spec.name, output.text());
+    }
+    servers.shutdown(Duration::from_secs(1)).await;
+}
+
+/// Agrees to everything without changing it.
+#[derive(Debug)]
+struct Agreeable;
+
+impl Elicitor for Agreeable {
+    fn elicit<'a>(&'a self, _: &'a str, _: &'a str, _: &'a Value) -> BoxFuture<'a, Elicited> {
+        async { Elicited::Accept(json!({})) }.boxed()
     }
 }
 

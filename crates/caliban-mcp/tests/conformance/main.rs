@@ -1,5 +1,5 @@
-//! The authorization scenarios of the MCP conformance suite, with `examples/conformance_client.rs`
-//! as the client.
+//! The client scenarios of the MCP conformance suite, with `client.rs` as the
+//! client.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,22 +12,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rstest::rstest;
-
-/// The program that the suite runs; tests and examples are built side by side.
-fn client() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let client = tests
-        .ancestors()
-        .nth(2)
-        .unwrap()
-        .join("examples/conformance_client");
-    assert!(
-        client.exists(),
-        "build `{}` first: cargo build -p caliban-mcp --examples",
-        client.display()
-    );
-    client
-}
 
 /// What the suite says about a scenario, and whether it is content; nothing without the suite.
 fn conform(scenario: &str) -> Option<(bool, String)> {
@@ -44,12 +28,27 @@ fn conform(scenario: &str) -> Option<(bool, String)> {
     let output = Command::new(node)
         .arg(suite)
         .args(["client", "--scenario", scenario, "--command"])
-        .arg(client())
+        .arg(env!("CARGO_BIN_EXE_mcp-conformance-client"))
         .current_dir(folder.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     Some((output.status.success(), said.into_owned()))
+}
+
+#[rstest]
+fn a_session_conforms(
+    #[values(
+        "initialize",
+        "tools_call",
+        "elicitation-sep1034-client-defaults",
+        "sse-retry"
+    )]
+    scenario: &str,
+) {
+    if let Some((passed, said)) = conform(scenario) {
+        assert!(passed, "{said}");
+    }
 }
 
 #[rstest]
