@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use caliban_testkit::Reply;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::{bench, cancel, cancelled, held, init, refused, send, shutdown, status};
@@ -91,6 +91,33 @@ fn the_end_of_the_input_ends_everything() {
         .filter(|frame| frame["type"] == "result");
     assert_eq!(results.count(), 1);
     eventually("nothing sleeps", || marked(&sleep) == 0);
+}
+
+#[test]
+fn who_says_goodbye_and_closes_the_input_is_still_answered() {
+    let bench = bench([Reply::text("There.")]);
+    let requests = [
+        json!({"type": "init", "id": "1", "config": {
+            "model": "m", "system_prompt": "s", "tools": ["read_file"]}}),
+        json!({"type": "send", "id": "2", "message": "go"}),
+        json!({"type": "shutdown", "id": "3"}),
+    ];
+    let lines: Vec<String> = requests.iter().map(ToString::to_string).collect();
+    let mut command = bench.command();
+    command.args(["serve", "heddle"]);
+    let ran = crate::support::run_with_input(&mut command, (lines.join("\n") + "\n").as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let frames: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let result = frames
+        .iter()
+        .find(|frame| frame["type"] == "result")
+        .unwrap();
+    assert_eq!(result["response"], "There.");
+    assert_eq!(frames.last().unwrap()["type"], "shutdown_ok");
 }
 
 #[test]

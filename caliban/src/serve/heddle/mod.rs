@@ -299,6 +299,7 @@ impl Server<'_> {
         tokio::pin!(running);
         let mut beats = self.pace.heartbeats(started);
         let mut after = After::Next;
+        let mut has_input = true;
         let mut deadline = None;
         let mut shown = Ok(());
         let (outcome, sums) = loop {
@@ -311,10 +312,14 @@ impl Server<'_> {
                     stop.cancel();
                     Ok(())
                 }
-                line = self.lines.recv(), if after != After::Gone => match line {
+                line = self.lines.recv(), if has_input => match line {
                     None => {
-                        after = After::Gone;
-                        stop.cancel();
+                        has_input = false;
+                        // Whoever said goodbye before is still answered.
+                        if after == After::Next {
+                            after = After::Gone;
+                            stop.cancel();
+                        }
                         Ok(())
                     }
                     Some(line) => self.meanwhile(line, about, &stop, &mut after),
