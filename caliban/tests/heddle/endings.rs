@@ -96,28 +96,17 @@ fn the_end_of_the_input_ends_everything() {
 #[test]
 fn who_says_goodbye_and_closes_the_input_is_still_answered() {
     let bench = bench([Reply::text("There.")]);
-    let requests = [
-        json!({"type": "init", "id": "1", "config": {
-            "model": "m", "system_prompt": "s", "tools": ["read_file"]}}),
-        json!({"type": "send", "id": "2", "message": "go"}),
-        json!({"type": "shutdown", "id": "3"}),
-    ];
-    let lines: Vec<String> = requests.iter().map(ToString::to_string).collect();
-    let mut command = bench.command();
-    command.args(["serve", "heddle"]);
-    let ran = crate::support::run_with_input(&mut command, (lines.join("\n") + "\n").as_bytes());
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let frames: Vec<Value> = ran
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let result = frames
-        .iter()
-        .find(|frame| frame["type"] == "result")
-        .unwrap();
+    let mut client = Client::start(&bench);
+    for request in [init(), send("2", "go"), shutdown("3")] {
+        client.write(&request);
+    }
+    let ended = client.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let is_result = |frame: &&Value| frame["type"] == "result";
+    let result = ended.frames.iter().find(is_result).unwrap();
     assert_eq!(result["response"], "There.");
-    assert_eq!(frames.last().unwrap()["type"], "shutdown_ok");
+    let last = ended.frames.last().unwrap();
+    assert_eq!(*last, json!({"type": "shutdown_ok", "id": "3"}));
 }
 
 #[test]
