@@ -15,6 +15,7 @@ mod hooks;
 mod permissions;
 mod print;
 mod sdk;
+mod servers;
 mod sessions;
 mod settings;
 mod structured;

@@ -156,7 +156,7 @@ impl Encoder {
     /// The frames of an event.
     pub fn frames(&mut self, event: &Event) -> Vec<Emitted> {
         match event {
-            Event::PromptAccepted { .. } => self.opening(),
+            Event::PromptAccepted { .. } => self.opened(),
             Event::TurnStarted { .. } => match self.options.partial {
                 Partial::Included => vec![self.system(status(Some("requesting")))],
                 Partial::Left => Vec::new(),
@@ -198,8 +198,8 @@ impl Encoder {
                 vec![self.user(prompt(message), Synthetic::Yes, Audience::Both)]
             }
             Event::Retrying(retry) => vec![self.system(retrying(retry))],
-            Event::Warning(warning) => vec![self.informational(&warning.message)],
-            Event::Notice { message, .. } => vec![self.informational(message)],
+            Event::Warning(warning) => self.remark(&warning.message),
+            Event::Notice { message, .. } => self.remark(message),
             Event::HookFired { event, output } => match self.options.hooks {
                 HookEvents::Included => self.hook(event, output),
                 HookEvents::Left => Vec::new(),
@@ -293,6 +293,22 @@ impl Encoder {
     }
 
     /// What the turn works with, then its prompt.
+    /// The opening, unless the turn has begun.
+    fn opened(&mut self) -> Vec<Emitted> {
+        if self.now.has_begun {
+            Vec::new()
+        } else {
+            self.opening()
+        }
+    }
+
+    /// Something on the side; nothing of a turn comes before its opening.
+    fn remark(&mut self, text: &str) -> Vec<Emitted> {
+        let mut frames = self.opened();
+        frames.push(self.informational(text));
+        frames
+    }
+
     fn opening(&mut self) -> Vec<Emitted> {
         let Some(turn) = self.turn.clone() else {
             return Vec::new();

@@ -27,10 +27,7 @@ impl Encoder {
 
     /// The frames that end a turn, the result last but for the state.
     pub(super) fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Vec<Emitted> {
-        let mut frames = Vec::new();
-        if !self.now.has_begun {
-            frames.extend(self.opening());
-        }
+        let mut frames = self.opened();
         if *outcome == Outcome::Cancelled {
             frames.extend(self.cut_off());
         }
