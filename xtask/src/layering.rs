@@ -9,7 +9,7 @@ use crate::shell::{cargo, output};
 
 /// The house from the ground up. Crates of one floor do not know each other.
 const FLOORS: [&[&str]; 7] = [
-    &["caliban-model", "caliban-testkit"],
+    &["caliban-http", "caliban-model", "caliban-testkit"],
     &["caliban-providers", "caliban-agent"],
     &[
         "caliban-context",

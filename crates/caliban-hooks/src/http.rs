@@ -1,17 +1,12 @@
 //! Handlers that are URLs: the event is posted, the answer's body is the decision.
 
 use std::fmt;
-use std::sync::{Once, OnceLock};
-use std::time::Duration;
+use std::sync::OnceLock;
 
+use caliban_http::{Proxies, causes};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use url::Url;
 
-use crate::urls::is_loopback;
-
-/// How long connecting may take.
-const CONNECT: Duration = Duration::from_secs(10);
 /// The longest answer that is read, in bytes.
 const BODY: usize = 1024 * 1024;
 
@@ -28,7 +23,7 @@ pub(crate) struct Endpoint {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
-    #[error("it could not be called: {}", chain(.0))]
+    #[error("it could not be called: {}", causes(.0))]
     Call(#[source] reqwest::Error),
     #[error("it answered with status {0}")]
     Status(u16),
@@ -111,50 +106,10 @@ impl fmt::Debug for Endpoint {
 }
 
 fn build(url: &Url) -> reqwest::Result<reqwest::Client> {
-    install_crypto();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the constructor for providers is made for calls with a key to a configured host"
-    )]
-    let builder = reqwest::Client::builder();
-    let builder = builder
-        .connect_timeout(CONNECT)
-        .redirect(Policy::none())
-        .referer(false)
+    caliban_http::builder(url, Proxies::NotForThisMachine)
         // A connection kept from the last call may be dead, and then the next would be refused.
         .pool_max_idle_per_host(0)
-        .user_agent(concat!("caliban/", env!("CARGO_PKG_VERSION")));
-    let is_local = is_loopback(url);
-    // What is meant for this machine is nothing for a proxy.
-    let builder = if is_local {
-        builder.no_proxy()
-    } else {
-        builder
-    };
-    if is_local && url.scheme() == "http" {
-        builder.tls_certs_only([]).build()
-    } else {
-        builder.build()
-    }
-}
-
-fn install_crypto() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        // Fails only when a provider is installed already, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
-}
-
-/// An error with its causes; the cause is what says what went wrong.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+        .build()
 }
 
 #[cfg(test)]

@@ -142,16 +142,6 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a URL leads to this machine itself.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
-        None => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -237,20 +227,6 @@ mod tests {
     #[case("https://a/?q=*", BadUrlPattern::Query)]
     fn patterns_that_cannot_be_meant(#[case] pattern: &str, #[case] expected: BadUrlPattern) {
         assert_eq!(UrlPattern::parse(pattern).unwrap_err(), expected);
-    }
-
-    #[rstest]
-    #[case("http://127.0.0.1:1/", true)]
-    #[case("http://127.9.9.9/", true)]
-    #[case("http://[::1]/", true)]
-    #[case("http://LOCALHOST/", true)]
-    #[case("http://2130706433/", true)]
-    #[case("http://localhost.evil.org/", false)]
-    #[case("http://127.0.0.1.evil.org/", false)]
-    #[case("http://0.0.0.0/", false)]
-    #[case("http://10.0.0.1/", false)]
-    fn loopback(#[case] url: &str, #[case] expected: bool) {
-        assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected);
     }
 
     proptest! {

@@ -1,11 +1,11 @@
 //! A live connection: requests with a deadline, a way to cancel them and somebody to hear of
 //! their progress. Answers are plain JSON, so that what the SDK does not know is not lost.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::Progress;
+use caliban_http::causes;
 use caliban_model::CancellationToken;
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -262,21 +262,6 @@ impl Drop for Pending {
     }
 }
 
-/// An error with its causes.
-pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut problem = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        // Many errors repeat their cause.
-        if !problem.contains(&said) {
-            problem = format!("{problem}: {said}");
-        }
-        cause = error.source();
-    }
-    problem
-}
-
 fn error(error: ServiceError) -> RequestError {
     match error {
         ServiceError::McpError(error) => {
@@ -285,7 +270,7 @@ fn error(error: ServiceError) -> RequestError {
         }
         ServiceError::TransportClosed => RequestError::Lost,
         ServiceError::TransportSend(error) => {
-            let problem = chain(error.error.as_ref());
+            let problem = causes(error.error.as_ref());
             RequestError::NotSent(text::line(&problem, MAX_ERROR))
         }
         other => RequestError::Refused(text::line(&other.to_string(), MAX_ERROR)),

@@ -34,7 +34,6 @@ mod connection;
 mod definition;
 mod elicit;
 mod endpoint;
-mod events;
 mod expand;
 mod handler;
 mod log;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use caliban_http::causes;
 use caliban_model::CancellationToken;
 use caliban_settings::McpServer;
 use futures::FutureExt;
@@ -11,7 +12,7 @@ use rmcp::model::ServerPeerInfo;
 use rmcp::service::{ClientInitializeError, RunningService, ServiceExt};
 use tokio::time::Instant;
 
-use crate::connection::{Connection, List, chain};
+use crate::connection::{Connection, List};
 use crate::definition::{Definition, definitions};
 use crate::endpoint::{Endpoint, Surroundings};
 use crate::handler::Handler;
@@ -305,7 +306,7 @@ fn complaint(error: &ClientInitializeError) -> String {
         ClientInitializeError::ConnectionClosed(_) => {
             "it closed the connection during the handshake".to_owned()
         }
-        ClientInitializeError::TransportError { error, .. } => chain(error.error.as_ref()),
+        ClientInitializeError::TransportError { error, .. } => causes(error.error.as_ref()),
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused the handshake: {}", error.message)
         }

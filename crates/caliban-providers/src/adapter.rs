@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_stream::try_stream;
 use bytes::Bytes;
+use caliban_http::Events;
 use caliban_model::{
     CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Origin, Provider,
     Request, StreamEvent, Usage, Warning, WarningKind, base_model,
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 use crate::assembly::Assembly;
 use crate::credentials::Freshness;
 use crate::failure::{Refusal, fail, network_error};
-use crate::framing::{Frame, Framer, Lines, MAX_FRAME, Sse};
+use crate::framing::{Frame, Framer, Lines, MAX_FRAME};
 use crate::http::{self, Timeouts};
 use crate::transport::{Call, Framing, Transport};
 
@@ -387,7 +388,7 @@ impl<'a> Answer<'a> {
             adapter,
             request,
             framer: match adapter.family.framing() {
-                Framing::ServerSentEvents => Framer::Sse(Sse::default()),
+                Framing::ServerSentEvents => Framer::Sse(Events::default()),
                 Framing::JsonLines => Framer::Lines(Lines::default()),
             },
             decoder: adapter.family.decoder(request),

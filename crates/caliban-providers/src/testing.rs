@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use caliban_http::Events;
 use caliban_model::{Block, Error, ErrorKind, Origin, StreamEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -9,7 +10,7 @@ use url::Url;
 
 use crate::adapter::Decoder;
 use crate::assembly::Assembly;
-use crate::framing::{Framer, Lines, Sse};
+use crate::framing::{Framer, Lines};
 use crate::transport::Framing;
 
 /// Reads an answer that arrives in `chunks` the way the adapter does: its events, and the error
@@ -20,7 +21,7 @@ pub(crate) fn decoded(
     chunks: &[&[u8]],
 ) -> (Vec<StreamEvent>, Option<Error>) {
     let mut framer = match framing {
-        Framing::ServerSentEvents => Framer::Sse(Sse::default()),
+        Framing::ServerSentEvents => Framer::Sse(Events::default()),
         Framing::JsonLines => Framer::Lines(Lines::default()),
     };
     let mut assembly = Assembly::new(Origin::new("provider", "model"));

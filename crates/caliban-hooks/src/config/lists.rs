@@ -1,11 +1,12 @@
 //! The lists that say which URLs HTTP handlers may call and which variables they may send.
 
+use caliban_http::is_loopback;
 use caliban_settings::Scope;
 use url::Url;
 
 use super::HookLayer;
 use super::error::HookConfigError;
-use crate::urls::{UrlPattern, is_loopback};
+use crate::urls::UrlPattern;
 
 /// What each scope says, the lowest priority first.
 #[derive(Debug)]

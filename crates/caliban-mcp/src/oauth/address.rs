@@ -1,16 +1,7 @@
 //! Which addresses secrets may travel to.
 
-use url::{Host, Url};
-
-/// Whether an address names this machine by itself, without asking a name server.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    }
-}
+use caliban_http::is_loopback;
+use url::Url;
 
 /// Why nothing secret may be sent to an address, if so: it must be https, or this machine.
 pub(crate) fn objection(url: &Url) -> Option<&'static str> {

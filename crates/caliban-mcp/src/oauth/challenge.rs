@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use caliban_http::Proxies;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use url::Url;
 
@@ -13,13 +14,7 @@ const LIMIT: usize = 8 << 10;
 /// A request without a token, as a client would make it: what the server says to that. Some
 /// servers say nothing to anything but a real request.
 pub(crate) async fn probe(server: &Url) -> Option<String> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the client for providers knows nothing of MCP; TLS is installed before"
-    )]
-    let builder = reqwest::Client::builder();
-    let client = builder
-        .redirect(reqwest::redirect::Policy::none())
+    let client = caliban_http::builder(server, Proxies::NotForThisMachine)
         .timeout(PATIENCE)
         .build()
         .ok()?;

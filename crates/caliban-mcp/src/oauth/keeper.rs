@@ -153,7 +153,7 @@ impl Authorization for Oauth {
                 (Age::Ripe | Age::Expired, true) => {
                     match (self.inner.renewed(server, key, Occasion::Age).await, age) {
                         (Ok(access), _) => return Ok(Some(access)),
-                        // Good enough for now; whoever comes next tries again.
+                        // The token still holds; whoever comes next tries again.
                         (Err(AuthError::Renewal { .. }), Age::Ripe) => {}
                         (Err(error), _) => return Err(error),
                     }

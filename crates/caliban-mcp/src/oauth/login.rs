@@ -10,7 +10,7 @@ use super::callback::{Answer, Callback};
 use super::challenge::probe;
 use super::keeper::Inner;
 use super::record::{Key, Record, Secret};
-use super::sdk::{Negotiation, install_crypto};
+use super::sdk::Negotiation;
 use super::server::{Client, Identity};
 use crate::authorization::AuthError;
 
@@ -50,7 +50,6 @@ impl Login {
             .map_err(|error| failed(format!("cannot listen on 127.0.0.1:{port}: {error}")))?;
         let key = Key::new(name, &server.url);
         let earlier = oauth.load(&key).await?;
-        install_crypto();
         let challenge = match (&server.client, oauth.challenge(name)) {
             (Client::Manual { .. }, _) => None,
             (Client::Registered | Client::Known(_), Some(known)) => Some(known),

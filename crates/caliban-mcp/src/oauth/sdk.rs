@@ -1,8 +1,7 @@
 //! The SDK's OAuth client behind what this crate needs of it: no type of the SDK gets out, and
 //! nothing goes to an address we would not send a secret to.
 
-use std::sync::Once;
-
+use caliban_http::install_crypto;
 use rmcp::transport::auth::{
     AuthError as SdkError, AuthorizationManager, AuthorizationMetadata, CredentialStore,
     InMemoryCredentialStore, OAuthClientConfig, OAuthTokenResponse, StoredCredentials,
@@ -304,12 +303,4 @@ fn borrowed(scopes: &[String]) -> Vec<&str> {
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn reason(error: SdkError) -> String {
     shown(&error.to_string().replace('\n', " "))
-}
-
-pub(crate) fn install_crypto() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        // Fails only when a provider is installed already, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }

@@ -1,6 +1,7 @@
 //! The older HTTP transport, which the SDK no longer has: one stream of events from the server,
 //! whose first names the address that takes our messages.
 
+use caliban_http::Event;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -10,7 +11,6 @@ use rmcp::transport::Transport;
 use url::Url;
 
 use super::web::{Web, WebError, complaint, content_type, events};
-use crate::events::Event;
 use crate::text;
 
 const EVENT_STREAM: &str = "text/event-stream";

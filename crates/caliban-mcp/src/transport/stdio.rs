@@ -16,8 +16,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
-use super::TransportError;
-use crate::events::{MAX_MESSAGE, TooLarge};
+use super::{MAX_MESSAGE, TooLarge, TransportError};
 use crate::log::ServerLog;
 use crate::text;
 

@@ -2,19 +2,20 @@
 //! of bounded size.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use caliban_http::{Event, EventTooLarge, Events, Proxies, causes};
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
-use url::{Host, Url};
+use url::Url;
 
+use super::{MAX_MESSAGE, TooLarge};
 use crate::authorization::Authorization;
 use crate::endpoint::Address;
-use crate::events::{Decoder, Event, MAX_MESSAGE, TooLarge};
 use crate::text;
 
 /// How often a server may send a request on within its own origin.
@@ -223,12 +224,12 @@ async fn body(
 pub(crate) fn events(response: Response) -> BoxStream<'static, Result<Event, WebError>> {
     struct Reading {
         response: Option<Response>,
-        decoder: Decoder,
+        events: Events,
         ready: VecDeque<Event>,
     }
     let reading = Reading {
         response: Some(response),
-        decoder: Decoder::default(),
+        events: Events::default(),
         ready: VecDeque::new(),
     };
     stream::unfold(reading, async |mut reading| {
@@ -238,13 +239,13 @@ pub(crate) fn events(response: Response) -> BoxStream<'static, Result<Event, Web
             }
             let problem = match reading.response.as_mut()?.chunk().await {
                 Ok(None) => return None,
-                Ok(Some(bytes)) => match reading.decoder.push(&bytes) {
-                    Ok(events) => {
-                        reading.ready.extend(events);
-                        continue;
+                Ok(Some(bytes)) => {
+                    let ready = &mut reading.ready;
+                    match reading.events.push(&bytes, |event| ready.push_back(event)) {
+                        Ok(()) => continue,
+                        Err(EventTooLarge) => TooLarge.to_string(),
                     }
-                    Err(TooLarge) => TooLarge.to_string(),
-                },
+                }
                 Err(error) => chain(&error),
             };
             reading.response = None;
@@ -255,17 +256,10 @@ pub(crate) fn events(response: Response) -> BoxStream<'static, Result<Event, Web
 }
 
 fn client(url: &Url, connect_timeout: Duration) -> reqwest::Result<Client> {
-    install_crypto();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the providers' constructor follows no redirects at all and is theirs alone; the TLS provider is installed above"
-    )]
-    let builder = Client::builder();
-    let builder = builder
+    caliban_http::builder(url, Proxies::NotForThisMachine)
         .connect_timeout(connect_timeout)
         .tcp_keepalive(Duration::from_secs(30))
         .tcp_nodelay(true)
-        .referer(false)
         .redirect(Policy::custom(|attempt| {
             let is_same_request = matches!(
                 attempt.status(),
@@ -281,50 +275,19 @@ fn client(url: &Url, connect_timeout: Duration) -> reqwest::Result<Client> {
                 attempt.stop()
             }
         }))
-        .user_agent(concat!("caliban/", env!("CARGO_PKG_VERSION")));
-    let is_local = is_loopback(url);
-    // What is meant for this machine is nothing for a proxy.
-    let builder = if is_local {
-        builder.no_proxy()
-    } else {
-        builder
-    };
-    if is_local && url.scheme() == "http" {
-        // Reading the system's roots takes longer than a whole local exchange.
-        builder.tls_certs_only([]).build()
-    } else {
-        builder.build()
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
-fn install_crypto() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        // Fails only when a provider is installed already, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
+        .build()
 }
 
 /// An error with its causes, without the address, which may hold a secret.
 fn chain(error: &reqwest::Error) -> String {
-    let mut problem = match error {
-        error if error.is_connect() => "the server cannot be reached".to_owned(),
-        error if error.is_timeout() => "the server did not answer in time".to_owned(),
-        _ => "the exchange with the server failed".to_owned(),
+    let problem = match error {
+        error if error.is_connect() => "the server cannot be reached",
+        error if error.is_timeout() => "the server did not answer in time",
+        _ => "the exchange with the server failed",
     };
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        problem = format!("{problem}: {error}");
-        cause = error.source();
-    }
+    let problem = match std::error::Error::source(error) {
+        Some(cause) => format!("{problem}: {}", causes(cause)),
+        None => problem.to_owned(),
+    };
     text::line(&problem, SHOWN_COMPLAINT)
 }

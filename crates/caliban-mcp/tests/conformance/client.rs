@@ -124,8 +124,7 @@ fn settings(address: &str) -> caliban_settings::McpServer {
 }
 
 fn http() -> reqwest::Client {
-    // Fails only when a provider is installed already, which serves as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    caliban_http::install_crypto();
     #[expect(clippy::disallowed_methods, reason = "an example has no other client")]
     let builder = reqwest::Client::builder();
     builder

@@ -1,15 +1,9 @@
-//! The one place in this crate that builds HTTP clients.
+//! HTTP clients that connect to checked addresses only.
 
-use std::sync::Once;
-use std::time::Duration;
-
-use reqwest::redirect::Policy;
+use caliban_http::Proxies;
 use url::Url;
 
 use super::policy::{Route, Target};
-
-/// How long connecting may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A client for one request to a checked target: it connects to the checked addresses only.
 /// Redirects are left to the caller, since each target must be checked; there are no cookies.
@@ -46,33 +40,8 @@ pub(super) fn route(url: &Url, variable: impl Fn(&str) -> Option<String>) -> Rou
 }
 
 fn builder(url: &Url) -> reqwest::ClientBuilder {
-    install_crypto();
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the constructor for providers is made for calls with a key to a configured host; \
-                  fetching needs pinned addresses"
-    )]
-    let builder = reqwest::Client::builder();
-    let builder = builder
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(Policy::none())
-        .referer(false)
-        // Every client serves one exchange.
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("caliban/", env!("CARGO_PKG_VERSION")));
-    match (url.scheme(), route(url, |name| std::env::var(name).ok())) {
-        // Reading the system's roots takes longer than a whole local exchange.
-        ("http", Route::Direct) => builder.tls_certs_only([]),
-        _ => builder,
-    }
-}
-
-fn install_crypto() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        // Fails only when a provider is installed already, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
+    // Every client serves one exchange.
+    caliban_http::builder(url, Proxies::OfEnvironment).pool_max_idle_per_host(0)
 }
 
 #[cfg(test)]

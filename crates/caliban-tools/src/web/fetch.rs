@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use caliban_agent::{Effect, ToolContext, ToolOutput, ToolStatus, TypedTool};
+use caliban_http::causes;
 use reqwest::header::{ACCEPT, LOCATION};
 use reqwest::{Response, StatusCode};
 use schemars::JsonSchema;
@@ -234,7 +235,7 @@ async fn present(url: &Url, mut response: Response, form: Form) -> Result<ToolOu
 enum Failure {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("the request failed: {}", chain(.0))]
+    #[error("the request failed: {}", causes(.0))]
     Request(#[from] reqwest::Error),
     #[error("more than {MAX_REDIRECTS} redirects")]
     TooManyRedirects,
@@ -257,16 +258,4 @@ impl From<Failure> for ToolOutput {
         };
         ToolOutput::new(status, format!("Nothing was fetched: {failure}."))
     }
-}
-
-/// An error with its causes; the first alone rarely says what happened.
-pub(super) fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use caliban_agent::{Effect, ToolContext, ToolOutput, ToolStatus, TypedTool};
+use caliban_http::causes;
 use reqwest::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use super::backend::{Finding, Question, SearchConfig};
 use super::beginning;
 use super::body::{self, Extent};
 use super::client::plain;
-use super::fetch::chain;
 
 const DEFAULT_LIMIT: usize = 5;
 const MAX_LIMIT: usize = 20;
@@ -106,18 +106,18 @@ impl WebSearch {
             Some(base) => base.clone(),
             None => Url::parse(backend.base_url()).map_err(|error| failed(error.to_string()))?,
         };
-        let client = plain(&base).map_err(|error| failed(chain(&error)))?;
+        let client = plain(&base).map_err(|error| failed(causes(&error)))?;
         let request = backend
             .request(&client, &base, key, question)
             .map_err(|error| failed(error.to_string()))?;
         let mut response = request
             .send()
             .await
-            .map_err(|error| failed(chain(&error.without_url())))?;
+            .map_err(|error| failed(causes(&error.without_url())))?;
         let status = response.status();
         let body = body::read(&mut response, MAX_ANSWER_BYTES)
             .await
-            .map_err(|error| failed(chain(&error.without_url())))?;
+            .map_err(|error| failed(causes(&error.without_url())))?;
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body.bytes);
             let remedy = match status {

@@ -1,0 +1,8 @@
+//! What everything here that speaks HTTP shares: how clients are built, which addresses are this
+//! machine, and how server-sent events are read.
+
+mod client;
+mod events;
+
+pub use client::{Proxies, builder, causes, install_crypto, is_loopback};
+pub use events::{Event, EventTooLarge, Events, MAX_EVENT};
