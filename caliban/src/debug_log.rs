@@ -5,7 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use caliban_agent::Event;
+use caliban_settings::variables::names;
 use jiff::Timestamp;
+
+use crate::args::RunArgs;
+use crate::configuration::Configuration;
+use crate::exit::Failure;
 
 /// A log beyond this is put aside.
 const ROTATION_BYTES: u64 = 50 * 1024 * 1024;
@@ -19,7 +24,25 @@ const MAX_CHARS: usize = 4_000;
 pub(crate) struct DebugLog(File);
 
 impl DebugLog {
-    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+    /// Opens the log where the flag or the variable asks for one.
+    pub(crate) fn wanted(
+        args: &RunArgs,
+        configuration: &Configuration<'_>,
+    ) -> Result<Option<Self>, Failure> {
+        let is_wanted = args.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
+        let path = configuration.locations.debug_log();
+        is_wanted
+            .then(|| Self::open(&path))
+            .transpose()
+            .map_err(|error| {
+                Failure::Runtime(format!(
+                    "the debug log `{}` cannot be written: {error}",
+                    path.display()
+                ))
+            })
+    }
+
+    fn open(path: &Path) -> std::io::Result<Self> {
         if let Some(directory) = path.parent() {
             caliban_settings::ensure_private_dir(directory)?;
         }

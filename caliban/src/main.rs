@@ -102,63 +102,56 @@ fn main() -> ExitCode {
 /// The run itself is worked on by the main thread, connections and signals by the worker: each
 /// goes on while the other waits, and a request wakes one thread only.
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
-async fn run(cli: Cli) -> Result<(), Failure> {
+async fn run(mut cli: Cli) -> Result<(), Failure> {
     let read = |name: &str| std::env::var(name).ok();
     let environment = Environment::new(&read);
     let cancel = signals::cancellation();
     let mut console = Console::new();
-    if let Some(Command::Serve { command }) = &cli.command {
-        return match command {
-            ServeCommand::Heddle => {
-                Box::pin(serve::heddle::serve(cli, environment, &cancel, console)).await
-            }
-        };
-    }
-    let cli = &cli;
+    let command = cli.command.take();
     let named = cli.run.tools.workspace.as_deref();
     let configure = || {
         let workspace = configuration::workspace(named)?;
         Configuration::load(&cli.settings, workspace, environment)
     };
-    match &cli.command {
+    match command {
         Some(Command::Demo) => demo::demo(&environment, &cancel, &mut console).await,
-        Some(Command::Models(args)) => models::list(args, &configure()?, &mut console).await,
+        Some(Command::Models(args)) => models::list(&args, &configure()?, &mut console).await,
         Some(Command::Doctor(args)) => {
-            doctor::run(args, cli, environment, &cancel, &mut console).await
+            doctor::run(&args, &cli, environment, &cancel, &mut console).await
         }
-        Some(Command::Completions { shell }) => manual::completions(*shell, &mut console),
+        Some(Command::Completions { shell }) => manual::completions(shell, &mut console),
         Some(Command::Man { dir }) => manual::man(dir.as_deref(), &mut console),
         Some(Command::Config { command }) => match command {
             ConfigCommand::Print { json } => {
-                settings_commands::print_effective(&configure()?, *json, &mut console)
+                settings_commands::print_effective(&configure()?, json, &mut console)
             }
             ConfigCommand::Migrate { dry_run } => {
                 let workspace = configuration::workspace(named)?;
-                settings_commands::migrate(&workspace, *dry_run, &mut console)
+                settings_commands::migrate(&workspace, dry_run, &mut console)
             }
         },
         Some(Command::Settings { command }) => {
             let workspace = configuration::workspace(named)?;
-            settings_commands::run(command, &workspace, &environment, &mut console)
+            settings_commands::run(&command, &workspace, &environment, &mut console)
         }
         Some(Command::Trust(args)) => {
-            trust_command::run(args, &cli.settings, &environment, &mut console)
+            trust_command::run(&args, &cli.settings, &environment, &mut console)
         }
         Some(Command::Sessions { command }) => {
             let configuration = configure()?;
             let store = history::store(&cli.session, &configuration);
-            sessions_command::run(command, &store, &configuration, &mut console)
+            sessions_command::run(&command, &store, &configuration, &mut console)
         }
         Some(Command::Memory { command }) => {
-            memory_command::run(command, cli, &configure()?, &mut console)
+            memory_command::run(&command, &cli, &configure()?, &mut console)
         }
         Some(Command::Perms { command }) => {
-            perms_command::run(command, cli, &configure()?, &mut console)
+            perms_command::run(&command, &cli, &configure()?, &mut console)
         }
         Some(Command::Mcp { command }) => {
             let configuration = configure()?;
             Box::pin(mcp_command::run(
-                command,
+                &command,
                 &cli.mcp,
                 &configuration,
                 &cancel,
@@ -166,9 +159,10 @@ async fn run(cli: Cli) -> Result<(), Failure> {
             ))
             .await
         }
-        // Served above.
-        Some(Command::Serve { .. }) => Ok(()),
-        None => Box::pin(ask(cli, environment, &cancel, &mut console)).await,
+        Some(Command::Serve {
+            command: ServeCommand::Heddle,
+        }) => Box::pin(serve::heddle::serve(cli, environment, &cancel, console)).await,
+        None => Box::pin(ask(&cli, environment, &cancel, &mut console)).await,
     }
 }
 
@@ -252,13 +246,13 @@ async fn prepare(
     };
     let workspace = configuration::workspace(args.tools.workspace.as_deref())?;
     let configuration = Configuration::load(&cli.settings, workspace, environment)?;
-    let debug = debug_log(args, &configuration)?;
+    let debug = DebugLog::wanted(args, &configuration)?;
     let servers = mcp::Servers::start(
         cli,
         &configuration,
         Vec::new(),
         Arc::new(Unattended),
-        debug_log(args, &configuration)?,
+        DebugLog::wanted(args, &configuration)?,
     )?;
     let found = Found::new(&cli.session, id, &configuration)?;
     let session_id = found.session_id.to_string();
@@ -307,18 +301,6 @@ async fn prepare(
         ),
         debug,
     })
-}
-
-/// The debug log, where one was asked for.
-fn debug_log(
-    args: &RunArgs,
-    configuration: &Configuration<'_>,
-) -> Result<Option<DebugLog>, Failure> {
-    let is_wanted = args.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
-    is_wanted
-        .then(|| DebugLog::open(&configuration.locations.debug_log()))
-        .transpose()
-        .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))
 }
 
 fn face<'a>(args: &RunArgs, session_id: String, console: &'a mut Console) -> Face<'a> {

@@ -1,6 +1,7 @@
-//! Standard input as a stream of commands, read on a thread of its own so that an interrupt is
-//! heard while a prompt is worked on.
+//! Standard input as a stream of decoded lines, read on a thread of its own so that an interrupt
+//! is heard while a prompt is worked on.
 
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read};
 
 use caliban_protocol::{Command, command};
@@ -8,27 +9,38 @@ use tokio::sync::mpsc;
 
 use crate::exit::Failure;
 
-/// The longest line that is read.
-const MAX_LINE: u64 = 10 * 1024 * 1024;
-/// Commands that wait; a program that is further ahead waits itself.
+const MEBIBYTE: u64 = 1024 * 1024;
+/// The longest line of commands that is read, in MiB.
+const LONGEST_COMMAND: u64 = 10;
+/// Lines that wait; a program that is further ahead waits itself.
 const QUEUE: usize = 64;
 
 /// What standard input says next. After a failure comes nothing more.
 pub(crate) type Input = Result<Command, Failure>;
 
-/// Begins to read. The channel ends where the input does.
+/// Begins to read commands. The channel ends where the input does.
 pub(crate) fn commands(input: impl Read + Send + 'static) -> mpsc::Receiver<Input> {
+    decoded(input, LONGEST_COMMAND, command)
+}
+
+/// Begins to read lines of at most this many MiB. The channel ends where the input does, and after
+/// the first line that cannot be read; a line that says nothing is passed over.
+pub(crate) fn decoded<T: Send + 'static, E: Display>(
+    input: impl Read + Send + 'static,
+    longest: u64,
+    decode: impl Fn(&str, u64) -> Result<Option<T>, E> + Send + 'static,
+) -> mpsc::Receiver<Result<T, Failure>> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     std::thread::spawn(move || {
         let mut lines = BufReader::new(input);
         let mut number = 0;
         loop {
             number += 1;
-            let next = match line(&mut lines) {
+            let next = match line(&mut lines, longest) {
                 Ok(None) => return,
-                Ok(Some(line)) => match command(&line, number) {
+                Ok(Some(line)) => match decode(&line, number) {
                     Ok(None) => continue,
-                    Ok(Some(command)) => Ok(command),
+                    Ok(Some(said)) => Ok(said),
                     Err(error) => Err(Failure::Usage(error.to_string())),
                 },
                 Err(failure) => Err(failure),
@@ -43,20 +55,19 @@ pub(crate) fn commands(input: impl Read + Send + 'static) -> mpsc::Receiver<Inpu
     receiver
 }
 
-fn line(input: &mut impl BufRead) -> Result<Option<String>, Failure> {
+fn line(input: &mut impl BufRead, longest: u64) -> Result<Option<String>, Failure> {
     let mut bytes = Vec::new();
     input
-        .take(MAX_LINE + 1)
+        .take(longest * MEBIBYTE + 1)
         .read_until(b'\n', &mut bytes)
         .map_err(|error| Failure::NoInput(format!("standard input cannot be read: {error}")))?;
     if bytes.is_empty() {
         return Ok(None);
     }
-    if bytes.len() as u64 > MAX_LINE {
-        return Err(Failure::Config(
-            "an input line is longer than 10 MiB; put the text in a file and name the file"
-                .to_owned(),
-        ));
+    if bytes.len() as u64 > longest * MEBIBYTE {
+        return Err(Failure::Config(format!(
+            "an input line is longer than {longest} MiB; put the text in a file and name the file"
+        )));
     }
     String::from_utf8(bytes)
         .map(Some)

@@ -306,12 +306,7 @@ impl Work<'_> {
     }
 
     fn debug_log(&self) -> Result<Option<DebugLog>, Failure> {
-        if !self.invocation.cli.run.output.debug {
-            return Ok(None);
-        }
-        DebugLog::open(&self.configuration.locations.debug_log())
-            .map(Some)
-            .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))
+        DebugLog::wanted(&self.invocation.cli.run, self.configuration)
     }
 
     fn transcript(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{
-    Denial, HookEvent, Hooks, PromptVerdict, Question, StopVerdict, ToolCall, Verdict,
+    Denial, HookEvent, Hooks, PromptVerdict, Question, Remarks, StopVerdict, ToolCall, Verdict,
 };
 use caliban_model::Message;
 use caliban_protocol::claude::{
@@ -29,7 +29,7 @@ pub(crate) struct HostHooks {
     host: Arc<Host>,
     registered: Mutex<HashMap<String, Vec<Arc<Registered>>>>,
     /// What the model should read beside the result of a call.
-    remarks: Mutex<Vec<(Arc<str>, String)>>,
+    remarks: Remarks,
     /// Whether the model was sent on and has not stopped since.
     sent_on: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl HostHooks {
         Self {
             host,
             registered: Mutex::default(),
-            remarks: Mutex::default(),
+            remarks: Remarks::default(),
             sent_on: AtomicBool::new(false),
         }
     }
@@ -149,7 +149,7 @@ impl HostHooks {
             // Who cannot say yes has not said it.
             Err(problem) => return Verdict::Deny(Denial::by_hook(problem)),
         };
-        self.remark(&call.id, heard.contexts);
+        self.remarks.add(&call.id, heard.contexts);
         let input = heard.input.map(|input| input_ours(&call.name, &input));
         match heard.stance {
             Stance::Deny => {
@@ -256,13 +256,8 @@ impl HostHooks {
             if heard.stance == Stance::Deny {
                 remarks.extend(heard.reason);
             }
-            self.remark(&call.id, remarks);
+            self.remarks.add(&call.id, remarks);
         }
-    }
-
-    fn remark(&self, call: &Arc<str>, texts: Vec<String>) {
-        let remarks = texts.into_iter().map(|text| (Arc::clone(call), text));
-        lock(&self.remarks).extend(remarks);
     }
 }
 
@@ -294,10 +289,7 @@ impl Hooks for HostHooks {
     }
 
     fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
-        let mut remarks = lock(&self.remarks);
-        let about_these = remarks.extract_if(.., |(call, _)| calls.contains(call));
-        let texts: Vec<String> = about_these.map(|(_, text)| text).collect();
-        (!texts.is_empty()).then(|| texts.join("\n\n"))
+        self.remarks.take(calls)
     }
 
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {

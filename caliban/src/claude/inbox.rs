@@ -2,7 +2,7 @@
 //! everything else is dealt with at once.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::time::Duration;
 
 use caliban_model::Message;
@@ -12,11 +12,10 @@ use tokio::time::timeout;
 
 use super::requests::{Next, Reception};
 use crate::exit::Failure;
+use crate::stdin;
 
-/// The longest line that is read.
-const MAX_LINE: u64 = 64 * 1024 * 1024;
-/// Lines that wait; a client that is further ahead waits itself.
-const QUEUE: usize = 64;
+/// The longest line that is read, in MiB: images come in lines.
+const LONGEST_LINE: u64 = 64;
 /// Prompts that wait for their turn; then standard input waits.
 const PROMPT_QUEUE: usize = 256;
 /// How long a client that begins with a prompt may take to introduce itself.
@@ -64,31 +63,9 @@ impl Inbox {
 
     /// Begins to read.
     pub(crate) fn reading(input: impl Read + Send + 'static, replay: Echo) -> Self {
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        std::thread::spawn(move || {
-            let mut lines = BufReader::new(input);
-            let mut number = 0;
-            loop {
-                number += 1;
-                let next = match line(&mut lines) {
-                    Ok(None) => return,
-                    Ok(Some(line)) => match decode(&line, number) {
-                        Ok(None) => continue,
-                        Ok(Some(input)) => Ok(input),
-                        Err(error) => Err(Failure::Usage(error.to_string())),
-                    },
-                    Err(failure) => Err(failure),
-                };
-                let is_last = next.is_err();
-                // Nobody listens any more once the session is over.
-                if sender.blocking_send(next).is_err() || is_last {
-                    return;
-                }
-            }
-        });
         Self {
             waiting: VecDeque::new(),
-            more: Some(receiver),
+            more: Some(stdin::decoded(input, LONGEST_LINE, decode)),
             replay,
             has_introduced_itself: false,
         }
@@ -154,25 +131,4 @@ impl Inbox {
         }
         Ok(())
     }
-}
-
-fn line(input: &mut impl BufRead) -> Result<Option<String>, Failure> {
-    let mut bytes = Vec::new();
-    input
-        .take(MAX_LINE + 1)
-        .read_until(b'\n', &mut bytes)
-        .map_err(|error| {
-            Failure::Usage(format!("Error: standard input cannot be read: {error}"))
-        })?;
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    if bytes.len() as u64 > MAX_LINE {
-        return Err(Failure::Usage(
-            "Error: an input line is longer than 64 MiB".to_owned(),
-        ));
-    }
-    String::from_utf8(bytes)
-        .map(Some)
-        .map_err(|_| Failure::Usage("Error: an input line is not valid UTF-8".to_owned()))
 }

@@ -74,8 +74,8 @@ pub(crate) fn dialect(
     })
 }
 
-/// Runs the program in this dialect.
-#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+/// Runs the program in this dialect, with one thread beside the main one as the native one has.
+#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 pub(crate) async fn start(words: Vec<OsString>) -> ExitCode {
     let read = |name: &str| std::env::var(name).ok();
     let words = words

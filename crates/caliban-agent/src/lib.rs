@@ -15,6 +15,7 @@ mod listener;
 mod operator;
 mod outcome;
 mod registry;
+mod remarks;
 mod repetition;
 mod reply;
 mod run;
@@ -40,6 +41,7 @@ pub use operator::{
 };
 pub use outcome::Outcome;
 pub use registry::Registry;
+pub use remarks::Remarks;
 pub use settings::{
     Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,
 };

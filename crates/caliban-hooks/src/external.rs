@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{
-    Denial, HookEvent, Hooks, PromptVerdict, Question, SessionSource, StopVerdict, ToolCall,
-    Verdict,
+    Denial, HookEvent, Hooks, PromptVerdict, Question, Remarks, SessionSource, StopVerdict,
+    ToolCall, Verdict,
 };
 use caliban_model::Message;
 use futures::FutureExt;
@@ -50,7 +50,7 @@ pub struct ExternalHooks {
     /// Whether the model works because a handler of `Stop` sent it on.
     sent_on: AtomicBool,
     /// What handlers have to say about calls, by the id of the call, until its turn ends.
-    remarks: Mutex<Vec<(Arc<str>, String)>>,
+    remarks: Remarks,
 }
 
 impl ExternalHooks {
@@ -68,7 +68,7 @@ impl ExternalHooks {
             }),
             pool: Pool::new(),
             sent_on: AtomicBool::new(false),
-            remarks: Mutex::default(),
+            remarks: Remarks::default(),
         }
     }
 
@@ -131,7 +131,7 @@ impl ExternalHooks {
             };
             let decision = judgement.hear(&consulted);
             consulted.came_to(decision);
-            self.remark(call, consulted.advice.context.clone());
+            self.remarks.add(&call.id, consulted.advice.context.clone());
             if decision == Decision::Deny {
                 return Verdict::Deny(Denial {
                     remedy: consulted.has_failed().then(|| consulted.remedy()),
@@ -237,24 +237,15 @@ impl ExternalHooks {
         let occasion = Occasion::Told(event);
         self.fire(&occasion, |consulted| {
             if let Some(call) = occasion.call() {
-                self.remark(call, consulted.advice.context.clone());
+                self.remarks.add(&call.id, consulted.advice.context.clone());
                 // The call has run, so an objection is only something to read.
                 if consulted.advice.stance == Stance::Deny && !consulted.has_failed() {
-                    self.remark(call, Some(consulted.objection()));
+                    self.remarks.add(&call.id, Some(consulted.objection()));
                 }
             }
             (Decision::None, Next::Ask)
         })
         .await;
-    }
-
-    fn remark(&self, call: &ToolCall, text: Option<String>) {
-        let remark = text.map(|text| (Arc::clone(&call.id), text));
-        self.remarks().extend(remark);
-    }
-
-    fn remarks(&self) -> MutexGuard<'_, Vec<(Arc<str>, String)>> {
-        self.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -358,10 +349,7 @@ impl Hooks for ExternalHooks {
     }
 
     fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
-        let mut remarks = self.remarks();
-        let about_these = remarks.extract_if(.., |(call, _)| calls.contains(call));
-        let texts: Vec<String> = about_these.map(|(_, text)| text).collect();
-        (!texts.is_empty()).then(|| texts.join("\n\n"))
+        self.remarks.take(calls)
     }
 
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {

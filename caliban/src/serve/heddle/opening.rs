@@ -94,11 +94,7 @@ pub(crate) fn open(
         let store = history::store(&cli.session, &configuration);
         history::prune_sometimes(&store, &configuration);
     }
-    let debug = cli.run.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
-    let debug = debug.then(|| DebugLog::open(&configuration.locations.debug_log()));
-    let debug = debug
-        .transpose()
-        .map_err(|error| Failure::Runtime(format!("the debug log cannot be written: {error}")))?;
+    let debug = DebugLog::wanted(&cli.run, &configuration)?;
     Ok(Opened { session, debug })
 }
 
