@@ -12,7 +12,17 @@ pub struct Body(Vec<(String, Part)>);
 enum Part {
     Value(Value),
     /// JSON as it is sent.
-    Written(Arc<str>),
+    Written(Arc<String>),
+    List(List),
+}
+
+/// A list of which the middle is written already.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct List {
+    pub(crate) head: Vec<Value>,
+    /// Values with commas between them.
+    pub(crate) written: Arc<String>,
+    pub(crate) tail: Vec<Value>,
 }
 
 impl Body {
@@ -21,8 +31,12 @@ impl Body {
     }
 
     /// Sets a field to a value that is JSON text already.
-    pub(crate) fn set_written(&mut self, name: &str, json: impl Into<Arc<str>>) {
-        self.0.push((name.to_owned(), Part::Written(json.into())));
+    pub(crate) fn set_written(&mut self, name: &str, json: Arc<String>) {
+        self.0.push((name.to_owned(), Part::Written(json)));
+    }
+
+    pub(crate) fn set_list(&mut self, name: &str, list: List) {
+        self.0.push((name.to_owned(), Part::List(list)));
     }
 
     /// The body as values.
@@ -31,6 +45,7 @@ impl Body {
             Part::Value(value) => value.clone(),
             // It was written from a value.
             Part::Written(json) => serde_json::from_str(json).unwrap_or_default(),
+            Part::List(list) => list.values().into(),
         };
         self.0
             .iter()
@@ -51,6 +66,7 @@ impl Body {
         let written = self.0.iter().map(|(_, part)| match part {
             Part::Value(_) => 0,
             Part::Written(json) => json.len(),
+            Part::List(list) => list.written.len(),
         });
         let mut bytes = Vec::with_capacity(written.sum::<usize>() + 1024);
         for (index, (name, part)) in self.0.iter().enumerate() {
@@ -60,10 +76,46 @@ impl Body {
             match part {
                 Part::Value(value) => serde_json::to_writer(&mut bytes, value)?,
                 Part::Written(json) => bytes.extend_from_slice(json.as_bytes()),
+                Part::List(list) => list.write(&mut bytes)?,
             }
         }
         bytes.extend_from_slice(if self.0.is_empty() { b"{}" } else { b"}" });
         Ok(bytes)
+    }
+}
+
+impl List {
+    fn values(&self) -> Vec<Value> {
+        let written = format!("[{}]", self.written);
+        // It was written from values.
+        let written: Vec<Value> = serde_json::from_str(&written).unwrap_or_default();
+        let (head, tail) = (self.head.iter().cloned(), self.tail.iter().cloned());
+        head.chain(written).chain(tail).collect()
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+        bytes.push(b'[');
+        let begin = bytes.len();
+        for value in &self.head {
+            separate(bytes, begin);
+            serde_json::to_writer(&mut *bytes, value)?;
+        }
+        if !self.written.is_empty() {
+            separate(bytes, begin);
+            bytes.extend_from_slice(self.written.as_bytes());
+        }
+        for value in &self.tail {
+            separate(bytes, begin);
+            serde_json::to_writer(&mut *bytes, value)?;
+        }
+        bytes.push(b']');
+        Ok(())
+    }
+}
+
+fn separate(bytes: &mut Vec<u8>, begin: usize) {
+    if bytes.len() > begin {
+        bytes.push(b',');
     }
 }
 
@@ -84,15 +136,27 @@ mod tests {
         let mut body = Body::default();
         assert_eq!(body.bytes().unwrap(), b"{}");
         body.set("model", json!("a\"b"));
-        body.set_written("messages", r#"[{"role":"user"}]"#);
+        body.set_list(
+            "messages",
+            List {
+                head: vec![json!("s")],
+                written: Arc::new(r#"{"role":"user"},2"#.to_owned()),
+                tail: vec![json!(3), json!(4)],
+            },
+        );
+        body.set_list("none", List::default());
+        body.set_written("tools", Arc::new("[]".to_owned()));
         body.set("stream", json!(true));
         let sent = body.bytes().unwrap();
         assert_eq!(
             String::from_utf8(sent.clone()).unwrap(),
-            r#"{"model":"a\"b","messages":[{"role":"user"}],"stream":true}"#
+            r#"{"model":"a\"b","messages":["s",{"role":"user"},2,3,4],"none":[],"tools":[],"stream":true}"#
         );
         assert_eq!(serde_json::to_vec(&body.values()).unwrap(), sent);
-        body.change(|values| values["messages"][0]["role"] = json!("tool"));
-        assert_eq!(body.values()["messages"], json!([{"role": "tool"}]));
+        body.change(|values| values["messages"][1]["role"] = json!("tool"));
+        assert_eq!(
+            body.values()["messages"],
+            json!(["s", {"role": "tool"}, 2, 3, 4])
+        );
     }
 }

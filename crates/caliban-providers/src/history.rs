@@ -2,7 +2,6 @@
 //! exactly one result, whatever an interruption left behind, and no two calls share an id,
 //! whoever made them.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -40,10 +39,17 @@ impl AsRef<Message> for Paired<'_> {
 /// The turns with every tool call paired: results stand first in the turn after their calls, in
 /// the order of the calls; missing ones are made up as errors, orphans and repetitions dropped.
 /// An id that an earlier call has already used, as happens when servers count their calls from
-/// one, is replaced, always by the same.
-pub(crate) fn paired(turns: &[Arc<Message>]) -> Vec<Paired<'_>> {
+/// one, is replaced, always by the same; `before` are those of turns before these. Returns also
+/// the ids that these turns use.
+pub(crate) fn paired<'a>(
+    turns: &'a [Arc<Message>],
+    before: &HashSet<String>,
+) -> (Vec<Paired<'a>>, HashSet<String>) {
     let mut paired = Vec::with_capacity(turns.len());
-    let mut used = HashSet::with_capacity(turns.len());
+    let mut used = Used {
+        before,
+        here: HashSet::with_capacity(turns.len()),
+    };
     let mut position = 0;
     while let Some(message) = turns.get(position) {
         position += 1;
@@ -68,7 +74,20 @@ pub(crate) fn paired(turns: &[Arc<Message>]) -> Vec<Paired<'_>> {
             }
         }
     }
-    paired
+    (paired, used.here)
+}
+
+/// The ids of calls so far.
+struct Used<'b> {
+    before: &'b HashSet<String>,
+    here: HashSet<String>,
+}
+
+impl Used<'_> {
+    /// Whether the id was free, which it then is no more.
+    fn claim(&mut self, id: &str) -> bool {
+        !self.before.contains(id) && self.here.insert(id.to_owned())
+    }
 }
 
 /// Adds the user turns that follow an assistant turn, with its results gathered in the first.
@@ -103,15 +122,15 @@ fn answer<'a>(calls: &Message, turns: &'a [Arc<Message>], paired: &mut Vec<Paire
 }
 
 /// New ids for the calls of a turn whose ids were used before.
-fn repeated<'a>(calls: &'a Message, used: &mut HashSet<Cow<'a, str>>) -> HashMap<&'a str, String> {
+fn repeated<'a>(calls: &'a Message, used: &mut Used<'_>) -> HashMap<&'a str, String> {
     let mut renamed = HashMap::new();
     for (id, _, _) in calls.tool_uses() {
-        if used.insert(Cow::Borrowed(id)) {
+        if used.claim(id) {
             continue;
         }
         let mut count = 2;
         let mut unique = format!("{id}_{count}");
-        while !used.insert(Cow::Owned(unique.clone())) {
+        while !used.claim(&unique) {
             count += 1;
             unique = format!("{id}_{count}");
         }
@@ -231,7 +250,7 @@ mod tests {
             calls(&["a", "b"]),
             user(vec![result("a"), result("b"), Block::text("and")]),
         ];
-        let paired = paired(&turns);
+        let paired = paired(&turns, &HashSet::new()).0;
         assert!(paired.iter().all(|turn| matches!(turn, Paired::Kept(_))));
         assert_eq!(paired.len(), 3);
     }
@@ -244,7 +263,7 @@ mod tests {
             user(vec![Block::text("stop"), result("b"), result("b")]),
             calls(&["c"]),
         ];
-        let paired = paired(&turns);
+        let paired = paired(&turns, &HashSet::new()).0;
         let roles: Vec<Role> = paired.iter().map(|turn| turn.role).collect();
         assert_eq!(
             roles,
@@ -271,7 +290,7 @@ mod tests {
             calls(&["a", "b"]),
             user(vec![result("a"), result("b")]),
         ];
-        let paired = paired(&turns);
+        let paired = paired(&turns, &HashSet::new()).0;
         let made: Vec<&str> = paired[2].tool_uses().map(|(id, _, _)| id).collect();
         assert_eq!(made, ["a_2", "b"]);
         assert_eq!(ids(&paired[3]), ["a_2", "b"]);
@@ -290,7 +309,7 @@ mod tests {
                     _ => calls(&[&id, "z"]),
                 }
             }).collect();
-            let paired = paired(&turns);
+            let paired = paired(&turns, &HashSet::new()).0;
             let all: Vec<&str> = paired.iter().flat_map(|turn| turn.tool_uses()).map(|(id, _, _)| id).collect();
             let distinct: HashSet<&str> = all.iter().copied().collect();
             prop_assert_eq!(all.len(), distinct.len());

@@ -15,6 +15,7 @@ mod framing;
 mod google;
 mod history;
 mod http;
+mod memory;
 mod ollama;
 mod openai;
 mod retry;

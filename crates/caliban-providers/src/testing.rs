@@ -1,16 +1,24 @@
-//! Test helpers: decoding recorded bytes under every split, and a scripted HTTP server.
+//! Test helpers: decoding recorded bytes under every split, random conversations, and a scripted
+//! HTTP server.
 
 use std::sync::{Arc, Mutex};
 
 use caliban_http::Events;
-use caliban_model::{Block, Error, ErrorKind, Origin, StreamEvent};
+use caliban_model::{
+    Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Origin, Request, Role,
+    StreamEvent, ToolContent, ToolSpec,
+};
+use proptest::prelude::*;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
 use crate::adapter::Decoder;
 use crate::assembly::Assembly;
+use crate::body::Body;
 use crate::framing::{Framer, Lines};
+use crate::memory::Memory;
 use crate::transport::Framing;
 
 /// Reads an answer that arrives in `chunks` the way the adapter does: its events, and the error
@@ -213,4 +221,99 @@ async fn read_request(stream: &mut TcpStream) -> Received {
             };
         }
     }
+}
+
+/// Conversations with everything that may stand in one, sensible or not: ids that come twice,
+/// results that are missing or nobody's, turns that say nothing, answers of other models.
+pub(crate) fn any_conversation(
+    provider: &'static str,
+    models: [&'static str; 2],
+) -> impl Strategy<Value = Vec<Arc<Message>>> {
+    let text = prop::sample::select(vec!["", " ", "words", "a \"quote\""]);
+    let id = prop::sample::select(vec!["a", "b", "functions.Read:1"]);
+    let image = || Image {
+        mime: ImageMime::Png,
+        source: ImageSource::Base64 {
+            data: "aVZC".into(),
+        },
+        dims: None,
+    };
+    let block = (0..8_u8, text, id).prop_map(move |(kind, text, id)| match kind {
+        0 | 1 => Block::text(text),
+        2 => Block::Thinking {
+            text: text.to_owned(),
+            signature: Some("s".to_owned()),
+            private: None,
+        },
+        3 => Block::Opaque {
+            value: json!({"type": "reasoning", "encrypted_content": text}),
+        },
+        4 => Block::Image(image()),
+        5 => Block::ToolResult {
+            tool_use_id: id.to_owned(),
+            content: vec![ToolContent::Text {
+                text: text.to_owned(),
+            }],
+            is_error: text.is_empty(),
+        },
+        _ => Block::ToolUse {
+            id: id.to_owned(),
+            name: "Read".to_owned(),
+            input: json!({"file_path": text}),
+            private: None,
+        },
+    });
+    let author = prop::sample::select(vec![
+        Some(Origin::new(provider, models[0])),
+        Some(Origin::new(provider, models[1])),
+        None,
+    ]);
+    let turn = (any::<bool>(), prop::collection::vec(block, 0..4), author);
+    let turn = turn.prop_map(|(is_user, blocks, origin)| {
+        let (results, others): (Vec<Block>, Vec<Block>) = blocks
+            .into_iter()
+            .partition(|block| matches!(block, Block::ToolResult { .. }));
+        let calls = |block: &Block| matches!(block, Block::ToolUse { .. });
+        Arc::new(if is_user {
+            let others = others.into_iter().filter(|block| !calls(block));
+            Message::new(Role::User, results.into_iter().chain(others).collect())
+        } else {
+            Message {
+                role: Role::Assistant,
+                content: others,
+                origin,
+            }
+        })
+    });
+    prop::collection::vec(turn, 0..24).prop_map(|turns| {
+        let first = Arc::new(Message::user("q"));
+        let system = Arc::new(Message::system("be brief"));
+        [system, first].into_iter().chain(turns).collect()
+    })
+}
+
+/// Sends a conversation turn by turn: with what is remembered of the earlier requests, each says
+/// the same bytes as without.
+pub(crate) fn assert_memory_changes_no_byte<S: Clone + Default>(
+    history: &[Arc<Message>],
+    models: [&str; 2],
+    encode: impl Fn(&Request, &Memory<S>) -> Body,
+) -> Result<(), TestCaseError> {
+    let memory = Memory::default();
+    let tools: Arc<[ToolSpec]> = Arc::from([ToolSpec {
+        name: "Read".into(),
+        description: "reads".into(),
+        input_schema: json!({"type": "object"}),
+    }]);
+    for length in 2..=history.len() {
+        for model in models {
+            let mut request = Request::new(model, history[..length].to_vec()).unwrap();
+            request.tools = Arc::clone(&tools);
+            let sent = |memory: &Memory<S>| {
+                String::from_utf8(encode(&request, memory).bytes().unwrap()).unwrap()
+            };
+            prop_assert_eq!(sent(&memory), sent(&Memory::default()));
+        }
+    }
+    Ok(())
 }

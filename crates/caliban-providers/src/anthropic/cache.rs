@@ -1,94 +1,109 @@
 //! Marks how far the prompt's prefix should be cached. A mark is the last field of its block and
 //! changes nothing else.
 
-use std::sync::Arc;
-
-use caliban_model::{CacheTtl, Role};
-use serde_json::json;
-
-use super::messages::Turn;
-use super::written::Written;
+use caliban_model::{CachePolicy, CacheTtl};
+use serde_json::{Value, json};
 
 /// The user turns that get a mark: the last, and the one before it, which is where the previous
 /// call wrote. With the last tool and the last system block that makes the four marks a request
 /// may have.
 const MARKED_TURNS: usize = 2;
 
-/// Marks the last tool, the last system block and the last user turns.
-pub(super) fn mark(
-    ttl: CacheTtl,
-    tools: &mut [Written],
-    system: &mut [Written],
-    turns: &mut [Turn],
-) {
-    let control = match ttl {
+/// Marks the last of these tools or blocks.
+pub(super) fn mark_last(policy: CachePolicy, list: &mut [Value]) {
+    if let (CachePolicy::Ephemeral(ttl), Some(last)) = (policy, list.last_mut()) {
+        mark(ttl, last);
+    }
+}
+
+/// Marks the last user turns.
+pub(super) fn mark_turns(policy: CachePolicy, turns: &mut [Value]) {
+    let CachePolicy::Ephemeral(ttl) = policy else {
+        return;
+    };
+    let blocks = turns
+        .iter_mut()
+        .rev()
+        .filter(|turn| turn["role"] == "user")
+        .filter_map(|turn| {
+            let blocks = turn["content"].as_array_mut()?;
+            blocks.iter_mut().rfind(|block| is_cacheable(block))
+        });
+    for block in blocks.take(MARKED_TURNS) {
+        mark(ttl, block);
+    }
+}
+
+fn is_cacheable(block: &Value) -> bool {
+    matches!(
+        block["type"].as_str(),
+        Some("tool_result" | "text" | "image")
+    )
+}
+
+fn mark(ttl: CacheTtl, block: &mut Value) {
+    block["cache_control"] = match ttl {
         CacheTtl::FiveMinutes => json!({"type": "ephemeral"}),
         CacheTtl::OneHour => json!({"type": "ephemeral", "ttl": "1h"}),
     };
-    let turns = turns
-        .iter_mut()
-        .rev()
-        .filter(|turn| turn.role == Role::User)
-        .filter_map(|turn| {
-            let last = turn.content.iter().rposition(Written::is_cacheable)?;
-            Arc::make_mut(&mut turn.content).get_mut(last)
-        })
-        .take(MARKED_TURNS);
-    for block in tools
-        .last_mut()
-        .into_iter()
-        .chain(system.last_mut())
-        .chain(turns)
-    {
-        block.push("cache_control", &control);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
-    fn turn(role: Role, content: &[Value]) -> Turn {
-        Turn {
-            role,
-            content: written(content).into(),
-        }
+    const HOUR: CachePolicy = CachePolicy::Ephemeral(CacheTtl::OneHour);
+
+    fn turn(role: &str, content: &[Value]) -> Value {
+        json!({"role": role, "content": content})
     }
 
-    fn written(values: &[Value]) -> Vec<Written> {
-        values.iter().map(Written::new).collect()
-    }
-
-    fn marks(blocks: &[Written]) -> Vec<bool> {
+    fn marks(blocks: &[Value]) -> Vec<bool> {
         blocks
             .iter()
-            .map(|block| block.json().contains("cache_control"))
+            .map(|block| block.get("cache_control").is_some())
             .collect()
     }
 
     #[test]
-    fn four_blocks_are_marked_the_last_of_each_kind() {
+    fn the_last_of_a_list_is_marked() {
         let text = json!({"type": "text", "text": "x"});
-        let mut tools = written(&[json!({"name": "A"}), json!({"name": "B"})]);
-        let mut system = written(&[text.clone(), text.clone()]);
+        let mut system = [text.clone(), text];
+        mark_last(CachePolicy::Off, &mut system);
+        assert_eq!(marks(&system), [false, false]);
+        mark_last(HOUR, &mut system);
+        assert_eq!(marks(&system), [false, true]);
+        assert_eq!(
+            system[1].to_string(),
+            r#"{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}"#
+        );
+        mark_last(HOUR, &mut []);
+    }
+
+    #[test]
+    fn the_last_user_turns_are_marked_where_a_mark_may_stand() {
+        let text = json!({"type": "text", "text": "x"});
+        let one = std::slice::from_ref(&text);
         let mut turns = [
-            turn(Role::User, std::slice::from_ref(&text)),
-            turn(Role::Assistant, std::slice::from_ref(&text)),
-            turn(Role::User, &[text.clone(), json!({"type": "image"})]),
-            turn(Role::Assistant, std::slice::from_ref(&text)),
+            turn("user", one),
+            turn("assistant", one),
+            turn("user", &[text.clone(), json!({"type": "image"})]),
+            turn("assistant", one),
             turn(
-                Role::User,
+                "user",
                 &[json!({"type": "tool_result"}), json!({"type": "thinking"})],
             ),
-            turn(Role::Assistant, std::slice::from_ref(&text)),
+            turn("assistant", one),
         ];
-        mark(CacheTtl::OneHour, &mut tools, &mut system, &mut turns);
-        assert_eq!(marks(&tools), [false, true]);
-        assert_eq!(marks(&system), [false, true]);
-        let turns: Vec<_> = turns.iter().map(|turn| marks(&turn.content)).collect();
+        mark_turns(CachePolicy::Off, &mut turns);
+        assert!(!json!(turns).to_string().contains("cache_control"));
+        mark_turns(HOUR, &mut turns);
+        let marked: Vec<_> = turns
+            .iter()
+            .map(|turn| marks(turn["content"].as_array().unwrap()))
+            .collect();
         assert_eq!(
-            turns,
+            marked,
             [
                 vec![false],
                 vec![false],
@@ -97,11 +112,6 @@ mod tests {
                 vec![true, false],
                 vec![false],
             ]
-        );
-        assert_eq!(
-            system[1].json(),
-            json!({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}})
-                .to_string()
         );
     }
 }

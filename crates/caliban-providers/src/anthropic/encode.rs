@@ -1,18 +1,19 @@
 //! Writes a request as the body of a Messages call, leaving out what the model would reject.
 
 use caliban_model::{
-    CachePolicy, ForcedTools, ModelTraits, Origin, OutputFormat, ParallelCalls, Request, Sampling,
-    ToolChoice, ToolSpec, Warning, traits,
+    ForcedTools, ModelTraits, Origin, OutputFormat, ParallelCalls, Request, Sampling, ToolChoice,
+    ToolSpec, Warning, traits,
 };
 use reqwest::Method;
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value, json};
 
+use super::messages::ToolLoop;
 use super::thinking::{self, Plan, Thinking};
-use super::written::{Memory, Written, push_list};
 use super::{BETA, ID, cache, messages, schema};
 use crate::adapter::Encoded;
 use crate::body::Body;
+use crate::memory::Memory;
 use crate::transport::Call;
 
 /// Lets the model think between tool calls; automatic unless it was given a budget.
@@ -41,23 +42,14 @@ impl<'a> Omissions<'a> {
 
 /// The call for a request. The messages come last in the body, so that the next turn's body
 /// begins with the same bytes.
-pub(super) fn encode(request: &Request, memory: &Memory) -> Encoded {
+pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut omissions = Omissions::new(&request.model);
-    let mut kept = memory.lock();
-    let mut turns = messages::turns(request, &mut kept);
-    let plan = thinking::plan(
-        request,
-        &traits,
-        messages::tool_loop(&turns),
-        &mut omissions,
-    );
-    let mut tools = kept.tools(&request.tools, |spec| Written::new(&tool(spec)));
-    let mut system = messages::system(request, &mut kept);
-    drop(kept);
-    if let CachePolicy::Ephemeral(ttl) = request.cache {
-        cache::mark(ttl, &mut tools, &mut system, &mut turns);
-    }
+    let mut written = memory.turns(&request.model, request.turns(), |turns, tool_loop| {
+        messages::written(turns, &request.model, tool_loop)
+    });
+    let plan = thinking::plan(request, &traits, written.state, &mut omissions);
+    cache::mark_turns(request.cache, &mut written.turns.tail);
 
     let mut body = Body::default();
     body.set("model", json!(&*request.model));
@@ -82,14 +74,15 @@ pub(super) fn encode(request: &Request, memory: &Memory) -> Encoded {
             body.set(name, value);
         }
     }
-    for (name, list) in [("tools", tools), ("system", system)] {
-        if !list.is_empty() {
-            let mut text = String::new();
-            push_list(&mut text, &list);
-            body.set_written(name, text);
-        }
+    if !request.tools.is_empty() {
+        body.set_written("tools", memory.tools(request, || tools(request)));
     }
-    body.set_written("messages", messages::written(&turns));
+    let mut system = messages::system(request);
+    if !system.is_empty() {
+        cache::mark_last(request.cache, &mut system);
+        body.set("system", system.into());
+    }
+    body.set_list("messages", written.turns);
 
     Encoded {
         call: Call {
@@ -106,6 +99,12 @@ pub(super) fn encode(request: &Request, memory: &Memory) -> Encoded {
         },
         warnings: omissions.warnings,
     }
+}
+
+fn tools(request: &Request) -> Value {
+    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    cache::mark_last(request.cache, &mut tools);
+    tools.into()
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -219,10 +218,12 @@ fn tool_choice(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{any_conversation, assert_memory_changes_no_byte};
     use caliban_model::{
-        Block, CacheTtl, Effort, Image, ImageMime, ImageSource, Message, Reasoning, Role,
-        ToolContent,
+        Block, CachePolicy, CacheTtl, Effort, Image, ImageMime, ImageSource, Message, Reasoning,
+        Role, ToolContent,
     };
+    use proptest::prelude::*;
     use std::sync::Arc;
 
     fn request(model: &str, messages: Vec<Message>) -> Request {
@@ -333,53 +334,12 @@ mod tests {
         request
     }
 
-    #[test]
-    fn what_is_remembered_changes_no_byte() {
-        let call = |id: &str| Block::ToolUse {
-            id: id.into(),
-            name: "Read".into(),
-            input: json!({"file_path": "a"}),
-            private: None,
-        };
-        let result = |id: &str| Block::ToolResult {
-            tool_use_id: id.into(),
-            content: vec![ToolContent::Text { text: id.into() }],
-            is_error: false,
-        };
-        let own = |content| Message {
-            role: Role::Assistant,
-            content,
-            origin: Some(Origin::new(ID, "claude-sonnet-4-6")),
-        };
-        // An id that comes twice and a result that is lost are among what is made up each time.
-        let history: Vec<Arc<Message>> = [
-            Message::system("be brief"),
-            Message::user("q"),
-            own(vec![call("a")]),
-            Message::new(Role::User, vec![result("a")]),
-            own(vec![call("a"), call("b")]),
-            Message::new(Role::User, vec![result("b"), Block::text("and")]),
-            Message::user("more"),
-            own(vec![Block::text("done")]),
-            Message::user("thanks"),
-        ]
-        .map(Arc::new)
-        .into();
-        let memory = Memory::default();
-        for length in 2..=history.len() {
-            for model in ["claude-sonnet-4-6", "claude-opus-4-6"] {
-                let mut request = Request::new(model, history[..length].to_vec()).unwrap();
-                request.tools = Arc::from([ToolSpec {
-                    name: "Read".into(),
-                    description: "reads".into(),
-                    input_schema: json!({"type": "object"}),
-                }]);
-                let sent = |memory: &Memory| {
-                    let body = encode(&request, memory).call.body.unwrap();
-                    String::from_utf8(body.bytes().unwrap()).unwrap()
-                };
-                assert_eq!(sent(&memory), sent(&Memory::default()));
-            }
+    proptest! {
+        #[test]
+        fn what_is_remembered_changes_no_byte(history in any_conversation(ID, ["claude-sonnet-4-6", "claude-opus-4-6"])) {
+            assert_memory_changes_no_byte(&history, ["claude-sonnet-4-6", "claude-opus-4-6"], |request, memory| {
+                encode(request, memory).call.body.unwrap()
+            })?;
         }
     }
 

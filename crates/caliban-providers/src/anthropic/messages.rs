@@ -1,70 +1,49 @@
 //! History in the form of the Messages API: alternating turns of content blocks.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use caliban_model::{Block, Image, ImageSource, Message, Request, Role, ToolContent};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::ID;
-use super::written::{Author, Kept, Written, push_list};
-use crate::history::{Paired, paired};
-
-/// What a turn takes beside its blocks.
-const PER_TURN: usize = 40;
+use super::{ID, is_thinking};
+use crate::history::Paired;
 
 /// One turn; never empty, and never next to another of the same role.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Turn {
-    pub(super) role: Role,
-    pub(super) content: Arc<[Written]>,
+#[derive(Debug, PartialEq)]
+struct Turn {
+    role: Role,
+    content: Vec<Value>,
 }
 
 /// Whether the conversation ends inside a series of tool calls, and how that series began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ToolLoop {
+    #[default]
     None,
     BegunThinking,
     BegunWithoutThinking,
 }
 
-/// Turns as they are sent.
-pub(super) fn written(turns: &[Turn]) -> String {
-    let blocks = turns.iter().flat_map(|turn| &*turn.content);
-    let mut text = String::with_capacity(
-        blocks.map(|block| block.json().len() + 1).sum::<usize>() + turns.len() * PER_TURN,
-    );
-    text.push('[');
-    for (index, turn) in turns.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(match turn.role {
-            Role::Assistant => "{\"role\":\"assistant\",\"content\":",
-            Role::User | Role::System => "{\"role\":\"user\",\"content\":",
-        });
-        push_list(&mut text, &*turn.content);
-        text.push('}');
-    }
-    text.push(']');
-    text
+/// The turns as `model` may see them, and what they make of the loop before them.
+pub(super) fn written(
+    messages: &[Paired<'_>],
+    model: &str,
+    tool_loop: &mut ToolLoop,
+) -> Vec<Value> {
+    let turns = turns(messages, model);
+    *tool_loop = tool_loop.after(&turns);
+    turns.into_iter().map(Turn::into_value).collect()
 }
 
-/// The turns of a request, without what its model must not see.
-pub(super) fn turns(request: &Request, kept: &mut Kept) -> Vec<Turn> {
-    let mut turns: Vec<Turn> = Vec::with_capacity(request.turns().len());
-    for message in paired(request.turns()) {
-        let content = match &message {
-            Paired::Kept(message) => blocks(message, &request.model, kept),
-            Paired::Changed(message) => write(message, author(message, &request.model)).into(),
-        };
+fn turns(messages: &[Paired<'_>], model: &str) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
+    for message in messages {
+        let content = blocks(message, model);
         match turns.last_mut() {
             _ if content.is_empty() => {}
-            Some(last) if last.role == message.role => {
-                last.content = last.content.iter().chain(&*content).cloned().collect();
-            }
+            Some(last) if last.role == message.role => last.content.extend(content),
             Some(_) | None => turns.push(Turn {
                 role: message.role,
                 content,
@@ -74,47 +53,55 @@ pub(super) fn turns(request: &Request, kept: &mut Kept) -> Vec<Turn> {
     turns
 }
 
+impl Turn {
+    fn into_value(self) -> Value {
+        let role = match self.role {
+            Role::Assistant => "assistant",
+            Role::User | Role::System => "user",
+        };
+        json!({"role": role, "content": self.content})
+    }
+}
+
+impl ToolLoop {
+    fn after(self, turns: &[Turn]) -> Self {
+        let mut state = self;
+        let mut calls: Option<&Value> = None;
+        for turn in turns {
+            let first = turn.content.first();
+            let has_results = first.is_some_and(|block| block["type"] == "tool_result");
+            state = match (turn.role, state) {
+                (Role::Assistant, state) => {
+                    calls = first;
+                    state
+                }
+                (Role::User | Role::System, _) if !has_results => Self::None,
+                (Role::User | Role::System, Self::None) => match calls {
+                    Some(calls) if is_thinking(calls) => Self::BegunThinking,
+                    Some(_) => Self::BegunWithoutThinking,
+                    None => Self::None,
+                },
+                (Role::User | Role::System, begun) => begun,
+            };
+        }
+        match turns.last() {
+            // It has said all it had to say.
+            Some(last) if last.role == Role::Assistant => Self::None,
+            Some(_) | None => state,
+        }
+    }
+}
+
 /// The system prompt as text blocks.
-pub(super) fn system(request: &Request, kept: &mut Kept) -> Vec<Written> {
-    let mut system = Vec::new();
-    for message in request.system() {
-        system.extend_from_slice(&blocks(message, &request.model, kept));
-    }
-    system
+pub(super) fn system(request: &Request) -> Vec<Value> {
+    let messages = request.system().iter();
+    messages
+        .flat_map(|message| blocks(message, &request.model))
+        .collect()
 }
 
-pub(super) fn tool_loop(turns: &[Turn]) -> ToolLoop {
-    let mut begin = None;
-    let mut rest = turns;
-    while let [before @ .., calls, results] = rest
-        && results.role == Role::User
-        && results.content.first().is_some_and(Written::is_tool_result)
-    {
-        begin = calls.content.first();
-        rest = before;
-    }
-    match begin {
-        None => ToolLoop::None,
-        Some(block) if block.is_thinking() => ToolLoop::BegunThinking,
-        Some(_) => ToolLoop::BegunWithoutThinking,
-    }
-}
-
-fn author(message: &Message, model: &str) -> Author {
-    if message.written_by(ID, model) {
-        Author::Asked
-    } else {
-        Author::Another
-    }
-}
-
-fn blocks(message: &Arc<Message>, model: &str, kept: &mut Kept) -> Arc<[Written]> {
-    let author = author(message, model);
-    kept.blocks(message, author, || write(message, author))
-}
-
-fn write(message: &Message, author: Author) -> Vec<Written> {
-    let own = author == Author::Asked;
+fn blocks(message: &Message, model: &str) -> Vec<Value> {
+    let own = message.written_by(ID, model);
     message
         .content
         .iter()
@@ -154,7 +141,6 @@ fn write(message: &Message, author: Author) -> Vec<Written> {
             } => Some(tool_result(tool_use_id, content, *is_error)),
             Block::Image(image) => Some(image_block(image)),
         })
-        .map(|block| Written::new(&block))
         .collect()
 }
 
@@ -225,7 +211,10 @@ fn tool_id(id: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::paired;
     use caliban_model::Origin;
+    use std::collections::HashSet;
+    use std::sync::Arc;
 
     const MODEL: &str = "claude-sonnet-4-6";
 
@@ -233,16 +222,11 @@ mod tests {
         Request::new(MODEL, messages.into_iter().map(Arc::new).collect()).unwrap()
     }
 
-    /// The turns with their blocks as values.
+    /// The turns with their blocks.
     fn turns(request: &Request) -> Vec<(Role, Vec<Value>)> {
-        let turns = super::turns(request, &mut Kept::default());
-        let sent: Value = serde_json::from_str(&written(&turns)).unwrap();
-        assert_eq!(sent.as_array().unwrap().len(), turns.len());
-        let value = |block: &Written| serde_json::from_str(block.json()).unwrap();
-        turns
-            .iter()
-            .map(|turn| (turn.role, turn.content.iter().map(value).collect()))
-            .collect()
+        let (messages, _) = paired(request.turns(), &HashSet::new());
+        let turns = super::turns(&messages, MODEL).into_iter();
+        turns.map(|turn| (turn.role, turn.content)).collect()
     }
 
     fn assistant(model: &str, content: Vec<Block>) -> Message {
@@ -447,7 +431,17 @@ mod tests {
         ];
         let judged = |history: &[Message]| {
             let request = request(history.to_vec());
-            tool_loop(&super::turns(&request, &mut Kept::default()))
+            let (messages, _) = paired(request.turns(), &HashSet::new());
+            let mut whole = ToolLoop::None;
+            written(&messages, MODEL, &mut whole);
+            // It is the same when the turns come in pieces.
+            let mut pieces = ToolLoop::None;
+            let (first, rest) = messages.split_at(1);
+            for piece in [first].into_iter().chain(rest.chunks(2)) {
+                written(piece, MODEL, &mut pieces);
+            }
+            assert_eq!(pieces, whole);
+            whole
         };
         assert_eq!(judged(&history), ToolLoop::None);
         assert_eq!(judged(&history[..3]), ToolLoop::BegunWithoutThinking);

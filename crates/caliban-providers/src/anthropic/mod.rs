@@ -7,7 +7,6 @@ mod messages;
 mod schema;
 mod thinking;
 mod wire;
-mod written;
 
 use caliban_model::{Error, ErrorKind, ModelInfo, Origin, Request};
 use futures::FutureExt;
@@ -18,8 +17,9 @@ use url::form_urlencoded;
 
 use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::{ErrorBody, Refusal, fail};
+use crate::memory::Memory;
 use crate::transport::{Call, Framing};
-use written::Memory;
+use messages::ToolLoop;
 
 const ID: &str = "anthropic";
 /// The header that names the beta features a call uses.
@@ -30,7 +30,7 @@ const MAX_PAGES: usize = 10;
 /// Speaks the Messages API. The version header, the address and the key belong to the transport.
 #[derive(Debug, Default)]
 pub(crate) struct Anthropic {
-    memory: Memory,
+    memory: Memory<ToolLoop>,
 }
 
 impl Anthropic {

@@ -203,8 +203,8 @@ fn budget_of(effort: Effort) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::encode::encode;
-    use super::super::written::Memory;
     use super::*;
+    use crate::memory::Memory;
     use caliban_model::Message;
     use std::sync::Arc;
 

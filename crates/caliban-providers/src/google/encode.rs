@@ -7,7 +7,8 @@ use caliban_model::{
 use serde_json::{Map, Value, json};
 
 use super::contents::contents;
-use crate::history::paired;
+use crate::body::Body;
+use crate::memory::Memory;
 
 /// More stop sequences than this are refused.
 const MAX_STOP_SEQUENCES: usize = 5;
@@ -38,7 +39,7 @@ impl Generation {
 
 /// The body of a request. The conversation comes last, so that a longer one continues the bytes
 /// of the shorter.
-pub(super) fn body(request: &Request) -> (Map<String, Value>, Vec<Warning>) {
+pub(super) fn body(request: &Request, memory: &Memory<()>) -> (Body, Vec<Warning>) {
     let traits = traits(super::ID, &request.model);
     let mut encoder = Encoder {
         request,
@@ -46,20 +47,22 @@ pub(super) fn body(request: &Request) -> (Map<String, Value>, Vec<Warning>) {
         traits,
         warnings: Vec::new(),
     };
-    let mut body = Map::new();
-    let mut insert = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            body.insert(name.to_owned(), value);
-        }
-    };
-    insert("systemInstruction", encoder.system());
-    insert("tools", encoder.tools());
-    insert("toolConfig", encoder.tool_config());
-    insert("generationConfig", Some(encoder.generation_config()));
-    let turns = paired(request.turns());
-    let messages = turns.iter().map(AsRef::as_ref);
-    let contents = contents(messages, &request.model, encoder.generation);
-    insert("contents", Some(Value::from(contents)));
+    let mut body = Body::default();
+    if let Some(system) = encoder.system() {
+        body.set("systemInstruction", system);
+    }
+    if !request.tools.is_empty() {
+        body.set_written("tools", memory.tools(request, || encoder.tools()));
+    }
+    if let Some(config) = encoder.tool_config() {
+        body.set("toolConfig", config);
+    }
+    body.set("generationConfig", encoder.generation_config());
+    let written = memory.turns(&request.model, request.turns(), |turns, ()| {
+        let messages = turns.iter().map(AsRef::as_ref);
+        contents(messages, &request.model, encoder.generation)
+    });
+    body.set_list("contents", written.turns);
     (body, encoder.warnings)
 }
 
@@ -88,7 +91,7 @@ impl Encoder<'_> {
         (!parts.is_empty()).then(|| json!({"parts": parts}))
     }
 
-    fn tools(&self) -> Option<Value> {
+    fn tools(&self) -> Value {
         let declarations: Vec<Value> = self
             .request
             .tools
@@ -101,7 +104,7 @@ impl Encoder<'_> {
                 })
             })
             .collect();
-        (!declarations.is_empty()).then(|| json!([{"functionDeclarations": declarations}]))
+        json!([{"functionDeclarations": declarations}])
     }
 
     fn tool_config(&mut self) -> Option<Value> {
@@ -255,10 +258,17 @@ fn tokens_for(effort: Effort) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{any_conversation, assert_memory_changes_no_byte};
     use caliban_model::Message;
     use caliban_model::{ToolSpec, WarningKind};
+    use proptest::prelude::*;
     use rstest::rstest;
     use std::sync::Arc;
+
+    fn written_body(request: &Request) -> (Map<String, Value>, Vec<Warning>) {
+        let (body, warnings) = body(request, &Memory::default());
+        (body.values(), warnings)
+    }
 
     fn request(model: &str) -> Request {
         let messages = vec![Message::system("Be brief."), Message::user("hi")];
@@ -297,7 +307,7 @@ mod tests {
             name: "answer".into(),
             schema: Arc::new(json!({"type": "object"})),
         };
-        let (body, warnings) = body(&request);
+        let (body, warnings) = written_body(&request);
         assert_eq!(
             Value::Object(body),
             json!({
@@ -354,7 +364,7 @@ mod tests {
     ) {
         let mut request = request(model);
         request.reasoning = reasoning;
-        let (body, warnings) = body(&request);
+        let (body, warnings) = written_body(&request);
         let config = body["generationConfig"].get("thinkingConfig");
         assert_eq!(config.cloned().unwrap_or_default(), expected);
         assert_eq!(dropped(&warnings), left_out);
@@ -367,7 +377,7 @@ mod tests {
     fn tool_choice_is_a_mode(#[case] choice: ToolChoice, #[case] expected: Value) {
         let mut request = with_tools("gemini-3.8-flash");
         request.tool_choice = choice.clone();
-        let (written, _) = body(&request);
+        let (written, _) = written_body(&request);
         assert_eq!(
             written.get("toolConfig").cloned().unwrap_or_default(),
             expected
@@ -375,7 +385,7 @@ mod tests {
 
         let mut toolless = self::request("gemini-3.8-flash");
         toolless.tool_choice = choice;
-        let (written, _) = body(&toolless);
+        let (written, _) = written_body(&toolless);
         assert!(!written.contains_key("toolConfig") && !written.contains_key("tools"));
     }
 
@@ -388,7 +398,7 @@ mod tests {
         };
         request.stop_sequences = (0..7).map(|n| n.to_string()).collect();
         request.parallel_calls = ParallelCalls::OneAtATime;
-        let (written, warnings) = body(&request);
+        let (written, warnings) = written_body(&request);
         assert_eq!(
             dropped(&warnings),
             ["parallel_calls", "stop_sequences", "output_format"]
@@ -398,7 +408,7 @@ mod tests {
         assert_eq!(config.get("responseMimeType"), None);
 
         request.tools = Arc::from([]);
-        let (written, _) = body(&request);
+        let (written, _) = written_body(&request);
         assert_eq!(
             written["generationConfig"]["responseJsonSchema"],
             json!({"type": "object"})
@@ -406,7 +416,7 @@ mod tests {
 
         let mut argon = self::request("gemini-4-argon");
         argon.temperature = Some(0.2);
-        let (written, warnings) = body(&argon);
+        let (written, warnings) = written_body(&argon);
         assert_eq!(dropped(&warnings), ["temperature"]);
         assert_eq!(written["generationConfig"].get("temperature"), None);
     }
@@ -418,12 +428,19 @@ mod tests {
             messages.extend(new.map(Arc::new));
             let mut request = Request::new("gemini-3.8-flash", messages.clone()).unwrap();
             request.tools = with_tools("gemini-3.8-flash").tools;
-            serde_json::to_string(&body(&request).0).unwrap()
+            String::from_utf8(body(&request, &Memory::default()).0.bytes().unwrap()).unwrap()
         };
         let first = write(None);
         let _answered = write(Some(Message::assistant("hello")));
         let second = write(Some(Message::user("more")));
         let prefix = first.strip_suffix("]}").unwrap();
         assert!(second.starts_with(prefix));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_remembered_changes_no_byte(history in any_conversation(super::super::ID, ["gemini-3.8-flash", "gemini-2.5-flash"])) {
+            assert_memory_changes_no_byte(&history, ["gemini-3.8-flash", "gemini-2.5-flash"], |request, memory| body(request, memory).0)?;
+        }
     }
 }

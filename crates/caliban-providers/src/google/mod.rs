@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::adapter::{Decoder, Encoded, Family, Link};
 use crate::failure::{Refusal, fail};
+use crate::memory::Memory;
 use crate::transport::{Call, Framing};
 
 /// The provider's short name.
@@ -25,12 +26,16 @@ const MAX_PAGES: usize = 10;
 #[derive(Debug)]
 pub(crate) struct Gemini {
     version: String,
+    memory: Memory<()>,
 }
 
 impl Gemini {
     /// `version` is a segment of every path, such as `v1beta`.
     pub(crate) fn new(version: String) -> Self {
-        Self { version }
+        Self {
+            version,
+            memory: Memory::default(),
+        }
     }
 
     /// Without `alt=sse` the answer would be one JSON array instead of events.
@@ -93,13 +98,13 @@ impl Family for Gemini {
         _link: &'a Link,
     ) -> BoxFuture<'a, Result<Encoded, Error>> {
         async move {
-            let (body, warnings) = encode::body(request);
+            let (body, warnings) = encode::body(request, &self.memory);
             Ok(Encoded {
                 call: Call {
                     origin: Origin::new(ID, request.model.clone()),
                     method: Method::POST,
                     path: self.stream_path(&request.model),
-                    body: Some(body.into()),
+                    body: Some(body),
                     headers: Vec::new(),
                 },
                 warnings,

@@ -2,14 +2,15 @@
 
 use caliban_model::{
     Effort, Error, ForcedTools, OutputFormat, ParallelCalls, Reasoning, Request, Sampling,
-    ToolChoice, Warning, traits,
+    ToolChoice, ToolSpec, Warning, traits,
 };
 use serde_json::{Map, Value, json};
 
 use super::error;
 use super::facts::{Facts, Support, Thinking};
-use super::messages::messages;
-use crate::history::paired;
+use super::messages::{Omissions, messages, system};
+use crate::body::{Body, List};
+use crate::memory::Memory;
 
 /// The body of a request. The conversation comes last, so that a longer one continues the bytes
 /// of the shorter.
@@ -17,42 +18,45 @@ pub(super) fn body(
     request: &Request,
     facts: Facts,
     num_ctx: u64,
-) -> Result<(Map<String, Value>, Vec<Warning>), Error> {
+    memory: &Memory<Omissions>,
+) -> Result<(Body, Vec<Warning>), Error> {
     let mut encoder = Encoder {
         request,
         facts,
         warnings: Vec::new(),
     };
-    let mut body = Map::new();
-    body.insert("model".to_owned(), Value::from(&*request.model));
-    body.insert("stream".to_owned(), true.into());
+    let mut body = Body::default();
+    body.set("model", Value::from(&*request.model));
+    body.set("stream", true.into());
     // Without these the server forgets old messages, or the middle of its answer, silently.
-    body.insert("truncate".to_owned(), false.into());
-    body.insert("shift".to_owned(), false.into());
+    body.set("truncate", false.into());
+    body.set("shift", false.into());
     if let Some(think) = encoder.think() {
-        body.insert("think".to_owned(), think);
+        body.set("think", think);
     }
     // A grammar for the answer would keep the model from calling tools.
     if let OutputFormat::JsonSchema { schema, .. } = &request.output
         && request.tools.is_empty()
     {
-        body.insert("format".to_owned(), (**schema).clone());
+        body.set("format", (**schema).clone());
     }
-    body.insert("options".to_owned(), encoder.options(num_ctx));
-    if let Some(tools) = encoder.tools()? {
-        body.insert("tools".to_owned(), tools);
+    body.set("options", encoder.options(num_ctx));
+    if encoder.takes_tools()? {
+        body.set_written("tools", memory.tools(request, || tools(request)));
     }
-    let turns = paired(request.turns());
-    let messages = messages(
-        request.system().iter().map(|message| &**message),
-        turns.iter().map(AsRef::as_ref),
-        &request.model,
-        facts.vision,
-    );
-    for why in messages.omissions {
+    let reader = format!("{} {:?}", request.model, facts.vision);
+    let written = memory.turns(&reader, request.turns(), |turns, omissions| {
+        let turns = turns.iter().map(AsRef::as_ref);
+        messages(turns, &request.model, facts.vision, omissions)
+    });
+    for why in written.state {
         encoder.leave_out("images", why);
     }
-    body.insert("messages".to_owned(), messages.list.into());
+    let messages = List {
+        head: system(request).into_iter().collect(),
+        ..written.turns
+    };
+    body.set_list("messages", messages);
     Ok((body, encoder.warnings))
 }
 
@@ -123,14 +127,15 @@ impl Encoder<'_> {
         }
     }
 
-    fn tools(&mut self) -> Result<Option<Value>, Error> {
+    /// Whether tools are offered.
+    fn takes_tools(&mut self) -> Result<bool, Error> {
         let forced = match self.request.tool_choice {
-            ToolChoice::None => return Ok(None),
+            ToolChoice::None => return Ok(false),
             ToolChoice::Auto => false,
             ToolChoice::Required | ToolChoice::Named(_) => true,
         };
         if self.request.tools.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
         if self.facts.tools == Support::No {
             return Err(error::toolless(&self.request.model));
@@ -142,28 +147,29 @@ impl Encoder<'_> {
         if self.request.parallel_calls == ParallelCalls::OneAtATime {
             self.leave_out("parallel_calls", "the API has no such switch");
         }
-        let tools: Vec<Value> = self
-            .request
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({"type": "function", "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                }})
-            })
-            .collect();
-        Ok(Some(tools.into()))
+        Ok(true)
     }
+}
+
+fn tools(request: &Request) -> Value {
+    let function = |tool: &ToolSpec| {
+        json!({"type": "function", "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.input_schema,
+        }})
+    };
+    request.tools.iter().map(function).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{any_conversation, assert_memory_changes_no_byte};
     use caliban_model::{
         Block, ErrorKind, Image, ImageMime, ImageSource, Message, Role, ToolSpec, WarningKind,
     };
+    use proptest::prelude::*;
     use rstest::rstest;
     use std::sync::Arc;
 
@@ -187,7 +193,7 @@ mod tests {
     }
 
     fn written(request: &Request, facts: Facts) -> (Value, Vec<String>) {
-        let (body, warnings) = body(request, facts, 65_536).unwrap();
+        let (body, warnings) = body(request, facts, 65_536, &Memory::default()).unwrap();
         let dropped = warnings
             .into_iter()
             .map(|warning| match warning.kind {
@@ -195,7 +201,7 @@ mod tests {
                 other => panic!("unexpected {other:?}"),
             })
             .collect();
-        (Value::Object(body), dropped)
+        (Value::Object(body.values()), dropped)
     }
 
     #[test]
@@ -283,7 +289,7 @@ mod tests {
             tools: Support::No,
             ..ABLE
         };
-        let error = body(&request(), facts, 1).unwrap_err();
+        let error = body(&request(), facts, 1, &Memory::default()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Invalid);
         assert_eq!(
             error.to_string(),
@@ -292,7 +298,7 @@ mod tests {
         );
         let mut unoffered = request();
         unoffered.tool_choice = ToolChoice::None;
-        assert!(body(&unoffered, facts, 1).is_ok());
+        assert!(body(&unoffered, facts, 1, &Memory::default()).is_ok());
     }
 
     #[test]
@@ -320,9 +326,19 @@ mod tests {
         let mut second = Request::new("llama3.1", messages).unwrap();
         second.tools = first.tools.clone();
         let bytes = |request: &Request| {
-            serde_json::to_string(&body(request, ABLE, 65_536).unwrap().0).unwrap()
+            let (body, _) = body(request, ABLE, 65_536, &Memory::default()).unwrap();
+            String::from_utf8(body.bytes().unwrap()).unwrap()
         };
         let first = bytes(&first);
         assert!(bytes(&second).starts_with(first.strip_suffix("]}").unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_remembered_changes_no_byte(history in any_conversation(super::super::ID, ["llama3.1", "qwen3"])) {
+            assert_memory_changes_no_byte(&history, ["llama3.1", "qwen3"], |request, memory| {
+                body(request, ABLE, 65_536, memory).unwrap().0
+            })?;
+        }
     }
 }

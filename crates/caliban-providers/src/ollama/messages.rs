@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use caliban_model::{Block, Image, ImageSource, Message, Role, ToolContent};
+use caliban_model::{Block, Image, ImageSource, Message, Request, Role, ToolContent};
 use serde_json::{Map, Value, json};
 
 use super::facts::Support;
@@ -10,49 +10,38 @@ use super::facts::Support;
 /// What takes the place of an image the model cannot be shown.
 const OMITTED_IMAGE: &str = "[image omitted]";
 
-/// Messages on the wire, and why images are missing from them.
-#[derive(Debug)]
-pub(super) struct Messages {
-    pub(super) list: Vec<Value>,
-    pub(super) omissions: BTreeSet<&'static str>,
+/// Why images are missing from messages.
+pub(super) type Omissions = BTreeSet<&'static str>;
+
+/// The system prompt as a message; nothing if it is empty.
+pub(super) fn system(request: &Request) -> Option<Value> {
+    let texts = request.system().iter().map(|message| message.text());
+    let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| json!({"role": "system", "content": texts.join("\n\n")}))
 }
 
 /// Writes the conversation for `model`.
 pub(super) fn messages<'a>(
-    system: impl IntoIterator<Item = &'a Message>,
     turns: impl IntoIterator<Item = &'a Message>,
     model: &str,
     vision: Support,
-) -> Messages {
+    omissions: &mut Omissions,
+) -> Vec<Value> {
     let mut writer = Writer {
         model,
         vision,
         calls: HashMap::new(),
         made: 0,
-        written: Messages {
-            list: Vec::new(),
-            omissions: BTreeSet::new(),
-        },
+        list: Vec::new(),
+        omissions,
     };
-    let system: Vec<String> = system
-        .into_iter()
-        .map(Message::text)
-        .filter(|text| !text.is_empty())
-        .collect();
-    if !system.is_empty() {
-        let content = system.join("\n\n");
-        writer
-            .written
-            .list
-            .push(json!({"role": "system", "content": content}));
-    }
     for message in turns {
         match message.role {
             Role::Assistant => writer.assistant(message),
             Role::User | Role::System => writer.user(message),
         }
     }
-    writer.written
+    writer.list
 }
 
 struct Writer<'a, 'm> {
@@ -61,7 +50,8 @@ struct Writer<'a, 'm> {
     /// Position and tool name of the calls made so far, by id.
     calls: HashMap<&'a str, (usize, &'a str)>,
     made: usize,
-    written: Messages,
+    list: Vec<Value>,
+    omissions: &'m mut Omissions,
 }
 
 /// The text and images of one message.
@@ -119,7 +109,7 @@ impl<'a> Writer<'a, '_> {
             }
         }
         results.sort_by_key(|(position, _)| *position);
-        let list = &mut self.written.list;
+        let list = &mut self.list;
         list.extend(results.into_iter().map(|(_, message)| message));
         if !body.is_empty() {
             list.push(body.finish(with_role("user"), ""));
@@ -181,7 +171,7 @@ impl<'a> Writer<'a, '_> {
             }
             message.insert("tool_calls".to_owned(), calls.into());
         }
-        self.written.list.push(body.finish(message, ""));
+        self.list.push(body.finish(message, ""));
     }
 
     fn image(&mut self, image: &'a Image, body: &mut Body<'a>) {
@@ -195,7 +185,7 @@ impl<'a> Writer<'a, '_> {
                 return;
             }
         };
-        self.written.omissions.insert(omission);
+        self.omissions.insert(omission);
         body.text(OMITTED_IMAGE);
     }
 }
@@ -298,9 +288,15 @@ mod tests {
         ]
     }
 
+    struct Messages {
+        list: Vec<Value>,
+        omissions: Omissions,
+    }
+
     fn written(turns: &[Message], vision: Support) -> Messages {
-        let system = [Message::system("A"), Message::system("B")];
-        messages(&system, turns, "qwen3", vision)
+        let mut omissions = Omissions::new();
+        let list = messages(turns, "qwen3", vision, &mut omissions);
+        Messages { list, omissions }
     }
 
     #[test]
@@ -309,7 +305,6 @@ mod tests {
         assert_eq!(
             Value::from(messages.list),
             json!([
-                {"role": "system", "content": "A\n\nB"},
                 {"role": "user", "content": "look", "images": ["aVZC"]},
                 {"role": "assistant", "thinking": "hm", "tool_calls": [
                     {"id": "c1", "function": {"index": 0, "name": "Bash", "arguments": {"command": "ls"}}},
@@ -327,26 +322,26 @@ mod tests {
     #[test]
     fn thinking_returns_only_to_its_model_and_only_with_calls() {
         let foreign = written(&conversation(by("ollama", "llama3.1")), Support::Yes);
-        assert_eq!(foreign.list[2].get("thinking"), None);
+        assert_eq!(foreign.list[1].get("thinking"), None);
 
         let mut answer = by("ollama", "qwen3");
         answer.content.truncate(2);
         let answered = written(&[Message::user("x"), answer.clone()], Support::Yes);
         assert_eq!(
-            answered.list[2],
+            answered.list[1],
             json!({"role": "assistant", "content": "I look."})
         );
 
         answer.content.truncate(1);
         let silent = written(&[Message::user("x"), answer], Support::Yes);
-        assert_eq!(silent.list.len(), 2);
+        assert_eq!(silent.list.len(), 1);
     }
 
     #[test]
     fn images_that_cannot_be_shown_leave_a_note() {
         let blind = written(&conversation(by("ollama", "qwen3")), Support::No);
         assert_eq!(
-            blind.list[1],
+            blind.list[0],
             json!({"role": "user", "content": "look\n[image omitted]"})
         );
         assert_eq!(
@@ -362,7 +357,7 @@ mod tests {
         );
         let linked = written(&[linked], Support::Yes);
         assert_eq!(
-            linked.list[1],
+            linked.list[0],
             json!({"role": "user", "content": "[image omitted]"})
         );
         assert_eq!(linked.omissions.len(), 1);

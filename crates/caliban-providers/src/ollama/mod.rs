@@ -25,8 +25,10 @@ use serde_json::{Map, Value};
 use crate::adapter::{Decoder, Encoded, Family, Link};
 use crate::body::Body;
 use crate::failure::{Refusal, fail};
+use crate::memory::Memory;
 use crate::transport::{Call, Framing};
 use facts::Facts;
+use messages::Omissions;
 
 /// The provider's short name.
 const ID: &str = "ollama";
@@ -43,6 +45,7 @@ const MAX_MODELS: usize = 64;
 pub(crate) struct Ollama {
     num_ctx: Option<u64>,
     known: Mutex<HashMap<String, Facts>>,
+    memory: Memory<Omissions>,
 }
 
 impl Ollama {
@@ -158,13 +161,14 @@ impl Family for Ollama {
         async move {
             let origin = Origin::new(ID, request.model.clone());
             let facts = self.facts(&origin, link).await?;
-            let (body, warnings) = encode::body(request, facts, self.context(facts.context))?;
+            let (body, warnings) =
+                encode::body(request, facts, self.context(facts.context), &self.memory)?;
             Ok(Encoded {
                 call: Call {
                     origin,
                     method: Method::POST,
                     path: "api/chat".to_owned(),
-                    body: Some(body.into()),
+                    body: Some(body),
                     headers: Vec::new(),
                 },
                 warnings,

@@ -5,15 +5,16 @@ use std::collections::HashMap;
 
 use caliban_model::{
     Block, ChatTools, Error, ErrorKind, Image, Message, ModelTraits, Origin, OutputFormat, Request,
-    Sampling, ToolChoice, ToolContent, Warning, traits,
+    Sampling, ToolChoice, ToolContent, ToolSpec, Warning, traits,
 };
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::{RESPONSES_REMEDY, Server};
 use crate::adapter::Encoded;
+use crate::body::{Body, List};
 use crate::failure::fail;
-use crate::history::paired;
+use crate::memory::Memory;
 use crate::openai::content::{self, PARAGRAPH, Turn};
 use crate::openai::reasoning::{self, Activity, Thinking};
 use crate::openai::{ID, schema};
@@ -22,44 +23,48 @@ use crate::transport::Call;
 /// The most stop sequences the API takes.
 const MAX_STOPS: usize = 4;
 
-pub(super) fn encode(request: &Request, server: Server) -> Result<Encoded, Error> {
+pub(super) fn encode(
+    request: &Request,
+    server: Server,
+    memory: &Memory<()>,
+) -> Result<Encoded, Error> {
     let traits = traits(ID, &request.model);
     let mut warnings = Vec::new();
     let wished = Thinking::wished(request, &traits, &mut warnings);
     let thinking = with_tools(wished, request, &traits, server, &mut warnings)?;
     let activity = thinking.activity(&traits);
 
-    let mut body = Map::new();
-    body.insert("model".into(), json!(request.model));
-    body.insert("stream".into(), json!(true));
+    let mut body = Body::default();
+    body.set("model", json!(request.model));
+    body.set("stream", json!(true));
     match server {
         Server::OpenAi => {
-            body.insert("stream_options".into(), json!({"include_usage": true}));
-            body.insert("store".into(), json!(false));
+            body.set("stream_options", json!({"include_usage": true}));
+            body.set("store", json!(false));
             if let Some(key) = content::cache_key(request) {
-                body.insert("prompt_cache_key".into(), json!(key));
+                body.set("prompt_cache_key", json!(key));
             }
         }
         Server::Compatible => {
-            body.insert("stream_options".into(), json!({"include_usage": true}));
+            body.set("stream_options", json!({"include_usage": true}));
         }
         // Its last chunk carries the usage anyway.
         Server::Mistral => {}
     }
-    body.insert(server.limit(&traits).into(), json!(request.max_tokens));
+    body.set(server.limit(&traits), json!(request.max_tokens));
     if let Some(temperature) = reasoning::temperature(request, &traits, activity, &mut warnings) {
-        body.insert("temperature".into(), json!(temperature));
+        body.set("temperature", json!(temperature));
     }
     if let Some(stops) = stops(request, &traits, &mut warnings) {
-        body.insert("stop".into(), json!(stops));
+        body.set("stop", json!(stops));
     }
     if let Some(effort) = thinking.name() {
-        body.insert("reasoning_effort".into(), json!(effort));
+        body.set("reasoning_effort", json!(effort));
     }
     if let OutputFormat::JsonSchema { name, schema } = &request.output {
         let format = schema::format(schema);
-        body.insert(
-            "response_format".into(),
+        body.set(
+            "response_format",
             json!({"type": "json_schema", "json_schema": {
                 "name": content::format_name(name),
                 "schema": format.schema,
@@ -68,15 +73,15 @@ pub(super) fn encode(request: &Request, server: Server) -> Result<Encoded, Error
         );
     }
     if !request.tools.is_empty() {
-        tools(request, &traits, activity, &mut body, &mut warnings);
+        tools(request, &traits, activity, memory, &mut body, &mut warnings);
     }
-    body.insert("messages".into(), messages(request, server));
+    body.set_list("messages", messages(request, server, memory));
     Ok(Encoded {
         call: Call {
             origin: Origin::new(ID, request.model.clone()),
             method: Method::POST,
             path: "chat/completions".to_owned(),
-            body: Some(body.into()),
+            body: Some(body),
             headers: Vec::new(),
         },
         warnings,
@@ -148,21 +153,19 @@ fn tools(
     request: &Request,
     traits: &ModelTraits,
     activity: Activity,
-    body: &mut Map<String, Value>,
+    memory: &Memory<()>,
+    body: &mut Body,
     warnings: &mut Vec<Warning>,
 ) {
-    let tools = request
-        .tools
-        .iter()
-        .map(|tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": content::parameters(tool),
-            }})
-        })
-        .collect();
-    body.insert("tools".into(), tools);
+    let function = |tool: &ToolSpec| {
+        json!({"type": "function", "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": content::parameters(tool),
+        }})
+    };
+    let tools = memory.tools(request, || request.tools.iter().map(function).collect());
+    body.set_written("tools", tools);
     let choice = match reasoning::tool_choice(request, traits, activity, warnings) {
         ToolChoice::Auto => None,
         ToolChoice::Required => Some(json!("required")),
@@ -170,33 +173,35 @@ fn tools(
         ToolChoice::None => Some(json!("none")),
     };
     if let Some(choice) = choice {
-        body.insert("tool_choice".into(), choice);
+        body.set("tool_choice", choice);
     }
     if let Some(parallel) = reasoning::parallel(request) {
-        body.insert("parallel_tool_calls".into(), json!(parallel));
+        body.set("parallel_tool_calls", json!(parallel));
     }
 }
 
-fn messages(request: &Request, server: Server) -> Value {
-    let mut writer = Writer {
-        model: &request.model,
-        server,
-        ids: HashMap::new(),
-        messages: Vec::new(),
-    };
-    if let Some(text) = content::system(request) {
-        writer
-            .messages
-            .push(json!({"role": "system", "content": text}));
-    }
-    let paired = paired(request.turns());
-    for turn in content::turns(paired.iter().map(AsRef::as_ref)) {
-        match turn {
-            Turn::Assistant(message) => writer.assistant(message),
-            Turn::User(blocks) => writer.user(&blocks),
+fn messages(request: &Request, server: Server, memory: &Memory<()>) -> List {
+    let system = content::system(request);
+    let written = memory.turns(&request.model, request.turns(), |turns, ()| {
+        let mut writer = Writer {
+            model: &request.model,
+            server,
+            ids: HashMap::new(),
+            messages: Vec::new(),
+        };
+        for turn in content::turns(turns.iter().map(AsRef::as_ref)) {
+            match turn {
+                Turn::Assistant(message) => writer.assistant(message),
+                Turn::User(blocks) => writer.user(&blocks),
+            }
         }
+        writer.messages
+    });
+    let head = system.map(|text| json!({"role": "system", "content": text}));
+    List {
+        head: head.into_iter().collect(),
+        ..written.turns
     }
-    Value::Array(writer.messages)
 }
 
 struct Writer<'a> {

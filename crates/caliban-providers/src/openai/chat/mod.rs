@@ -17,6 +17,7 @@ use super::tool_id::IdRule;
 use super::{ID, error, models};
 use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::Refusal;
+use crate::memory::Memory;
 use crate::transport::{Call, Framing};
 
 const RESPONSES_REMEDY: &str = "use the Responses API: `[provider.openai] api = \"responses\"`";
@@ -56,11 +57,15 @@ impl Server {
 #[derive(Debug)]
 pub(crate) struct Chat {
     server: Server,
+    memory: Memory<()>,
 }
 
 impl Chat {
     pub(crate) fn new(server: Server) -> Self {
-        Self { server }
+        Self {
+            server,
+            memory: Memory::default(),
+        }
     }
 }
 
@@ -78,7 +83,7 @@ impl Family for Chat {
         request: &'a Request,
         _link: &'a Link,
     ) -> BoxFuture<'a, Result<Encoded, Error>> {
-        future::ready(encode::encode(request, self.server)).boxed()
+        future::ready(encode::encode(request, self.server, &self.memory)).boxed()
     }
 
     fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {

@@ -3,13 +3,14 @@
 
 use caliban_model::{
     Block, Message, ModelTraits, Origin, OutputFormat, Request, ThinkingForm, ToolChoice,
-    ToolContent, Warning, traits,
+    ToolContent, ToolSpec, Warning, traits,
 };
 use reqwest::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::adapter::Encoded;
-use crate::history::paired;
+use crate::body::{Body, List};
+use crate::memory::Memory;
 use crate::openai::content::{self, Turn};
 use crate::openai::reasoning::{self, Activity, Thinking};
 use crate::openai::tool_id::IdRule;
@@ -20,23 +21,23 @@ const CALL_IDS: IdRule = IdRule::UpTo(64);
 /// The least the API takes as a limit.
 const MIN_OUTPUT: u32 = 16;
 
-pub(super) fn encode(request: &Request) -> Encoded {
+pub(super) fn encode(request: &Request, memory: &Memory<()>) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut warnings = Vec::new();
     let thinking = Thinking::wished(request, &traits, &mut warnings);
     let activity = thinking.activity(&traits);
 
-    let mut body = Map::new();
-    body.insert("model".into(), json!(request.model));
-    body.insert("stream".into(), json!(true));
-    body.insert("store".into(), json!(false));
+    let mut body = Body::default();
+    body.set("model", json!(request.model));
+    body.set("stream", json!(true));
+    body.set("store", json!(false));
     if let Some(key) = content::cache_key(request) {
-        body.insert("prompt_cache_key".into(), json!(key));
+        body.set("prompt_cache_key", json!(key));
     }
     let limit = request.max_tokens.max(MIN_OUTPUT);
-    body.insert("max_output_tokens".into(), json!(limit));
+    body.set("max_output_tokens", json!(limit));
     if let Some(temperature) = reasoning::temperature(request, &traits, activity, &mut warnings) {
-        body.insert("temperature".into(), json!(temperature));
+        body.set("temperature", json!(temperature));
     }
     if !request.stop_sequences.is_empty() {
         warnings.push(Warning::dropped(
@@ -47,13 +48,13 @@ pub(super) fn encode(request: &Request) -> Encoded {
     }
     if traits.thinking == ThinkingForm::Effort {
         // Nothing is stored at OpenAI, so reasoning travels with us, encrypted.
-        body.insert("include".into(), json!(["reasoning.encrypted_content"]));
-        body.insert("reasoning".into(), reasoning_field(thinking));
+        body.set("include", json!(["reasoning.encrypted_content"]));
+        body.set("reasoning", reasoning_field(thinking));
     }
     if let OutputFormat::JsonSchema { name, schema } = &request.output {
         let format = schema::format(schema);
-        body.insert(
-            "text".into(),
+        body.set(
+            "text",
             json!({"format": {
                 "type": "json_schema",
                 "name": content::format_name(name),
@@ -63,18 +64,18 @@ pub(super) fn encode(request: &Request) -> Encoded {
         );
     }
     if !request.tools.is_empty() {
-        tools(request, &traits, activity, &mut body, &mut warnings);
+        tools(request, &traits, activity, memory, &mut body, &mut warnings);
     }
     if let Some(text) = content::system(request) {
-        body.insert("instructions".into(), json!(text));
+        body.set("instructions", json!(text));
     }
-    body.insert("input".into(), input(request));
+    body.set_list("input", input(request, memory));
     Encoded {
         call: Call {
             origin: Origin::new(ID, request.model.clone()),
             method: Method::POST,
             path: "responses".to_owned(),
-            body: Some(body.into()),
+            body: Some(body),
             headers: Vec::new(),
         },
         warnings,
@@ -93,24 +94,22 @@ fn tools(
     request: &Request,
     traits: &ModelTraits,
     activity: Activity,
-    body: &mut Map<String, Value>,
+    memory: &Memory<()>,
+    body: &mut Body,
     warnings: &mut Vec<Warning>,
 ) {
-    let tools = request
-        .tools
-        .iter()
-        .map(|tool| {
-            json!({
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": content::parameters(tool),
-                // Left out it would mean strict.
-                "strict": false,
-            })
+    let function = |tool: &ToolSpec| {
+        json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": content::parameters(tool),
+            // Left out it would mean strict.
+            "strict": false,
         })
-        .collect();
-    body.insert("tools".into(), tools);
+    };
+    let tools = memory.tools(request, || request.tools.iter().map(function).collect());
+    body.set_written("tools", tools);
     let choice = match reasoning::tool_choice(request, traits, activity, warnings) {
         ToolChoice::Auto => None,
         ToolChoice::Required => Some(json!("required")),
@@ -118,23 +117,25 @@ fn tools(
         ToolChoice::None => Some(json!("none")),
     };
     if let Some(choice) = choice {
-        body.insert("tool_choice".into(), choice);
+        body.set("tool_choice", choice);
     }
     if let Some(parallel) = reasoning::parallel(request) {
-        body.insert("parallel_tool_calls".into(), json!(parallel));
+        body.set("parallel_tool_calls", json!(parallel));
     }
 }
 
-fn input(request: &Request) -> Value {
-    let mut items = Vec::new();
-    let paired = paired(request.turns());
-    for turn in content::turns(paired.iter().map(AsRef::as_ref)) {
-        match turn {
-            Turn::Assistant(message) => assistant(message, &request.model, &mut items),
-            Turn::User(blocks) => user(&blocks, &mut items),
+fn input(request: &Request, memory: &Memory<()>) -> List {
+    let written = memory.turns(&request.model, request.turns(), |turns, ()| {
+        let mut items = Vec::new();
+        for turn in content::turns(turns.iter().map(AsRef::as_ref)) {
+            match turn {
+                Turn::Assistant(message) => assistant(message, &request.model, &mut items),
+                Turn::User(blocks) => user(&blocks, &mut items),
+            }
         }
-    }
-    Value::Array(items)
+        items
+    });
+    written.turns
 }
 
 /// Whether an item can go back: stored nowhere, it must carry what it stands for.

@@ -13,14 +13,17 @@ use super::revision;
 use super::{ID, error, models};
 use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::Refusal;
+use crate::memory::Memory;
 use crate::transport::{Call, Framing};
 
-#[derive(Debug)]
-pub(crate) struct Responses;
+#[derive(Debug, Default)]
+pub(crate) struct Responses {
+    memory: Memory<()>,
+}
 
 impl Responses {
     pub(crate) fn new() -> Self {
-        Self
+        Self::default()
     }
 }
 
@@ -38,7 +41,7 @@ impl Family for Responses {
         request: &'a Request,
         _link: &'a Link,
     ) -> BoxFuture<'a, Result<Encoded, Error>> {
-        future::ready(Ok(encode::encode(request))).boxed()
+        future::ready(Ok(encode::encode(request, &self.memory))).boxed()
     }
 
     fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {

@@ -5,6 +5,8 @@ use rstest::rstest;
 
 use super::*;
 use crate::openai::testing::{self, bash, hello, image, request, result, text, thinking, tool_use};
+use crate::testing::{any_conversation, assert_memory_changes_no_byte};
+use proptest::prelude::*;
 
 fn conversation(model: &str) -> Vec<Message> {
     vec![
@@ -47,11 +49,22 @@ fn conversation(model: &str) -> Vec<Message> {
 }
 
 fn body(request: &Request, server: Server) -> Value {
-    Value::Object(encode(request, server).unwrap().call.body.unwrap().values())
+    Value::Object(
+        encode(request, server, &Memory::default())
+            .unwrap()
+            .call
+            .body
+            .unwrap()
+            .values(),
+    )
 }
 
 fn dropped(request: &Request, server: Server) -> Vec<String> {
-    testing::dropped(encode(request, server).unwrap().warnings)
+    testing::dropped(
+        encode(request, server, &Memory::default())
+            .unwrap()
+            .warnings,
+    )
 }
 
 #[test]
@@ -323,14 +336,14 @@ fn tools_and_reasoning_exclude_each_other_on_newer_models(
 fn a_model_that_takes_no_tools_here_names_the_other_api() {
     let mut request = hello("gpt-6-astra");
     request.tools = Arc::from([bash()]);
-    let error = encode(&request, Server::OpenAi).unwrap_err();
+    let error = encode(&request, Server::OpenAi, &Memory::default()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid);
     assert_eq!(
         error.remedy(),
         Some("use the Responses API: `[provider.openai] api = \"responses\"`")
     );
-    assert!(encode(&request, Server::Compatible).is_ok());
-    assert!(encode(&hello("gpt-6-astra"), Server::OpenAi).is_ok());
+    assert!(encode(&request, Server::Compatible, &Memory::default()).is_ok());
+    assert!(encode(&hello("gpt-6-astra"), Server::OpenAi, &Memory::default()).is_ok());
 }
 
 #[test]
@@ -394,4 +407,13 @@ fn results_of_neighbouring_messages_come_before_their_images() {
         .collect();
     assert_eq!(roles, ["user", "assistant", "tool", "tool", "user"]);
     assert_eq!(messages[1]["content"], Value::Null);
+}
+
+proptest! {
+    #[test]
+    fn what_is_remembered_changes_no_byte(history in any_conversation(ID, ["gpt-6-astra", "gpt-4.1"])) {
+        assert_memory_changes_no_byte(&history, ["gpt-6-astra", "gpt-4.1"], |request, memory| {
+            encode(request, Server::Compatible, memory).unwrap().call.body.unwrap()
+        })?;
+    }
 }

@@ -5,6 +5,8 @@ use rstest::rstest;
 
 use super::*;
 use crate::openai::testing::{self, bash, hello, image, request, result, text, thinking, tool_use};
+use crate::testing::{any_conversation, assert_memory_changes_no_byte};
+use proptest::prelude::*;
 
 fn reasoning_item() -> Value {
     json!({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Plan"}], "encrypted_content": "gAAAA"})
@@ -62,11 +64,17 @@ fn conversation(model: &str) -> Vec<Message> {
 }
 
 fn body(request: &Request) -> Value {
-    Value::Object(encode(request).call.body.unwrap().values())
+    Value::Object(
+        encode(request, &Memory::default())
+            .call
+            .body
+            .unwrap()
+            .values(),
+    )
 }
 
 fn dropped(request: &Request) -> Vec<String> {
-    testing::dropped(encode(request).warnings)
+    testing::dropped(encode(request, &Memory::default()).warnings)
 }
 
 #[test]
@@ -265,4 +273,13 @@ fn tool_choices_and_formats_are_flat() {
             "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": false,
         }}})
     );
+}
+
+proptest! {
+    #[test]
+    fn what_is_remembered_changes_no_byte(history in any_conversation(ID, ["gpt-6-astra", "gpt-4.1"])) {
+        assert_memory_changes_no_byte(&history, ["gpt-6-astra", "gpt-4.1"], |request, memory| {
+            encode(request, memory).call.body.unwrap()
+        })?;
+    }
 }
