@@ -1,11 +1,11 @@
 //! A provider whose models know tools by the names of this dialect. History and engine keep ours,
 //! so a session can go on in either dialect.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_model::{
-    Block, CancellationToken, Capabilities, Error, EventStream, Message, ModelInfo, Provider,
-    Request, Role, StreamEvent, ToolSpec,
+    Block, CancellationToken, Capabilities, Error, EventStream, Message, Messages, ModelInfo,
+    Provider, Request, Role, StreamEvent, ToolSpec,
 };
 use caliban_protocol::claude::{
     input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs,
@@ -17,9 +17,20 @@ use serde_json::json;
 
 #[derive(Debug)]
 pub(crate) struct Renaming {
-    pub(crate) inner: Arc<dyn Provider>,
+    inner: Arc<dyn Provider>,
     /// The kinds of sub-agents that a model may choose from.
-    pub(crate) agents: Vec<AgentKind>,
+    agents: Vec<AgentKind>,
+    last: Mutex<Renamed>,
+}
+
+/// What the last request had, ours and theirs side by side: what a request shares with the one
+/// before it stays the same message, of which a provider knows how it is written.
+#[derive(Debug, Default)]
+struct Renamed {
+    ours: Messages,
+    theirs: Messages,
+    our_tools: Arc<[ToolSpec]>,
+    their_tools: Arc<[ToolSpec]>,
 }
 
 impl Provider for Renaming {
@@ -45,13 +56,25 @@ impl Provider for Renaming {
 }
 
 impl Renaming {
+    pub(crate) fn new(inner: Arc<dyn Provider>, agents: Vec<AgentKind>) -> Self {
+        Self {
+            inner,
+            agents,
+            last: Mutex::default(),
+        }
+    }
+
     fn outgoing(&self, request: Request) -> Request {
-        let messages = request.messages().iter().map(message).collect();
+        // Whoever panicked left pairs that belong together.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let messages = last.messages(request.messages());
+        let tools = last.tools(&request.tools, |spec| self.spec(spec));
+        drop(last);
         let Ok(mut renamed) = Request::new(Arc::clone(&request.model), messages) else {
             // The form of the conversation is the same, so this cannot fail.
             return request;
         };
-        renamed.tools = request.tools.iter().map(|spec| self.spec(spec)).collect();
+        renamed.tools = tools;
         renamed.tool_choice = request.tool_choice;
         renamed.parallel_calls = request.parallel_calls;
         renamed.max_tokens = request.max_tokens;
@@ -81,6 +104,36 @@ impl Renaming {
             description: wording_theirs(&spec.description).into_owned(),
             input_schema,
         }
+    }
+}
+
+impl Renamed {
+    fn messages(&mut self, ours: &[Arc<Message>]) -> Messages {
+        let known = self.ours.iter().zip(ours);
+        let known = known.take_while(|(before, now)| Arc::ptr_eq(before, now));
+        let known = known.count();
+        if known < self.ours.len() {
+            self.ours = ours[..known].iter().cloned().collect();
+            self.theirs = self.theirs[..known].iter().cloned().collect();
+        }
+        for new in &ours[known..] {
+            let renamed = message(new);
+            self.ours.push(Arc::clone(new));
+            self.theirs.push(renamed);
+        }
+        self.theirs.clone()
+    }
+
+    fn tools(
+        &mut self,
+        ours: &Arc<[ToolSpec]>,
+        rename: impl Fn(&ToolSpec) -> ToolSpec,
+    ) -> Arc<[ToolSpec]> {
+        if !Arc::ptr_eq(&self.our_tools, ours) {
+            self.their_tools = ours.iter().map(rename).collect();
+            self.our_tools = Arc::clone(ours);
+        }
+        Arc::clone(&self.their_tools)
     }
 }
 
@@ -141,5 +194,40 @@ fn incoming(event: StreamEvent) -> StreamEvent {
             }
         }
         event => event,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> Arc<Message> {
+        let call = Block::ToolUse {
+            id: id.to_owned(),
+            name: "AgentTool".to_owned(),
+            input: json!({"prompt": "p"}),
+            private: None,
+        };
+        Arc::new(Message::new(Role::Assistant, vec![call]))
+    }
+
+    #[test]
+    fn what_a_request_shares_with_the_last_stays_the_same() {
+        let mut last = Renamed::default();
+        let [question, first, second] = [Arc::new(Message::user("q")), call("1"), call("2")];
+        let ours = [question, first, second];
+        let short = last.messages(&ours[..2]);
+        assert!(Arc::ptr_eq(&short[0], &ours[0]));
+        assert_eq!(short[1].tool_uses().next().unwrap().1, "Task");
+        let long = last.messages(&ours);
+        assert!(
+            long.iter()
+                .zip(&*short)
+                .all(|(now, before)| Arc::ptr_eq(now, before))
+        );
+        // Another beginning is another conversation.
+        let other = last.messages(&ours[1..]);
+        assert_eq!(other.len(), 2);
+        assert_eq!(other[1], long[2]);
     }
 }

@@ -47,7 +47,7 @@ impl Consultant {
             Arc::new(Message::system(instruction)),
             Arc::new(Message::user(question)),
         ];
-        let mut request = Request::new(Arc::clone(&self.model), messages)
+        let mut request = Request::new(Arc::clone(&self.model), messages.into())
             .map_err(|error| failed(ErrorKind::Invalid, &error.to_string()))?;
         request.max_tokens = self.max_tokens;
         request.metadata.purpose = self.purpose;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use caliban_model::{Block, Message, Role, ToolContent, Usage};
+use caliban_model::{Block, Message, Messages, ToolContent, Usage};
 use serde_json::Value;
 
 /// Messages, oldest first, and an account of their size. History only grows, except through
 /// compaction.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
-    messages: Vec<Arc<Message>>,
+    messages: Messages,
     /// Tokens of everything up to `measured_len` messages, as the provider last counted.
     measured_tokens: u64,
     measured_len: usize,
@@ -18,7 +18,7 @@ pub struct Conversation {
 impl Conversation {
     pub fn new(messages: Vec<Arc<Message>>) -> Self {
         Self {
-            messages,
+            messages: messages.into(),
             measured_tokens: 0,
             measured_len: 0,
         }
@@ -28,16 +28,18 @@ impl Conversation {
         &self.messages
     }
 
+    /// The messages to hand on.
+    pub(crate) fn shared(&self) -> Messages {
+        self.messages.clone()
+    }
+
     pub fn push(&mut self, message: Arc<Message>) {
         self.messages.push(message);
     }
 
     /// Where the system messages end.
     pub(crate) fn system_len(&self) -> usize {
-        self.messages
-            .iter()
-            .take_while(|message| message.role == Role::System)
-            .count()
+        self.messages.system_len()
     }
 
     /// Notes what the provider counted for a call whose answer is now the last message.

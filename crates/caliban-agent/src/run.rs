@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
 
     fn request(&self) -> Result<Request, Outcome> {
         let settings = &self.agent.settings;
-        let messages = self.conversation.messages().to_vec();
+        let messages = self.conversation.shared();
         let mut request = Request::new(Arc::clone(&settings.model), messages).map_err(|error| {
             Outcome::Internal {
                 message: format!("the conversation cannot be sent: {error}"),

@@ -6,6 +6,7 @@ mod cost;
 mod error;
 mod event;
 mod message;
+mod messages;
 mod model_id;
 mod provider;
 mod rates;
@@ -22,6 +23,7 @@ pub use event::{Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
 pub use message::{
     Block, Image, ImageMime, ImageSource, Message, Origin, Role, ToolContent, UnsupportedImage,
 };
+pub use messages::Messages;
 pub use model_id::base_model;
 pub use provider::{EventStream, ModelInfo, Provider};
 pub use rates::{Rate, RateCard, RateCardError, Tier};

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Block, Message, Role};
+use crate::{Block, Message, Messages};
 
 /// A call to a model. Its conversation is known to be well formed: system messages lead and hold
 /// text only, and at least one other message follows.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub model: Arc<str>,
-    messages: Arc<[Arc<Message>]>,
-    system_len: usize,
+    messages: Messages,
     pub tools: Arc<[ToolSpec]>,
     pub tool_choice: ToolChoice,
     pub parallel_calls: ParallelCalls,
@@ -146,36 +145,11 @@ impl Request {
     pub const DEFAULT_MAX_TOKENS: u32 = 8192;
 
     /// Checks the conversation; everything else starts at its default and may be set freely.
-    pub fn new(
-        model: impl Into<Arc<str>>,
-        messages: Vec<Arc<Message>>,
-    ) -> Result<Self, InvalidRequest> {
-        let system_len = messages
-            .iter()
-            .take_while(|message| message.role == Role::System)
-            .count();
-        for (index, message) in messages.iter().enumerate() {
-            if message.role != Role::System {
-                continue;
-            }
-            if index >= system_len {
-                return Err(InvalidRequest::MisplacedSystem { index });
-            }
-            if !message
-                .content
-                .iter()
-                .all(|block| matches!(block, Block::Text { .. }))
-            {
-                return Err(InvalidRequest::SystemNotText { index });
-            }
-        }
-        if messages.len() == system_len {
-            return Err(InvalidRequest::Empty);
-        }
+    pub fn new(model: impl Into<Arc<str>>, messages: Messages) -> Result<Self, InvalidRequest> {
+        messages.check()?;
         Ok(Self {
             model: model.into(),
-            messages: messages.into(),
-            system_len,
+            messages,
             tools: Arc::from([]),
             tool_choice: ToolChoice::Auto,
             parallel_calls: ParallelCalls::Allowed,
@@ -195,12 +169,12 @@ impl Request {
 
     /// The leading system messages.
     pub fn system(&self) -> &[Arc<Message>] {
-        &self.messages[..self.system_len]
+        &self.messages[..self.messages.system_len()]
     }
 
     /// Everything after the system messages; never empty.
     pub fn turns(&self) -> &[Arc<Message>] {
-        &self.messages[self.system_len..]
+        &self.messages[self.messages.system_len()..]
     }
 
     /// Text, tool inputs and results in bytes: the basis of token estimates.

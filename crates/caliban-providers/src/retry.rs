@@ -234,7 +234,7 @@ mod tests {
                 ..RetryPolicy::default()
             },
         );
-        let request = Request::new("m", vec![Arc::new(Message::user("hi"))]).unwrap();
+        let request = Request::new("m", vec![Arc::new(Message::user("hi"))].into()).unwrap();
         provider
             .stream(request, CancellationToken::new())
             .collect()

@@ -307,7 +307,7 @@ pub(crate) fn assert_memory_changes_no_byte<S: Clone + Default>(
     }]);
     for length in 2..=history.len() {
         for model in models {
-            let mut request = Request::new(model, history[..length].to_vec()).unwrap();
+            let mut request = Request::new(model, history[..length].to_vec().into()).unwrap();
             request.tools = Arc::clone(&tools);
             let sent = |memory: &Memory<S>| {
                 String::from_utf8(encode(&request, memory).bytes().unwrap()).unwrap()

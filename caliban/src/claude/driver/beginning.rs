@@ -144,10 +144,7 @@ impl Work<'_> {
             note(&format!("warning: {notice}"));
         }
         let agents = self.agent_kinds(&wishes)?;
-        choices.provider = Arc::new(Renaming {
-            inner: Arc::clone(&choices.provider),
-            agents: agents.clone(),
-        });
+        choices.provider = Arc::new(Renaming::new(Arc::clone(&choices.provider), agents.clone()));
         choices.system = system(invocation, &wishes);
         if let Some(reasoning) = invocation.reasoning {
             choices.settings.reasoning = reasoning;

@@ -55,7 +55,7 @@ pub(super) async fn summarize(
         Arc::new(Message::system(INSTRUCTION)),
         Arc::new(Message::user(transcript)),
     ];
-    let mut request = match Request::new(Arc::clone(model), messages) {
+    let mut request = match Request::new(Arc::clone(model), messages.into()) {
         Ok(request) => request,
         Err(error) => {
             return Asked {

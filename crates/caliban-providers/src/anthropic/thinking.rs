@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn said(model: &str, reasoning: Reasoning, max_tokens: u32) -> Said {
-        let mut request = Request::new(model, vec![Arc::new(Message::user("q"))]).unwrap();
+        let mut request = Request::new(model, vec![Arc::new(Message::user("q"))].into()).unwrap();
         request.reasoning = reasoning;
         request.max_tokens = max_tokens;
         let encoded = encode(&request, &Memory::default());
@@ -421,7 +421,8 @@ mod tests {
                         private: None,
                     }],
                 )),
-            ],
+            ]
+            .into(),
         )
         .unwrap();
         request.reasoning = Reasoning::Effort(Effort::Low);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     async fn ask(provider: &dyn Provider, prompt: &str) -> Vec<Result<StreamEvent, Error>> {
-        let request = Request::new("m", vec![Arc::new(Message::user(prompt))]).unwrap();
+        let request = Request::new("m", vec![Arc::new(Message::user(prompt))].into()).unwrap();
         provider
             .stream(request, CancellationToken::new())
             .collect()

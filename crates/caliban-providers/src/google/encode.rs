@@ -426,7 +426,7 @@ mod tests {
         let mut messages: Vec<Arc<Message>> = with_tools("gemini-3.8-flash").messages().to_vec();
         let mut write = |new: Option<Message>| {
             messages.extend(new.map(Arc::new));
-            let mut request = Request::new("gemini-3.8-flash", messages.clone()).unwrap();
+            let mut request = Request::new("gemini-3.8-flash", messages.clone().into()).unwrap();
             request.tools = with_tools("gemini-3.8-flash").tools;
             String::from_utf8(body(&request, &Memory::default()).0.bytes().unwrap()).unwrap()
         };

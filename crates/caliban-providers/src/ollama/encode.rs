@@ -313,7 +313,7 @@ mod tests {
             })
         };
         let message = Message::new(Role::User, vec![linked(), linked()]);
-        let request = Request::new("llava", vec![Arc::new(message)]).unwrap();
+        let request = Request::new("llava", vec![Arc::new(message)].into()).unwrap();
         assert_eq!(written(&request, ABLE).1, ["images"]);
     }
 
@@ -323,7 +323,7 @@ mod tests {
         let first = request();
         messages.push(Arc::new(Message::assistant("hello")));
         messages.push(Arc::new(Message::user("more")));
-        let mut second = Request::new("llama3.1", messages).unwrap();
+        let mut second = Request::new("llama3.1", messages.into()).unwrap();
         second.tools = first.tools.clone();
         let bytes = |request: &Request| {
             let (body, _) = body(request, ABLE, 65_536, &Memory::default()).unwrap();

@@ -242,7 +242,8 @@ mod tests {
     }
 
     fn request() -> Request {
-        let mut request = Request::new("llama3.1", vec![Arc::new(Message::user("hello"))]).unwrap();
+        let mut request =
+            Request::new("llama3.1", vec![Arc::new(Message::user("hello"))].into()).unwrap();
         request.tools = Arc::from([ToolSpec {
             name: "Bash".into(),
             description: String::new(),

@@ -159,7 +159,8 @@ mod tests {
     fn names_and_keys_fit_their_limits() {
         assert_eq!(format_name("my schema/ä"), "my_schema__");
         assert_eq!(format_name(""), "answer");
-        let mut request = Request::new("m", vec![std::sync::Arc::new(Message::user("x"))]).unwrap();
+        let mut request =
+            Request::new("m", vec![std::sync::Arc::new(Message::user("x"))].into()).unwrap();
         request.metadata.session = Some("s".repeat(65));
         assert_eq!(cache_key(&request).map(|key| key.len()), Some(64));
         request.cache = CachePolicy::Off;

@@ -140,7 +140,7 @@ mod tests {
     use rstest::rstest;
 
     fn wish(model: &str, reasoning: Reasoning) -> (Option<&'static str>, Activity, usize) {
-        let mut request = Request::new(model, vec![Arc::new(Message::user("x"))]).unwrap();
+        let mut request = Request::new(model, vec![Arc::new(Message::user("x"))].into()).unwrap();
         request.reasoning = reasoning;
         let traits = traits("openai", model);
         let mut warnings = Vec::new();
@@ -208,7 +208,7 @@ mod tests {
         #[case] activity: Activity,
         #[case] sent: Option<f64>,
     ) {
-        let mut request = Request::new(model, vec![Arc::new(Message::user("x"))]).unwrap();
+        let mut request = Request::new(model, vec![Arc::new(Message::user("x"))].into()).unwrap();
         request.temperature = Some(0.2);
         let mut warnings = Vec::new();
         let traits = traits("openai", model);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_model_that_cannot_be_forced_is_left_to_choose() {
-        let mut request = Request::new("m", vec![Arc::new(Message::user("x"))]).unwrap();
+        let mut request = Request::new("m", vec![Arc::new(Message::user("x"))].into()).unwrap();
         request.tool_choice = ToolChoice::Required;
         let mut traits = traits("openai", "m");
         traits.forced_tools = ForcedTools::WhenIdle;

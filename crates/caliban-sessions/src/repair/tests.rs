@@ -239,7 +239,7 @@ proptest! {
         settle(&mut replica, Evidence::Complete);
         let messages = &replica.state.messages;
         if messages.iter().any(|message| message.role != Role::System) {
-            prop_assert!(Request::new("m", messages.clone()).is_ok());
+            prop_assert!(Request::new("m", messages.clone().into()).is_ok());
         }
         for (at, message) in messages.iter().enumerate() {
             prop_assert!(!message.content.is_empty());
