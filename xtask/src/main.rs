@@ -2,6 +2,7 @@
 
 mod bench;
 mod capture;
+mod coverage;
 mod demo;
 mod dependencies;
 mod docs;
@@ -49,6 +50,8 @@ enum Task {
     Capture,
     /// Record the cassette of `caliban demo` anew, after the tools have changed.
     RecordDemo,
+    /// Run the tests and tell how many lines of each crate they reach.
+    Coverage,
     /// Measure the release binary next to `curl` and `rg` in the same run.
     Bench(bench::Options),
 }
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<()> {
         Task::Docs => docs::write(),
         Task::Capture => capture::write(),
         Task::RecordDemo => demo::record(),
+        Task::Coverage => coverage::report(),
         Task::Bench(options) => bench::run(&options),
     }
 }

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: every check, in the order in which a failure is cheapest to find.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::shell::{self, cargo, say};
@@ -11,6 +13,7 @@ pub(crate) fn run() -> Result<()> {
     dependencies::check()?;
     docs::check()?;
     links::check()?;
+    shell::run(Command::new(environment::typos()).current_dir(shell::root()))?;
     shell::run(cargo().args([
         "clippy",
         "--workspace",
