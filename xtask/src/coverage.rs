@@ -124,7 +124,7 @@ fn by_crate(summary: &Value) -> Result<BTreeMap<String, Lines>> {
         };
         let mut parts = path.iter().map(|part| part.to_string_lossy());
         let name = match parts.next().as_deref() {
-            Some("crates") => parts.next().map(|name| name.into_owned()),
+            Some("crates") => parts.next().map(std::borrow::Cow::into_owned),
             Some(name) => Some(name.to_owned()),
             None => None,
         };

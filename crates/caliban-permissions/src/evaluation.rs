@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::catastrophe;
 use crate::commands::Text;
 use crate::lines;
-use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role};
+use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role, Spelling};
 use crate::paths::{PathPattern, Places, Subject};
 use crate::pattern::{About, FieldPattern, FieldValue};
 use crate::protected::{Access, Protected};
@@ -174,7 +174,16 @@ impl Judge {
         let read = shell::lenient(line);
         let proof = shell::strict(line);
         let mut decision = match &proof {
-            Ok(script) => lines::proved(self, script, base, input, now),
+            Ok(script) => {
+                let decision = lines::proved(self, script, base, input, now);
+                // The reader leaves open what a variable stands for; `$HOME` is easily guessed.
+                let mut mentions = mentions::in_line(line);
+                mentions.retain(|mention| mention.spelling == Spelling::Variable);
+                match decision.action {
+                    RuleAction::Allow => self.mentioned(decision, &mentions, base, now),
+                    RuleAction::Ask | RuleAction::Deny => decision,
+                }
+            }
             Err(refusal) => {
                 let mut decision = self.whole(tool, now, |rule| {
                     matches!(rule.pattern.about(), About::Anything) && rule.is_about(tool)
@@ -182,7 +191,7 @@ impl Judge {
                 if decision.action != RuleAction::Allow {
                     decision.why = Why::Unproved(refusal.to_string());
                 }
-                self.mentioned(decision, line, base, now)
+                self.mentioned(decision, &mentions::in_line(line), base, now)
             }
         };
         let candidates = read.candidates.iter().map(|candidate| {
@@ -220,12 +229,12 @@ impl Judge {
         }
     }
 
-    /// A line that cannot be proved, judged by the files it mentions as well: what is denied or
-    /// protected stays so, whatever a rule about every command or a mode says.
+    /// A line whose files are not all known, judged by those it mentions as well: what is denied
+    /// or protected stays so, whatever a rule about every command or a mode says.
     fn mentioned(
         &self,
         decision: Decision,
-        line: &str,
+        mentions: &[Mention],
         cwd: Option<&str>,
         now: Timestamp,
     ) -> Decision {
@@ -234,7 +243,6 @@ impl Judge {
             (Some(rest), Some(home)) => home.join(rest),
             _ => start.join(&mention.path),
         };
-        let mentions = mentions::in_line(line);
         let protected = mentions.iter().map(full).find_map(|path| {
             let name = self.protected.name_of(&path, Access::Change)?;
             let path = path.display().to_string();

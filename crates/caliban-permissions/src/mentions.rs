@@ -1,5 +1,6 @@
-//! The files that a line mentions which cannot be proved: what a rule about every command or a
-//! mode lets through must still not touch what is protected or denied.
+//! The files that a line mentions, for lines that cannot be proved and for names that begin with a
+//! variable: what a rule about every command or a mode lets through must still not touch what is
+//! protected or denied.
 
 /// How many redirections of such a line are looked at.
 pub(crate) const MAX_REDIRECTIONS: usize = 64;
@@ -9,6 +10,14 @@ pub(crate) const MAX_REDIRECTIONS: usize = 64;
 pub(crate) struct Mention {
     pub(crate) path: String,
     pub(crate) role: Role,
+    pub(crate) spelling: Spelling,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    AsIs,
+    /// It begins with `$HOME`, which is the home unless the line sets it.
+    Variable,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +70,18 @@ fn end(mentions: &mut Vec<Mention>, path: &mut String, role: Role) -> Ended {
         return Ended::Nothing;
     }
     let spelled = std::mem::take(path);
-    let path = match spelled
+    let in_home = spelled
         .strip_prefix("$HOME/")
-        .or_else(|| spelled.strip_prefix("${HOME}/"))
-    {
-        Some(rest) => format!("~/{rest}"),
-        None => spelled,
+        .or_else(|| spelled.strip_prefix("${HOME}/"));
+    let (path, spelling) = match in_home {
+        Some(rest) => (format!("~/{rest}"), Spelling::Variable),
+        None => (spelled, Spelling::AsIs),
     };
-    mentions.push(Mention { path, role });
+    mentions.push(Mention {
+        path,
+        role,
+        spelling,
+    });
     Ended::Word
 }
 
@@ -94,5 +107,8 @@ mod tests {
             ]
         );
         assert!(found.iter().any(|mention| mention.path == "$x"));
+        let variable = |mention: &&Mention| mention.spelling == Spelling::Variable;
+        let variables: Vec<_> = found.iter().filter(variable).collect();
+        assert_eq!(variables, [found.last().unwrap()]);
     }
 }
