@@ -2,6 +2,7 @@
 //! that they start included.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +15,9 @@ use crate::shell::{cargo, output, root, run, say};
 /// The tools that read what a program compiled by this toolchain counts, and the package that has
 /// them.
 const TOOLS: [(&str, &str); 2] = [("llvm-profdata-22", "llvm-22"), ("llvm-cov-22", "llvm-22")];
+
+/// What this program is called when it compiles.
+const COMPILER: &str = "counting-rustc";
 
 /// Lines that could be reached, and those that were.
 #[derive(Debug, Default, Clone, Copy)]
@@ -55,13 +59,29 @@ pub(crate) fn report() -> Result<()> {
     Ok(())
 }
 
-/// A compiler that counts in the crates of this workspace only.
+/// A compiler that counts in the crates of this workspace only: this program under another name.
+/// A script would lose the variables that a shell has no names for.
 fn wrapper(folder: &Path) -> Result<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join("rustc");
-    std::fs::write(&path, "#!/bin/sh\nexec \"$@\" -C instrument-coverage\n")?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+    let path = folder.join(COMPILER);
+    std::fs::copy(std::env::current_exe()?, &path).context("a copy of this program")?;
     Ok(path)
+}
+
+/// Whether this program was started as the compiler.
+pub(crate) fn is_compiler(program: Option<&OsString>) -> bool {
+    program.is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new(COMPILER)))
+}
+
+/// Compiles as the words say, with counting code.
+pub(crate) fn compile(mut words: impl Iterator<Item = OsString>) -> Result<()> {
+    let compiler = words.next().context("the compiler is not named")?;
+    let status = Command::new(compiler)
+        .args(words)
+        .args(["-C", "instrument-coverage"])
+        .status()?;
+    // It has said itself what is wrong.
+    anyhow::ensure!(status.success(), "the compiler failed");
+    Ok(())
 }
 
 fn counted(wrapper: &Path) -> Command {

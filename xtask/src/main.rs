@@ -57,6 +57,10 @@ enum Task {
 }
 
 fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args_os();
+    if coverage::is_compiler(words.next().as_ref()) {
+        return coverage::compile(words);
+    }
     match Cli::parse().task {
         Task::Test { no_setup: false } => {
             environment::setup()?;

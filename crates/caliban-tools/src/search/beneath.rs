@@ -27,6 +27,15 @@ pub(super) enum Opened {
     Other,
 }
 
+/// Where the name of a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Name {
+    /// Somebody said it; what stands there is not known.
+    Given,
+    /// A walk found a regular file there a moment ago.
+    Listed,
+}
+
 impl Directory {
     /// Opens a resolved absolute path; a link that appeared in it since is an error.
     pub(super) fn open(path: &Path) -> std::io::Result<Self> {
@@ -66,7 +75,7 @@ pub(super) struct Opener<'base> {
 impl Opener<'_> {
     /// Opens a regular file. Anything else is left alone: opening a FIFO or a device can block
     /// or do things.
-    pub(super) fn file(&mut self, relative: &Path) -> std::io::Result<Opened> {
+    pub(super) fn file(&mut self, relative: &Path, origin: Name) -> std::io::Result<Opened> {
         let (parent, name) = split(relative)?;
         let parent = match &mut self.parent {
             Some((path, directory)) if path == parent => directory,
@@ -75,14 +84,20 @@ impl Opener<'_> {
                 &mut last.insert((parent.to_owned(), directory)).1
             }
         };
-        let before = statat(&*parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
-            return Ok(Opened::Other);
+        if origin == Name::Given {
+            let before = statat(&*parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
+                return Ok(Opened::Other);
+            }
         }
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(&*parent, name, flags, Mode::empty())?;
-        // It may have been replaced after the first look.
+        let file = match openat(&*parent, name, flags, Mode::empty()) {
+            // A link took its place.
+            Err(Errno::LOOP) => return Ok(Opened::Other),
+            opened => opened?,
+        };
+        // It may have been replaced after the first look; what was opened cannot have blocked.
         if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
             return Ok(Opened::Other);
         }
@@ -132,18 +147,18 @@ mod tests {
         symlink("../outside/file", base.join("root/file")).unwrap();
         let root = Directory::open(&base.join("root")).unwrap();
 
-        let Opened::Regular(mut file) = root.opener().file(Path::new("sub/file")).unwrap() else {
-            panic!("a regular file");
-        };
-        let mut text = String::new();
-        file.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "inside");
-        assert!(matches!(
-            root.opener().file(Path::new("file")).unwrap(),
-            Opened::Other
-        ));
-        assert!(root.opener().file(Path::new("link/file")).is_err());
-        assert!(root.opener().file(Path::new("../outside/file")).is_err());
+        for origin in [Name::Given, Name::Listed] {
+            let open = |path: &str| root.opener().file(Path::new(path), origin);
+            let Opened::Regular(mut file) = open("sub/file").unwrap() else {
+                panic!("a regular file");
+            };
+            let mut text = String::new();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "inside");
+            assert!(matches!(open("file").unwrap(), Opened::Other));
+            assert!(open("link/file").is_err());
+            assert!(open("../outside/file").is_err());
+        }
         assert!(root.holds(Path::new("link")));
         assert!(!root.holds(Path::new("link/file")));
         assert!(Directory::open(&base.join("root/link")).is_err());
@@ -155,13 +170,17 @@ mod tests {
         let base = temp.path().canonicalize().unwrap();
         rustix::fs::mkfifoat(CWD, base.join("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
         let root = Directory::open(&base).unwrap();
-        assert!(matches!(
-            root.opener().file(Path::new("pipe")).unwrap(),
-            Opened::Other
-        ));
+        // One that takes the place of a listed file is opened without waiting, and closed.
+        for origin in [Name::Given, Name::Listed] {
+            let opened = root.opener().file(Path::new("pipe"), origin).unwrap();
+            assert!(matches!(opened, Opened::Other));
+        }
         let devices = Directory::open(Path::new("/dev")).unwrap();
         assert!(matches!(
-            devices.opener().file(Path::new("zero")).unwrap(),
+            devices
+                .opener()
+                .file(Path::new("zero"), Name::Given)
+                .unwrap(),
             Opened::Other
         ));
     }

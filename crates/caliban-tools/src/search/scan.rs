@@ -12,7 +12,7 @@ use caliban_model::CancellationToken;
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 
-use super::beneath::{Directory, Opened, Opener};
+use super::beneath::{Directory, Name, Opened};
 use super::hits::{Collector, Content, Hits, Wanted};
 use super::walk::{Walk, WalkEnd};
 
@@ -95,7 +95,8 @@ pub(super) fn scan(
                     && let Some((first, batch)) = take(&receiver)
                 {
                     for (index, path) in (first..).zip(batch) {
-                        let result = search(&mut searcher, query, &mut opener, &path, cancel);
+                        let file = opener.file(&path, Name::Listed);
+                        let result = search(&mut searcher, query, file, cancel);
                         if let Ok(Searched::Read(hits)) = &result {
                             let results = match query.wanted {
                                 Wanted::Lines(_) => hits.matched,
@@ -148,13 +149,8 @@ pub(super) fn scan_file(
     name: &Path,
     cancel: &CancellationToken,
 ) -> io::Result<Searched> {
-    search(
-        &mut searcher(query),
-        query,
-        &mut directory.opener(),
-        name,
-        cancel,
-    )
+    let file = directory.opener().file(name, Name::Given);
+    search(&mut searcher(query), query, file, cancel)
 }
 
 /// What became of one file.
@@ -191,11 +187,10 @@ fn searcher(query: &Query) -> Searcher {
 fn search(
     searcher: &mut Searcher,
     query: &Query,
-    opener: &mut Opener<'_>,
-    path: &Path,
+    file: io::Result<Opened>,
     cancel: &CancellationToken,
 ) -> io::Result<Searched> {
-    let file = match opener.file(path)? {
+    let file = match file? {
         Opened::Regular(file) => file,
         Opened::Other => return Ok(Searched::NotRegular),
     };
