@@ -12,6 +12,33 @@ use caliban_settings::SettingsError;
 use caliban_settings::variables::VariableError;
 use caliban_settings::write::WriteError;
 
+/// Every exit code and what it says.
+const CODES: [(u8, &str); 10] = [
+    (0, "done"),
+    (
+        1,
+        "the provider, a hook, or something else failed; the answer was cut at `--max-tokens`; \
+         with `--fail-on-denial`, a call was not permitted",
+    ),
+    (2, "the answer does not fit `--json-schema`"),
+    (64, "flags or input frames that make no sense"),
+    (66, "nothing to work on, or no such session"),
+    (75, "`--max-turns` reached, or the session is in use"),
+    (
+        78,
+        "settings that cannot be used, a missing key, too much on standard input",
+    ),
+    (124, "interrupted (first Ctrl-C, SIGTERM)"),
+    (130, "interrupted again"),
+    (137, "`--max-budget-usd` reached"),
+];
+
+/// What `--help` says about them.
+pub(crate) fn help() -> String {
+    let rows = CODES.map(|(code, meaning)| format!("\n  {code:>3}  {meaning}"));
+    format!("Exit codes:{}", rows.concat())
+}
+
 /// A reason to stop, by exit code.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -107,5 +134,34 @@ impl From<WriteError> for Failure {
 impl From<UnknownProvider> for Failure {
     fn from(error: UnknownProvider) -> Self {
         Self::Usage(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_tells_every_code_as_the_program_does() {
+        let guide = include_str!("../../docs/headless.md");
+        let rows = CODES.map(|(code, meaning)| format!("| {code} | {meaning} |\n"));
+        assert!(guide.contains(&rows.concat()), "{}", rows.concat());
+    }
+
+    #[test]
+    fn no_failure_has_a_code_that_is_not_told() {
+        let text = String::new;
+        for failure in [
+            Failure::Outcome(Outcome::Cancelled),
+            Failure::Runtime(text()),
+            Failure::Usage(text()),
+            Failure::NoInput(text()),
+            Failure::Busy(text()),
+            Failure::Config(text()),
+            Failure::OutputClosed,
+        ] {
+            let code = failure.code();
+            assert!(CODES.iter().any(|(told, _)| ExitCode::from(*told) == code));
+        }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) use commands::*;
 pub(crate) use mcp::*;
 pub(crate) use run::*;
 
+const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a network.";
+
 /// An AI agent harness for scripts, applications and the terminal.
 #[derive(Debug, Parser)]
 #[command(
@@ -21,7 +23,8 @@ pub(crate) use run::*;
     about,
     subcommand_precedence_over_arg = true,
     args_override_self = true,
-    after_help = "Try `caliban demo` first: it needs neither a key nor a network."
+    after_help = DEMO,
+    after_long_help = format!("{}\n\n{DEMO}", crate::exit::help())
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
