@@ -9,12 +9,12 @@ use caliban_model::{
     StreamEvent, ToolContent, ToolSpec,
 };
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::Url;
 
-use crate::adapter::Decoder;
+use crate::adapter::{Decoder, Encoded};
 use crate::assembly::Assembly;
 use crate::body::Body;
 use crate::framing::{Framer, Lines};
@@ -221,6 +221,11 @@ async fn read_request(stream: &mut TcpStream) -> Received {
             };
         }
     }
+}
+
+/// What a request says, as values.
+pub(crate) fn sent(encoded: Encoded) -> Value {
+    Value::Object(encoded.call.body.unwrap().values())
 }
 
 /// Conversations with everything that may stand in one, sensible or not: ids that come twice,

@@ -218,7 +218,7 @@ fn tool_choice(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{any_conversation, assert_memory_changes_no_byte};
+    use crate::testing::{any_conversation, assert_memory_changes_no_byte, sent};
     use caliban_model::{
         Block, CachePolicy, CacheTtl, Effort, Image, ImageMime, ImageSource, Message, Reasoning,
         Role, ToolContent,
@@ -235,13 +235,7 @@ mod tests {
     }
 
     fn body(request: &Request) -> Value {
-        Value::Object(
-            encode(request, &Memory::default())
-                .call
-                .body
-                .unwrap()
-                .values(),
-        )
+        sent(encode(request, &Memory::default()))
     }
 
     fn warnings(request: &Request) -> Vec<String> {

@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::openai::testing::{self, bash, hello, image, request, result, text, thinking, tool_use};
-use crate::testing::{any_conversation, assert_memory_changes_no_byte};
+use crate::testing::{any_conversation, assert_memory_changes_no_byte, sent};
 use proptest::prelude::*;
 
 fn conversation(model: &str) -> Vec<Message> {
@@ -49,14 +49,7 @@ fn conversation(model: &str) -> Vec<Message> {
 }
 
 fn body(request: &Request, server: Server) -> Value {
-    Value::Object(
-        encode(request, server, &Memory::default())
-            .unwrap()
-            .call
-            .body
-            .unwrap()
-            .values(),
-    )
+    sent(encode(request, server, &Memory::default()).unwrap())
 }
 
 fn dropped(request: &Request, server: Server) -> Vec<String> {

@@ -5,7 +5,7 @@ use rstest::rstest;
 
 use super::*;
 use crate::openai::testing::{self, bash, hello, image, request, result, text, thinking, tool_use};
-use crate::testing::{any_conversation, assert_memory_changes_no_byte};
+use crate::testing::{any_conversation, assert_memory_changes_no_byte, sent};
 use proptest::prelude::*;
 
 fn reasoning_item() -> Value {
@@ -64,13 +64,7 @@ fn conversation(model: &str) -> Vec<Message> {
 }
 
 fn body(request: &Request) -> Value {
-    Value::Object(
-        encode(request, &Memory::default())
-            .call
-            .body
-            .unwrap()
-            .values(),
-    )
+    sent(encode(request, &Memory::default()))
 }
 
 fn dropped(request: &Request) -> Vec<String> {
