@@ -2,7 +2,7 @@
 //! they object.
 
 use crate::pattern::{CommandPattern, Reach};
-use crate::shell::{Command, Word, Wrapping};
+use crate::shell::{self, Command, Word, Wrapping};
 
 /// A command as a pattern sees it: its words, and the same as one text.
 #[derive(Debug)]
@@ -104,6 +104,43 @@ impl CommandPattern {
                 .beginnings()
                 .any(|from| self.matches_beginning(&text.joined[from..])),
         }
+    }
+
+    /// Whether an allow rule comes before a denial of a command that these words may be. Nothing
+    /// is proved by it, but what it would not allow if it were proved must not be hidden by it.
+    pub(crate) fn precedes(&self, text: &Text<'_>) -> bool {
+        let matches = match self.reach {
+            Reach::Whole => self.glob.matches(&text.joined),
+            Reach::Prefix => self.matches_beginning(&text.joined),
+            Reach::Anywhere => {
+                // Not a wrapper itself, as when it is proved.
+                let (skipped, reach) = match text.words.first() {
+                    Some(first) if shell::may_wrap(first) => (1, usize::MAX),
+                    _ => (0, 1),
+                };
+                text.beginnings()
+                    .skip(skipped)
+                    .take(reach)
+                    .any(|from| self.glob.matches(&text.joined[from..]))
+            }
+        };
+        let spells = |word: usize| text.words.get(word).is_some_and(|word| self.spells(word));
+        matches && shell::hazardous_words(&text.words).into_iter().all(spells)
+    }
+
+    /// Whether it objects to a line as it is written. `curl * | sh` is nowhere else to be seen, so
+    /// it is looked for anywhere.
+    pub(crate) fn objects_to_line(&self, line: &Text<'_>) -> bool {
+        self.objects(line)
+            || self.spells_operator()
+                && line
+                    .beginnings()
+                    .any(|from| self.matches_beginning(&line.joined[from..]))
+    }
+
+    /// Whether it is about more than one command, or about a redirection.
+    pub(crate) fn spells_operator(&self) -> bool {
+        self.glob.spells_any(&['|', '&', ';', '<', '>'])
     }
 
     /// Whether the pattern spells a word: in full, or an option up to its value.

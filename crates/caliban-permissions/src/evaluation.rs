@@ -12,7 +12,7 @@ use crate::commands::Text;
 use crate::lines;
 use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role, Spelling};
 use crate::paths::{PathPattern, Places, Subject};
-use crate::pattern::{About, FieldPattern, FieldValue};
+use crate::pattern::{About, CommandPattern, FieldPattern, FieldValue, Reach};
 use crate::protected::{Access, Protected};
 use crate::rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook};
 use crate::shell::{self, Completeness};
@@ -194,13 +194,25 @@ impl Judge {
                 self.mentioned(decision, &mentions::in_line(line), base, now)
             }
         };
-        let candidates = read.candidates.iter().map(|candidate| {
-            let words = candidate.words.iter().map(String::as_str);
-            Text::new(words)
-        });
-        for text in candidates.chain([Text::new(line.split_whitespace())]) {
-            decision = decision.and_maybe(self.objection(tool, input, &text, now));
+        let known = match &proof {
+            Ok(script) if script.commands.len() > 1 => Known::Commands,
+            Ok(_) => Known::Command,
+            Err(_) => Known::Nothing,
+        };
+        for candidate in &read.candidates {
+            let text = Text::new(candidate.words.iter().map(String::as_str));
+            let objects = |rule: &Rule| match (rule.action, known) {
+                (RuleAction::Allow, Known::Nothing) => {
+                    let precedes = |pattern: &CommandPattern| pattern.precedes(&text);
+                    self.is_about(rule, tool, input, precedes)
+                }
+                _ => self.objects(rule, tool, input, &text),
+            };
+            decision = decision.and_maybe(self.objection(&text, now, objects));
         }
+        let written = Text::new(line.split_whitespace());
+        let objects = |rule: &Rule| self.objects_to_line(rule, tool, input, &written, known);
+        decision = decision.and_maybe(self.objection(&written, now, objects));
         if read.complete == Completeness::Cut {
             decision = decision.and_maybe(self.too_long(tool, now));
         }
@@ -280,22 +292,24 @@ impl Judge {
         }
     }
 
-    /// What a rule of somebody says against a command that might be run.
+    /// What a rule of somebody says against a command that might be run, or against a line. One
+    /// about every command has spoken about those of the line; here it only comes before others.
     fn objection(
         &self,
-        tool: &str,
-        input: &Value,
         text: &Text<'_>,
         now: Timestamp,
+        objects: impl Fn(&Rule) -> bool,
     ) -> Option<Decision> {
         let rules = self.book.about_command(&text.words);
-        let found = self
-            .book
-            .find(&rules.iter().copied(), Defaults::Left, now, |rule| {
-                self.objects(rule, tool, input, text)
-            })?;
-        (found.rule.action != RuleAction::Allow)
-            .then(|| Decision::of(found).with_part(Item::Command(text.joined.clone())))
+        let find = |objects: &dyn Fn(&Rule) -> bool| {
+            self.book
+                .find(&rules.iter().copied(), Defaults::Left, now, objects)
+                .filter(|found| found.rule.action != RuleAction::Allow)
+        };
+        let is_general = |rule: &Rule| rule.pattern.is_bare() && rule.action != RuleAction::Allow;
+        find(&|rule| !is_general(rule) && objects(rule))?;
+        let found = find(&objects)?;
+        Some(Decision::of(found).with_part(Item::Command(text.joined.clone())))
     }
 
     /// A command that would destroy too much is refused where a rule would allow it, whatever
@@ -418,16 +432,61 @@ impl Judge {
     /// Whether a rule is about a command that these words may be. An allow rule counts here only
     /// as what comes first: it never proves anything.
     fn objects(&self, rule: &Rule, tool: &str, input: &Value, text: &Text<'_>) -> bool {
+        self.is_about(rule, tool, input, |pattern| pattern.objects(text))
+    }
+
+    /// Whether a rule is about a command that its pattern is found to match.
+    fn is_about(
+        &self,
+        rule: &Rule,
+        tool: &str,
+        input: &Value,
+        matches: impl Fn(&CommandPattern) -> bool,
+    ) -> bool {
         match rule.pattern.about() {
             About::Anything => true,
-            About::Command(pattern) => pattern.objects(text),
+            About::Command(pattern) => matches(pattern),
             About::Fields(fields) => fields.iter().all(|field| match &field.value {
-                FieldValue::Command(pattern) => pattern.objects(text),
+                FieldValue::Command(pattern) => matches(pattern),
                 _ => self.field_matches(rule.action, field, tool, input),
             }),
             About::Path(_) | About::Url(_) => false,
         }
     }
+
+    /// Whether a rule is about a line as it is written. Where its commands are known, a rule
+    /// about one of them has been asked about each, without the quotes and operators that only
+    /// mislead it here.
+    fn objects_to_line(
+        &self,
+        rule: &Rule,
+        tool: &str,
+        input: &Value,
+        line: &Text<'_>,
+        known: Known,
+    ) -> bool {
+        self.is_about(rule, tool, input, |pattern| match known {
+            Known::Nothing => pattern.objects_to_line(line),
+            _ if pattern.spells_operator() => pattern.objects_to_line(line),
+            Known::Command => false,
+            Known::Commands => match (pattern.reach, rule.action) {
+                (Reach::Anywhere, RuleAction::Ask | RuleAction::Deny) => {
+                    pattern.glob.matches(&line.joined)
+                }
+                _ => pattern.objects(line),
+            },
+        })
+    }
+}
+
+/// What is known of a line's commands.
+#[derive(Debug, Clone, Copy)]
+enum Known {
+    /// It is one.
+    Command,
+    /// It is several.
+    Commands,
+    Nothing,
 }
 
 /// Whether a rule names a protected place.

@@ -65,8 +65,9 @@ impl Line<'_> {
         let spelled = own.action == RuleAction::Allow && spells_inner(rule, command);
         let wrapped = command.inner.iter().map(|inner| {
             let verdict = self.command(inner);
-            // A rule that spells the wrapped program has thought of it; refusals stay.
-            if spelled && verdict.action == RuleAction::Ask && !self.is_explicit(&verdict) {
+            // A rule that spells the wrapped program has thought of it, and comes before one about
+            // every command; refusals of the program stay.
+            if spelled && self.is_general(&verdict) {
                 Decision {
                     action: RuleAction::Allow,
                     ..verdict
@@ -146,10 +147,23 @@ impl Line<'_> {
         }
     }
 
-    /// Whether it rests on a rule that allows whatever the shell does.
-    fn allows_every_command(&self, decision: &Decision) -> bool {
+    /// Whether a rule allows whatever the shell does, be it that a narrower one spoke first.
+    fn allows_every_command(&self) -> bool {
+        let every = self
+            .judge
+            .whole("Bash", self.now, |rule| rule.pattern.is_bare());
+        every.action == RuleAction::Allow && self.is_explicit(&every)
+    }
+
+    /// Whether a verdict only says that no rule is about the command.
+    fn is_general(&self, decision: &Decision) -> bool {
         let rule = &self.judge.book.rules()[decision.rule];
-        rule.action == RuleAction::Allow && rule.pattern.is_bare()
+        decision.why == Why::Rule
+            && match decision.action {
+                RuleAction::Allow => false,
+                RuleAction::Ask => !self.is_explicit(decision) || rule.pattern.is_bare(),
+                RuleAction::Deny => rule.pattern.is_bare(),
+            }
     }
 
     /// Whether somebody wrote the rule that decided; the defaults are nobody's wish.
@@ -209,7 +223,7 @@ impl Line<'_> {
                 .and(verdict);
         }
         let by_default = verdict.why == Why::Rule && !self.is_explicit(&verdict);
-        let is_bare = self.allows_every_command(allowed_by);
+        let is_bare = self.allows_every_command();
         match (verdict.action, allowed_by.action) {
             (RuleAction::Ask, RuleAction::Allow) if is_bare && by_default => {
                 let access = match redirection.kind {
@@ -257,7 +271,7 @@ impl Line<'_> {
 
     /// What only a rule about every command covers.
     fn uncovered(&self, decision: &Decision, what: &str) -> Decision {
-        let is_bare = self.allows_every_command(decision);
+        let is_bare = self.allows_every_command();
         match decision.action {
             RuleAction::Allow if is_bare && !self.bases.lost => decision.clone(),
             RuleAction::Allow => decision

@@ -342,6 +342,10 @@ fn begin(rule: &Rule) -> Begin {
         return Begin::Unknown;
     };
     match (command.reach, rule.action) {
+        // It may begin behind another command.
+        (_, RuleAction::Ask | RuleAction::Deny) if command.spells_operator() => {
+            Begin::Word(word.to_owned())
+        }
         (Reach::Whole | Reach::Prefix, _) => Begin::Program(word.to_owned()),
         // One that allows looks behind wrappers, whose words may not show it.
         (Reach::Anywhere, RuleAction::Allow) => Begin::Unknown,

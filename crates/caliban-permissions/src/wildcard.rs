@@ -132,6 +132,13 @@ impl Wildcard {
         }
     }
 
+    /// Whether one of these characters stands in it.
+    pub fn spells_any(&self, characters: &[char]) -> bool {
+        self.parts
+            .iter()
+            .any(|part| matches!(part, Part::Text(text) if text.contains(characters)))
+    }
+
     /// The words that the pattern spells, each up to the wildcard that ends it.
     pub fn spelled_words(&self) -> Vec<&str> {
         let mut words = Vec::new();

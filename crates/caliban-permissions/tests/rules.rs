@@ -44,7 +44,7 @@ const COMMANDS: &[&str] = &[
     "bash -c 'git log; rm x'",
     "eval 'rm x'",
     "eval \"$x\"",
-    "echo x | xargs rm",
+    "xargs rm",
     "find . -name x",
     "find . -delete",
     "echo x > a",
@@ -198,16 +198,21 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
 }
 
 proptest! {
+    /// Not so for a line of several commands and a longer one: a wildcard of a rule against
+    /// the line as it is written may reach over an operator, `deny Bash:ls *` over `ls && x`.
     #[test]
-    fn a_longer_chain_is_never_softer(
+    fn a_line_is_never_softer_than_its_commands(
         rules in rules(ORIGINS),
-        first in line(),
-        operator in select(OPERATORS),
-        second in line(),
+        first in select(COMMANDS),
+        more in vec((select(OPERATORS), select(COMMANDS)), 0..6),
     ) {
-        let both = action(&rules, &bash(&format!("{first}{operator}{second}")));
-        prop_assert!(both >= action(&rules, &bash(&first)), "{first:?}");
-        prop_assert!(both >= action(&rules, &bash(&second)), "{second:?}");
+        let line = more.iter().fold(first.to_owned(), |line, (operator, command)| {
+            line + operator + command
+        });
+        let all = action(&rules, &bash(&line));
+        for command in more.iter().map(|(_, command)| *command).chain([first]) {
+            prop_assert!(all >= action(&rules, &bash(command)), "{command:?}");
+        }
     }
 
     #[test]

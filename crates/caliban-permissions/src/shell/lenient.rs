@@ -255,6 +255,16 @@ impl Finder {
         }
     }
 
+    /// Notes the command from a word on with one operand more, if a program before it adds some.
+    fn push_fed(&mut self, words: &[String], at: usize, from: Origin) {
+        let is_fed = |word: &String| programs::feeds_operands(Program::new(word).name);
+        if words[..at].iter().any(is_fed) {
+            let mut words = words[at..].to_vec();
+            words.push("{}".to_owned());
+            self.push(&words, from);
+        }
+    }
+
     fn push_one(&mut self, words: Vec<String>, from: Origin) {
         if self.is_full(words.len()) || !self.seen.insert(words.clone()) {
             return;
@@ -280,6 +290,7 @@ impl Finder {
             }
             let rest = &words[at..];
             self.push(rest, Origin::Operand);
+            self.push_fed(words, at, Origin::Operand);
             if let Some(end) = rest.iter().position(|word| word == ";" || word == "+") {
                 self.push(&rest[..end], Origin::Operand);
             }
@@ -361,13 +372,14 @@ impl Finder {
                     return;
                 }
                 self.push(&words[at..], Origin::Guess);
+                self.push_fed(words, at, Origin::Guess);
             }
         }
     }
 }
 
 /// Whether a command may begin after this word: a keyword or an assignment.
-fn is_prefix(word: &str) -> bool {
+pub(super) fn is_prefix(word: &str) -> bool {
     programs::is_keyword(word)
         || word
             .split_once('=')

@@ -46,6 +46,24 @@ pub const MAX_COMMANDS: usize = 500;
 /// How many words a line may have after brace expansion, those of wrapped commands included.
 pub const MAX_WORDS: usize = 20_000;
 
+/// Whether a command that begins with this word may run another, which its words spell.
+pub(crate) fn may_wrap(word: &str) -> bool {
+    lenient::is_prefix(word) || wrapper_table::is_wrapper(programs::Program::new(word).name)
+}
+
+/// The words that make a program do something else than its name says, by their places.
+pub(crate) fn hazardous_words(words: &[&str]) -> Vec<usize> {
+    let args: Vec<words::Argument> = words
+        .iter()
+        .copied()
+        .map(words::Argument::literal)
+        .collect();
+    hazards::of(&args)
+        .iter()
+        .map(|hazard| hazard.word)
+        .collect()
+}
+
 /// What a line runs: every simple command anywhere in it, in the order of the source, wherever
 /// it is written (chains, pipes, groups, loops, function bodies, substitutions, here-documents).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -177,6 +177,11 @@ pub(super) fn is_quiet(name: &str) -> bool {
     QUIET.contains(name)
 }
 
+/// Whether a program runs its operands with more of them, which come from elsewhere.
+pub(super) fn feeds_operands(name: &str) -> bool {
+    matches!(name, "xargs" | "parallel" | "fd" | "fdfind")
+}
+
 /// Whether a function of this name would change what is known of it.
 pub(super) fn is_known(name: &str) -> bool {
     is_keyword(name)
