@@ -35,7 +35,11 @@ const CODES: [(u8, &str); 10] = [
 
 /// What `--help` says about them.
 pub(crate) fn help() -> String {
-    let rows = CODES.map(|(code, meaning)| format!("\n  {code:>3}  {meaning}"));
+    // A line for each part, so that none is broken elsewhere and loses its indentation.
+    let rows = CODES.map(|(code, meaning)| {
+        let meaning = meaning.replace("; ", ";\n       ");
+        format!("\n  {code:>3}  {meaning}")
+    });
     format!("Exit codes:{}", rows.concat())
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::beneath::Directory;
 use super::pattern::{Pattern, split};
-use super::walk::{Walk, shortfall};
+use super::walk::{list, shortfall};
 use super::{IGNORE_HINT, cancelled, not_found, off_runtime, one_line, sentence, start};
 
 /// How many paths are listed.
@@ -54,13 +54,13 @@ impl TypedTool for Glob {
     async fn run(&self, input: GlobInput, context: ToolContext) -> ToolOutput {
         let workspace = std::sync::Arc::clone(&context.workspace);
         off_runtime(&context, move |cancel| {
-            list(&input, &workspace, &cancel).unwrap_or_else(|failure| failure)
+            find(&input, &workspace, &cancel).unwrap_or_else(|failure| failure)
         })
         .await
     }
 }
 
-fn list(
+fn find(
     input: &GlobInput,
     workspace: &Workspace,
     cancel: &CancellationToken,
@@ -83,28 +83,23 @@ fn list(
     let directory = Directory::open(&base.real).map_err(unreadable)?;
 
     let descend = pattern.clone();
-    let mut walk = Walk::new(&base.real, pattern.hidden(), move |directory| {
-        descend.can_match_beneath(directory)
-    });
-    let mut found: Vec<PathBuf> = Vec::new();
-    let mut more = 0_usize;
-    for (relative, _) in &mut walk {
-        if cancel.is_cancelled() {
-            return Ok(cancelled());
-        }
-        if !pattern.matches(&relative) {
-            continue;
-        }
-        if found.len() == MAX_RESULTS {
-            more += 1;
-        // The walk goes by path: a directory replaced by a link meanwhile would show names from
-        // elsewhere.
-        } else if directory.holds(&relative) {
-            found.push(relative);
-        }
+    let listing = list(
+        &base.real,
+        pattern.hidden(),
+        move |directory| descend.can_match_beneath(directory),
+        |relative| pattern.matches(relative),
+        || !cancel.is_cancelled(),
+    );
+    if cancel.is_cancelled() {
+        return Ok(cancelled());
     }
-    found.sort();
-    let shortfall = shortfall(walk.end, walk.unreadable);
+    let shortfall = shortfall(listing.end, listing.unreadable);
+    // The walk goes by path: a directory replaced by a link meanwhile would show names from
+    // elsewhere.
+    let mut paths = listing.paths.into_iter();
+    let held = paths.by_ref().filter(|relative| directory.holds(relative));
+    let found: Vec<PathBuf> = held.take(MAX_RESULTS).collect();
+    let more = paths.len();
     Ok(ToolOutput::ok(render(
         &found,
         more,
