@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{Event, HookEvent, Hooks};
-use caliban_harness::LiveRules;
+use caliban_harness::{LiveEnvironment, LiveRules, Session, child_environment};
 use caliban_permissions::{RuleBook, RuleError};
 use caliban_settings::{
     Change, Consent, LiveSettings, LoadRequest, LoadedSettings, Reload, RuleSpec, SettingsWatcher,
@@ -25,6 +25,16 @@ pub(crate) struct ConfigWatch {
     /// The rules of the command line, which stay above all others.
     flags: Vec<RuleSpec>,
     rules: LiveRules,
+    environment: LiveEnvironment,
+    /// The variables that hold keys, which no command sees.
+    key_variables: Vec<String>,
+}
+
+/// Whether the settings files may differ from what was read of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    JustRead,
+    Older,
 }
 
 impl ConfigWatch {
@@ -32,21 +42,44 @@ impl ConfigWatch {
         request: LoadRequest,
         loaded: LoadedSettings,
         flags: Vec<RuleSpec>,
-        rules: LiveRules,
+        key_variables: Vec<String>,
+        session: &Session,
     ) -> Self {
         Self {
             live: Arc::new(LiveSettings::new(request, loaded)),
             flags,
-            rules,
+            rules: session.rules(),
+            environment: session.environment(),
+            key_variables,
         }
     }
 
-    /// Judges calls by the rules as they are now. What a workspace would loosen is held back by
-    /// the settings themselves.
-    fn take_over_rules(&self) -> Result<(), RuleError> {
-        let book = RuleBook::new(self.flags.iter().cloned(), &self.live.load())?;
+    /// Judges calls and runs commands by the settings as they are now. What a workspace would
+    /// loosen is held back by the settings themselves.
+    fn take_over(&self) -> Result<(), RuleError> {
+        let loaded = self.live.load();
+        let hidden: Vec<&str> = self.key_variables.iter().map(String::as_str).collect();
+        let environment = child_environment(std::env::vars_os(), &hidden, &loaded.settings.env);
+        self.environment.replace(environment);
+        let book = RuleBook::new(self.flags.iter().cloned(), &loaded)?;
         self.rules.replace(book);
         Ok(())
+    }
+
+    /// Takes over, before a further prompt, what changed while nobody watched.
+    pub(crate) async fn catch_up(
+        &self,
+        files: Files,
+        hooks: &dyn Hooks,
+        events: &mpsc::Sender<Event>,
+    ) {
+        match files {
+            Files::JustRead => {}
+            Files::Older => {
+                let reload = self.live.reload(Consent::Withheld);
+                self.tell(reload, hooks, events).await;
+            }
+        }
     }
 
     /// Tells of changes, for ever. Dropping the future ends the watching.
@@ -67,27 +100,20 @@ impl ConfigWatch {
             // What changed before anybody watched.
             let _ = missed.try_send(self.live.reload(Consent::Withheld));
             while let Some(reload) = reloads.recv().await {
-                if let Some(message) = self.tell(reload, hooks).await {
-                    let event = Event::Notice {
-                        subtype: "config_change",
-                        message,
-                    };
-                    // The face is gone only when the run is.
-                    let _ = events.send(event).await;
-                }
+                self.tell(reload, hooks, events).await;
             }
         }
         std::future::pending().await
     }
 
-    async fn tell(&self, reload: Reload, hooks: &dyn Hooks) -> Option<String> {
-        match reload {
-            Reload::Unchanged => None,
-            Reload::Failed(error) => Some(format!(
-                "the settings changed and cannot be used; the old ones stay: {error}"
-            )),
+    async fn tell(&self, reload: Reload, hooks: &dyn Hooks, events: &mpsc::Sender<Event>) {
+        let message = match reload {
+            Reload::Unchanged => return,
+            Reload::Failed(error) => {
+                format!("the settings changed and cannot be used; the old ones stay: {error}")
+            }
             Reload::Applied(change) => {
-                let message = match self.take_over_rules() {
+                let message = match self.take_over() {
                     Ok(()) => describe(&change),
                     Err(error) => format!(
                         "the settings changed and their rules cannot be used; the old ones stay: {error}"
@@ -95,9 +121,15 @@ impl ConfigWatch {
                 };
                 let keys = change.keys;
                 hooks.notify(&HookEvent::ConfigChange { keys }).await;
-                Some(message)
+                message
             }
-        }
+        };
+        let event = Event::Notice {
+            subtype: "config_change",
+            message,
+        };
+        // The face is gone only when the run is.
+        let _ = events.send(event).await;
     }
 }
 
@@ -107,9 +139,13 @@ fn describe(change: &Change) -> String {
         names.join(", ")
     };
     let mut message = format!(
-        "the settings changed ({}); permission rules count from now on, the rest from the next run on",
+        "the settings changed ({}); permission rules and `env` count from now on, the rest from the next run on",
         list(&change.keys)
     );
+    if !change.restart_required.is_empty() {
+        message.push_str("; a restart is required for ");
+        message.push_str(&list(&change.restart_required));
+    }
     let held: Vec<String> = change.held.iter().map(|held| held.key.clone()).collect();
     if !held.is_empty() {
         message.push_str("; what the workspace would loosen waits for `caliban trust`: ");

@@ -154,14 +154,17 @@ impl<'a> Configuration<'a> {
 
     /// The environment of child processes: without keys, with what the settings add.
     pub(crate) fn child_environment(&self) -> Vec<(OsString, OsString)> {
-        let blocks = self
-            .router
-            .iter()
-            .flat_map(|router| router.file.provider.values());
-        let hidden: Vec<&str> = blocks
-            .filter_map(|block| block.api_key_env.as_deref())
-            .collect();
+        let hidden = self.key_variables();
         child_environment(std::env::vars_os(), &hidden, &self.settings().env)
+    }
+
+    /// The variables that the router file keeps keys in.
+    pub(crate) fn key_variables(&self) -> Vec<&str> {
+        self.router
+            .iter()
+            .flat_map(|router| router.file.provider.values())
+            .filter_map(|block| block.api_key_env.as_deref())
+            .collect()
     }
 
     /// What the router file says about reaching a provider.

@@ -114,7 +114,7 @@ async fn run(mut cli: Cli) -> Result<(), Failure> {
         Configuration::load(&cli.settings, workspace, environment)
     };
     match command {
-        Some(Command::Demo) => demo::demo(&environment, &cancel, &mut console).await,
+        Some(Command::Demo) => Box::pin(demo::demo(&environment, &cancel, &mut console)).await,
         Some(Command::Models(args)) => models::list(&args, &configure()?, &mut console).await,
         Some(Command::Doctor(args)) => {
             doctor::run(&args, &cli, environment, &cancel, &mut console).await
@@ -288,17 +288,20 @@ async fn prepare(
             &configuration,
         );
     }
-    let rules = session.rules();
+    let key_variables = configuration.key_variables();
+    let key_variables = key_variables.into_iter().map(str::to_owned).collect();
+    let watch = ConfigWatch::new(
+        configuration.request,
+        configuration.loaded,
+        cli.rules.ordered.clone(),
+        key_variables,
+        &session,
+    );
     Ok(Prepared {
         session,
         prompts,
         init,
-        watch: ConfigWatch::new(
-            configuration.request,
-            configuration.loaded,
-            cli.rules.ordered.clone(),
-            rules,
-        ),
+        watch,
         debug,
     })
 }

@@ -12,7 +12,7 @@ use caliban_protocol::{Command, Init};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::config_watch::ConfigWatch;
+use crate::config_watch::{ConfigWatch, Files};
 use crate::console::note;
 use crate::debug_log::DebugLog;
 use crate::exit::Failure;
@@ -123,7 +123,11 @@ impl Print<'_, '_> {
                     return Err(failure);
                 }
             };
-            let (outcome, totals) = self.exchange(prompt, prompts).await?;
+            let files = match last {
+                None => Files::JustRead,
+                Some(_) => Files::Older,
+            };
+            let (outcome, totals) = self.exchange(prompt, files, prompts).await?;
             let is_over =
                 self.cancel.is_cancelled() || matches!(outcome, Outcome::BudgetExceeded { .. });
             last = Some((outcome, totals));
@@ -153,6 +157,7 @@ impl Print<'_, '_> {
     async fn exchange(
         &mut self,
         prompt: Message,
+        files: Files,
         prompts: &mut Prompts,
     ) -> Result<(Outcome, RunTotals), Failure> {
         let (sender, mut events) = mpsc::channel::<Event>(EVENT_QUEUE);
@@ -161,6 +166,10 @@ impl Print<'_, '_> {
         let watch = self.watch.as_ref();
         let session = &mut self.session;
         let running = async {
+            if let Some(watch) = watch {
+                // Rarely more than a look, so it need not make every run larger.
+                Box::pin(watch.catch_up(files, &*hooks, &sender)).await;
+            }
             let run = session.run(prompt, &sender, &stop);
             let ended = with_watch(run, watch, &*hooks, &sender, prompts, &stop).await;
             drop(sender);

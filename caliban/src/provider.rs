@@ -8,6 +8,7 @@ use caliban_model::{Provider, Purpose};
 use caliban_providers::cassette::{Masking, Recording, Replay};
 use caliban_providers::{
     Connection, Credentials, Fallback, OpenAiApi, ProviderKind, RetryPolicy, Retrying, Timeouts,
+    UnknownProvider,
 };
 use caliban_sessions::SessionState;
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
@@ -56,7 +57,9 @@ pub(crate) fn kind(
         return Ok(kind);
     }
     if let Some(name) = configuration.environment.text(names::CALIBAN_PROVIDER) {
-        return Ok(name.parse()?);
+        return name.parse().map_err(|error: UnknownProvider| {
+            Failure::Config(format!("`{}`: {error}", names::CALIBAN_PROVIDER))
+        });
     }
     let model = configuration.settings().model.as_ref();
     Ok(model

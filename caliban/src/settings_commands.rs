@@ -78,7 +78,8 @@ pub(crate) fn migrate(
     }
     let target = migration.target.display();
     if migration.sources.is_empty() {
-        return console.write("nothing to migrate: there are no old settings files\n");
+        return console
+            .write("nothing to migrate: there are no old settings files that are still read\n");
     }
     if migration.changes.is_empty() {
         return console.write(&format!("nothing to migrate: `{target}` has it all\n"));
@@ -145,7 +146,7 @@ fn import(
     let imported = import::from_file(from, home.as_deref())
         .map_err(|error| Failure::Config(error.to_string()))?;
     for line in &imported.notes {
-        note(&format!("not imported: {line}"));
+        note(line);
     }
     if dry_run {
         let merged = imported.preview(target)?;

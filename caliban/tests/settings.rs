@@ -8,6 +8,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -161,6 +162,39 @@ fn the_settings_model_decides_the_provider_unless_a_flag_or_variable_does() {
             .env("CALIBAN_PROVIDER", "openai");
     });
     assert_eq!(flag_over_variable, anthropic);
+    let wrong = run(plain(&bench)
+        .args(["-p", "hi"])
+        .env("CALIBAN_PROVIDER", "opnai"));
+    assert_eq!(wrong.code, Some(78), "{}", wrong.stderr);
+    assert!(
+        wrong
+            .stderr
+            .contains("`CALIBAN_PROVIDER`: unknown provider `opnai`"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[rstest]
+#[case("", "hi", true)]
+#[case("min_cache_block_tokens = 1024", "hi", false)]
+#[case("min_cache_block_tokens = 1024", &"word ".repeat(1024), true)]
+#[case("min_cache_block_tokens = 0", "hi", true)]
+fn small_prompts_are_not_marked_for_the_cache_where_there_is_a_minimum(
+    #[case] settings: &str,
+    #[case] prompt: &str,
+    #[case] is_marked: bool,
+) {
+    let bench = bench(answers());
+    user(&bench, settings);
+    let ran = run(plain(&bench).args(["-p", prompt]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let request = bench.server.model_requests().pop().unwrap().json();
+    let mark = |value: &Value| value.get("cache_control").is_some();
+    assert_eq!(mark(&request["messages"][0]["content"][0]), is_marked);
+    // What every call sends is worth it whatever the prompt is.
+    assert!(mark(request["system"].as_array().unwrap().last().unwrap()));
+    assert!(mark(request["tools"].as_array().unwrap().last().unwrap()));
 }
 
 #[test]
@@ -578,6 +612,15 @@ fn claude_code_settings_are_imported_and_old_files_migrated() {
         std::fs::read_to_string(place.join("settings.toml")).unwrap(),
         migrated
     );
+    // From now on only the settings count, and nobody is told to migrate.
+    project(&bench, "[permissions]\ndeny = ['Write']\n");
+    let after = printed(plain(&bench).args(["--setting-sources", "project"]));
+    assert_eq!(
+        after["settings"]["permissions"],
+        json!({"deny": ["Write"]}),
+        "{after}"
+    );
+    assert_eq!(after["warnings"], json!([]));
 }
 
 #[rstest]
@@ -614,6 +657,73 @@ fn a_change_of_the_settings_is_told_while_the_run_goes_on() {
         .find(|frame| frame["subtype"] == "config_change");
     let message = told.expect("a warning frame")["message"].as_str().unwrap();
     assert!(message.contains("`effort`"), "{message}");
+}
+
+/// What changes between two prompts counts for the second, however short the first was.
+#[test]
+fn a_change_of_the_settings_between_two_prompts_counts() {
+    let show = || Reply::tool("Bash", json!({"command": "echo \"[$GREETING]\""}));
+    let bench = bench(Script::new([
+        show(),
+        Reply::text("one"),
+        show(),
+        Reply::text("two"),
+        show(),
+        Reply::text("three"),
+    ]));
+    let told = bench.home.path().join("told");
+    let hook = format!(
+        "[[hooks.ConfigChange]]\n[[hooks.ConfigChange.handlers]]\ntype = 'command'\ncommand = 'cat >> {}'\n",
+        told.display()
+    );
+    let configure = |text: &str| user(&bench, &format!("{text}{hook}"));
+    configure("[env]\nGREETING = 'salve'\n[permissions]\nallow = ['Bash']\n");
+    let mut child = plain(&bench)
+        .args(["-p", "--input-format", "stream-json"])
+        .args(["--output-format", "stream-json"])
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut frames = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut ask = || {
+        writeln!(stdin, r#"{{"type": "user", "content": "go"}}"#).unwrap();
+        let mut seen: Vec<Value> = Vec::new();
+        while seen.last().is_none_or(|frame| frame["type"] != "result") {
+            seen.push(serde_json::from_str(&frames.next().unwrap().unwrap()).unwrap());
+        }
+        seen
+    };
+    let result = || {
+        let request = bench.server.model_requests().pop().unwrap().json();
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        last["content"].to_string()
+    };
+    ask();
+    assert!(result().contains("[salve]"), "{}", result());
+    configure(
+        "model = 'claude-opus-4-7'\n[env]\nGREETING = 'ave'\n[permissions]\nallow = ['Bash']\n",
+    );
+    let frames = ask();
+    assert!(result().contains("[ave]"), "{}", result());
+    let warning = frames
+        .iter()
+        .find(|frame| frame["subtype"] == "config_change")
+        .expect("a warning frame")["message"]
+        .as_str()
+        .unwrap();
+    assert!(
+        warning.contains("`env.GREETING`") && warning.contains("a restart is required for `model`"),
+        "{warning}"
+    );
+    assert_eq!(model_asked_for(&bench), "claude-sonnet-4-6");
+    let told = std::fs::read_to_string(told).unwrap();
+    assert!(told.contains("ConfigChange"), "{told}");
+    configure("[permissions]\ndeny = ['Bash']\n");
+    let frames = ask();
+    assert_eq!(frames.last().unwrap()["denials"][0]["tool"], "Bash");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -205,6 +205,7 @@ impl<'a> Run<'a> {
         request.temperature = settings.temperature;
         request.reasoning = settings.reasoning;
         request.cache = settings.cache;
+        request.min_cached_turn = settings.min_cached_turn;
         if let Some(answer) = &settings.answer {
             request.output = OutputFormat::JsonSchema {
                 name: "answer".to_owned(),

@@ -22,6 +22,8 @@ pub struct Settings {
     pub temperature: Option<f64>,
     pub reasoning: Reasoning,
     pub cache: CachePolicy,
+    /// User turns of fewer tokens, by estimate, get no cache mark of their own.
+    pub min_cached_turn: u64,
     pub purpose: Purpose,
     pub limits: Limits,
     /// How many calls of one turn run at the same time.
@@ -96,6 +98,7 @@ impl Settings {
             temperature: None,
             reasoning: Reasoning::Auto,
             cache: CachePolicy::Ephemeral(CacheTtl::FiveMinutes),
+            min_cached_turn: 0,
             purpose: Purpose::MainLoop,
             limits: Limits::default(),
             parallel_tools: default_parallel_tools(),

@@ -25,6 +25,7 @@ pub fn agent_settings(model: &str, configured: &caliban_settings::Settings) -> S
     };
     let cap = configured.tool_result_cap().unwrap_or_default();
     settings.capping.limit = usize::try_from(cap).ok().and_then(NonZeroUsize::new);
+    settings.min_cached_turn = configured.cache_block_tokens();
     settings.compaction.threshold = configured.compaction_threshold();
     settings.compaction.micro = if configured.micro_compaction() {
         Micro::On

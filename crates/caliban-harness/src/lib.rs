@@ -24,4 +24,4 @@ pub use choices::{
 pub use extras::{Extras, Repository};
 pub use permissions::{Permissions, judge, protected};
 pub use servers::{Elicitations, MayAsk, PromptTool};
-pub use session::{LiveRules, Session};
+pub use session::{LiveEnvironment, LiveRules, Session};

@@ -1,6 +1,7 @@
 //! A session: an agent with everything it shares over its life.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use caliban_mcp::Servers;
 use caliban_model::{CancellationToken, Message, Reasoning};
 use caliban_permissions::{Regime, RuleBook, RuleError};
 use caliban_settings::{PermissionMode, RuleAction};
-use caliban_tools::Jobs;
+use caliban_tools::{Jobs, Shell};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -83,6 +84,19 @@ impl LiveRules {
     }
 }
 
+/// What the commands of a session see of the environment.
+#[derive(Debug, Clone)]
+pub struct LiveEnvironment(Option<Arc<Shell>>);
+
+impl LiveEnvironment {
+    /// Commands see this from the next one on.
+    pub fn replace(&self, environment: Vec<(OsString, OsString)>) {
+        if let Some(shell) = &self.0 {
+            shell.replace_environment(environment);
+        }
+    }
+}
+
 /// Whether anything was asked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -130,6 +144,11 @@ impl Session {
     /// The rules of the session, to be replaced when the settings change.
     pub fn rules(&self) -> LiveRules {
         LiveRules(Arc::clone(&self.gate))
+    }
+
+    /// The environment of its commands, to be replaced when the settings change.
+    pub fn environment(&self) -> LiveEnvironment {
+        LiveEnvironment(self.jobs.as_ref().map(|jobs| Arc::clone(jobs.shell())))
     }
 
     pub fn agent(&self) -> &Agent {

@@ -23,6 +23,8 @@ pub struct Request {
     pub reasoning: Reasoning,
     pub output: OutputFormat,
     pub cache: CachePolicy,
+    /// User turns of fewer tokens, by estimate, get no cache mark of their own.
+    pub min_cached_turn: u64,
     pub metadata: Metadata,
 }
 
@@ -159,6 +161,7 @@ impl Request {
             reasoning: Reasoning::Auto,
             output: OutputFormat::Text,
             cache: CachePolicy::Ephemeral(CacheTtl::FiveMinutes),
+            min_cached_turn: 0,
             metadata: Metadata::default(),
         })
     }

@@ -11,8 +11,8 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 
 /// Asks the first provider; if it is unavailable, overloaded or out of reach after its own
-/// retries, the second answers with its own model. Errors that another model would meet as well
-/// (a wrong key, a refused prompt) are passed on.
+/// retries, or the prompt is too long for its model, the second answers with its own model. Errors
+/// that another model would meet as well (a wrong key, a refused prompt) are passed on.
 #[derive(Debug, Clone)]
 pub struct Fallback {
     primary: Arc<dyn Provider>,
@@ -88,9 +88,9 @@ fn is_worth_another_model(error: &Error) -> bool {
         | ErrorKind::Network
         | ErrorKind::Timeout
         | ErrorKind::Malformed
+        | ErrorKind::TooLong { .. }
         | ErrorKind::Unavailable => true,
-        ErrorKind::TooLong { .. }
-        | ErrorKind::Auth
+        ErrorKind::Auth
         | ErrorKind::Billing
         | ErrorKind::Filtered
         | ErrorKind::Invalid

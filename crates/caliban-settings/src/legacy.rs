@@ -32,6 +32,10 @@ const HOOK_KEYS: [&str; 5] = [
 const SERVER_KEYS: [&str; 3] = ["mcp_servers", "servers", "server"];
 const RULE_KEYS: [&str; 4] = ["rules", "allow", "ask", "deny"];
 
+/// The first line of a file whose content is in the settings.
+pub(crate) const MIGRATED: &str =
+    "# Moved to settings.toml by `caliban config migrate`; no longer read.";
+
 /// Adds what the legacy files say to a scope's document. `read` gives a file's text, `None` where
 /// there is none.
 pub(crate) fn add_legacy(
@@ -49,6 +53,10 @@ pub(crate) fn add_legacy(
         let Some(text) = read(path)? else {
             continue;
         };
+        if text.starts_with(MIGRATED) {
+            report.files.push((path.clone(), Use::Ignored));
+            continue;
+        }
         let document = parse(scope, Origin::File(path.clone()), text, Format::Toml)?;
         let target = root.get_or_insert_with(|| Node {
             content: Content::Table(Table::default()),
@@ -244,6 +252,15 @@ mod tests {
         );
         assert!(warning.contains("`disable_all_hooks` ignored"), "{warning}");
         assert!(merged("", "hooks.toml", "[[hook.Stop]]\n").is_err());
+    }
+
+    #[test]
+    fn a_file_that_was_migrated_says_nothing_any_more() {
+        let settings = "[permissions]\nallow = ['B']\n";
+        let text = format!("{MIGRATED}\n[permissions]\ndeny = ['A']\n");
+        let (value, warning) = merged(settings, "permissions.toml", &text).unwrap();
+        assert_eq!(value, json!({"permissions": {"allow": ["B"]}}));
+        assert_eq!(warning, "");
     }
 
     #[test]

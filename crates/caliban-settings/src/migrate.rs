@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use toml_edit::DocumentMut;
 
 use crate::import::{Gathered, RuleOrder, merge, permissions, servers};
+use crate::legacy::MIGRATED;
 use crate::write::values::table_to_json;
 use crate::write::{self, JsonSibling, ShapeError, WriteError};
 
@@ -20,7 +21,7 @@ const HOOKS: &str = "hooks.toml";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migration {
     pub target: PathBuf,
-    /// The older files that were found. They are left in place.
+    /// The older files that were found. They are left in place, marked as no longer read.
     pub sources: Vec<PathBuf>,
     /// A line per key that is added or replaced; empty when nothing is left to do.
     pub changes: Vec<String>,
@@ -56,6 +57,10 @@ pub fn migrate(workspace: &Path) -> Result<Migration, WriteError> {
         let changes = older.merge(document)?;
         Ok::<_, ShapeError>((changes, document.to_string()))
     })?;
+    // Last, so that what is not in the settings yet is still read where it was.
+    for source in &older.sources {
+        write::prepend(source, MIGRATED, LIMIT)?;
+    }
     Ok(older.migration(target, changes, text))
 }
 
@@ -80,7 +85,11 @@ impl Older {
             if !path.is_file() {
                 continue;
             }
-            let map = read(&path)?;
+            let text = write::read_bounded(&path, LIMIT)?;
+            if text.starts_with(MIGRATED) {
+                continue;
+            }
+            let map = read(&path, &text)?;
             let gathered = &mut older.gathered;
             match name {
                 PERMISSIONS => {
@@ -121,8 +130,8 @@ impl Older {
     }
 }
 
-fn read(path: &Path) -> Result<Map<String, Value>, WriteError> {
-    let document = write::parse(path, &write::read_bounded(path, LIMIT)?)?;
+fn read(path: &Path, text: &str) -> Result<Map<String, Value>, WriteError> {
+    let document = write::parse(path, text)?;
     Ok(match table_to_json(document.as_table()) {
         Value::Object(map) => map,
         _ => Map::new(),
@@ -286,7 +295,12 @@ command = "/bin/new"
         assert_eq!(fs::read_to_string(&planned.target).unwrap(), planned.text);
         let again = migrate(folder.path()).unwrap();
         assert_eq!(again.changes, [""; 0]);
+        assert!(again.sources.is_empty());
         assert_eq!(again.text, planned.text);
+        for (name, text) in &OLDER[1..] {
+            let kept = fs::read_to_string(folder.path().join(".caliban").join(name)).unwrap();
+            assert_eq!(kept, format!("{MIGRATED}\n{text}"));
+        }
     }
 
     #[test]

@@ -235,6 +235,7 @@ fn what_is_not_settings_is_refused_with_its_place() {
         "x.json:2:8"
     );
     assert!(fail("a = = 1").to_string().starts_with("x.json:1:5: "));
+    assert_eq!(fail("[]").to_string(), "x.json:1:1: expected an object");
     assert!(matches!(
         fail(r#"{ "name": "package", "version": "1" }"#),
         ImportError::Unknown(_)

@@ -16,8 +16,11 @@ pub(super) fn mark_last(policy: CachePolicy, list: &mut [Value]) {
     }
 }
 
-/// Marks the last user turns.
-pub(super) fn mark_turns(policy: CachePolicy, turns: &mut [Value]) {
+/// Bytes of a turn as it is sent that make one token, roughly.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Marks the last user turns, unless one is estimated to have fewer than `minimum` tokens.
+pub(super) fn mark_turns(policy: CachePolicy, minimum: u64, turns: &mut [Value]) {
     let CachePolicy::Ephemeral(ttl) = policy else {
         return;
     };
@@ -26,12 +29,22 @@ pub(super) fn mark_turns(policy: CachePolicy, turns: &mut [Value]) {
         .rev()
         .filter(|turn| turn["role"] == "user")
         .filter_map(|turn| {
+            let is_large = has_tokens(turn, minimum);
             let blocks = turn["content"].as_array_mut()?;
-            blocks.iter_mut().rfind(|block| is_cacheable(block))
+            let last = blocks.iter_mut().rfind(|block| is_cacheable(block))?;
+            Some((last, is_large))
         });
-    for block in blocks.take(MARKED_TURNS) {
-        mark(ttl, block);
+    for (block, is_large) in blocks.take(MARKED_TURNS) {
+        if is_large {
+            mark(ttl, block);
+        }
     }
+}
+
+fn has_tokens(turn: &Value, minimum: u64) -> bool {
+    // Most requests set no minimum, and estimating takes writing the turn out.
+    minimum == 0
+        || turn["content"].to_string().len() as u64 >= minimum.saturating_mul(BYTES_PER_TOKEN)
 }
 
 fn is_cacheable(block: &Value) -> bool {
@@ -95,9 +108,9 @@ mod tests {
             ),
             turn("assistant", one),
         ];
-        mark_turns(CachePolicy::Off, &mut turns);
+        mark_turns(CachePolicy::Off, 0, &mut turns);
         assert!(!json!(turns).to_string().contains("cache_control"));
-        mark_turns(HOUR, &mut turns);
+        mark_turns(HOUR, 0, &mut turns);
         let marked: Vec<_> = turns
             .iter()
             .map(|turn| marks(turn["content"].as_array().unwrap()))
@@ -113,5 +126,22 @@ mod tests {
                 vec![false],
             ]
         );
+    }
+
+    #[test]
+    fn a_small_turn_is_not_marked_where_there_is_a_minimum() {
+        let text = |length| json!({"type": "text", "text": "x".repeat(length)});
+        let mut turns = [
+            turn("user", &[text(4000)]),
+            turn("assistant", &[text(1)]),
+            turn("user", &[text(1)]),
+        ];
+        mark_turns(HOUR, 1000, &mut turns);
+        let marked = turns.each_ref().map(|turn| {
+            let blocks = turn["content"].as_array().unwrap();
+            marks(blocks) == [true]
+        });
+        assert_eq!(marked, [true, false, false]);
+        mark_turns(HOUR, u64::MAX, &mut [turn("user", &[text(1)])]);
     }
 }

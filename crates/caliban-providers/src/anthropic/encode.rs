@@ -49,7 +49,11 @@ pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
         messages::written(turns, &request.model, tool_loop)
     });
     let plan = thinking::plan(request, &traits, written.state, &mut omissions);
-    cache::mark_turns(request.cache, &mut written.turns.tail);
+    cache::mark_turns(
+        request.cache,
+        request.min_cached_turn,
+        &mut written.turns.tail,
+    );
 
     let mut body = Body::default();
     body.set("model", json!(&*request.model));

@@ -161,11 +161,13 @@ impl Imported {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, ImportError> {
-    if !text
-        .trim_start_matches('\u{feff}')
-        .trim_start()
-        .starts_with('{')
-    {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let is_named_json = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    // A bracket opens a table in the one format and a list in the other.
+    let is_json = start.starts_with('{') || is_named_json && start.starts_with('[');
+    if !is_json {
         let document = write::parse(path, text)?;
         return Ok(match table_to_json(document.as_table()) {
             Value::Object(map) => map,

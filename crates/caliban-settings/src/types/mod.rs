@@ -121,7 +121,7 @@ pub struct Settings {
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_result_cap_chars: Option<u64>,
-    /// The fewest tokens in the last user message that are worth a cache marker; 1024 unless set.
+    /// The fewest tokens, by estimate, that make a user turn worth a cache mark; 0 unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_cache_block_tokens: Option<u64>,
     /// In the managed scope, `block` puts that scope above all others.
@@ -170,8 +170,9 @@ impl Settings {
         Some(self.tool_result_cap_chars.unwrap_or(50_000)).filter(|cap| *cap > 0)
     }
 
+    /// The fewest tokens of a user turn that gets a cache mark.
     pub fn cache_block_tokens(&self) -> u64 {
-        self.min_cache_block_tokens.unwrap_or(1024)
+        self.min_cache_block_tokens.unwrap_or(0)
     }
 }
 
@@ -348,7 +349,7 @@ mod tests {
         let settings = Settings::default();
         assert!(settings.micro_compaction());
         assert_eq!(settings.tool_result_cap(), Some(50_000));
-        assert_eq!(settings.cache_block_tokens(), 1024);
+        assert_eq!(settings.cache_block_tokens(), 0);
         assert!(settings.permissions.audits());
         let uncapped = read(json!({"tool_result_cap_chars": 0})).unwrap();
         assert_eq!(uncapped.tool_result_cap(), None);

@@ -83,6 +83,12 @@ where
     Ok(answer)
 }
 
+/// Puts a line before everything else in a file of at most `limit` bytes.
+pub(crate) fn prepend(path: &Path, line: &str, limit: u64) -> Result<(), WriteError> {
+    let text = read_bounded(path, limit)?;
+    Place::resolve(path)?.replace(&format!("{line}\n{text}"))
+}
+
 /// What [`edit_beside`] would leave in the file, without touching anything.
 pub fn preview<T, E>(
     path: &Path,

@@ -74,6 +74,11 @@ pub(super) enum StartError {
 }
 
 impl Jobs {
+    /// The shell that jobs run in.
+    pub fn shell(&self) -> &Arc<Shell> {
+        &self.shell
+    }
+
     /// Jobs run in `shell`, with their output in a private directory made beneath `parent`.
     pub fn new(shell: Arc<Shell>, parent: PathBuf, limits: JobLimits) -> Self {
         Self {

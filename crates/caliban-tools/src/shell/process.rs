@@ -6,6 +6,7 @@ use std::mem;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::unix::pipe;
@@ -22,7 +23,8 @@ const START_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 pub struct Shell {
     program: PathBuf,
     guard: Guard,
-    environment: Vec<(OsString, OsString)>,
+    /// Shared with the clones of this shell.
+    environment: Arc<RwLock<Vec<(OsString, OsString)>>>,
 }
 
 /// Who makes sure that nothing outlives a command.
@@ -43,8 +45,7 @@ const OPTIONS: [&str; 3] = ["--noprofile", "--norc", "-c"];
 
 impl Shell {
     /// A shell whose commands see `environment` and nothing else of this process's.
-    pub fn new(guard: Guard, mut environment: Vec<(OsString, OsString)>) -> Self {
-        environment.retain(|(name, _)| !START_FILES.iter().any(|file| name == file));
+    pub fn new(guard: Guard, environment: Vec<(OsString, OsString)>) -> Self {
         // Rules are judged by the grammar of bash; another shell would read a line differently.
         let program = BASH
             .into_iter()
@@ -54,8 +55,15 @@ impl Shell {
         Self {
             program: program.to_owned(),
             guard,
-            environment,
+            environment: Arc::new(RwLock::new(without_start_files(environment))),
         }
+    }
+
+    /// Commands that start from now on see this environment instead.
+    pub fn replace_environment(&self, environment: Vec<(OsString, OsString)>) {
+        let environment = without_start_files(environment);
+        let current = self.environment.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = environment;
     }
 
     /// Starts `command` in `directory`, with no input and both outputs in one pipe, which keeps
@@ -74,11 +82,13 @@ impl Shell {
             }
             Guard::None => Command::new(&self.program),
         };
+        let environment = self.environment.read();
+        let environment = environment.unwrap_or_else(PoisonError::into_inner);
         process
             .args(OPTIONS)
             .current_dir(directory)
             .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdout(writer.try_clone()?)
             .stderr(writer);
         match &self.guard {
@@ -99,6 +109,11 @@ impl Shell {
         };
         Ok((Process { child, pid, hold }, output))
     }
+}
+
+fn without_start_files(mut environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    environment.retain(|(name, _)| !START_FILES.iter().any(|file| name == file));
+    environment
 }
 
 /// A command that runs. Dropping it ends the command and what it started.
