@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use caliban_agent::{Confinement, ToolCall, Workspace};
 use caliban_context::{
     Context, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Options, Places,
-    SkillSources, opted_in_directories,
+    SkillSources, notes_are_anothers, opted_in_directories,
 };
 use caliban_harness::{Extras, Repository, judge, protected};
 use caliban_hooks::{CallPattern, HookConfig, HookLayer, HookSwitch, ParseWith};
@@ -68,7 +68,14 @@ pub(crate) fn places(configuration: &Configuration<'_>) -> Places {
         .or_else(|| environment.text(names::CALIBAN_MEMORY_DIR))
         .map(|path| expand(&path, locations.home(), workspace))
         .or_else(configured)
-        .unwrap_or_else(|| locations.auto_memory(workspace));
+        .unwrap_or_else(|| {
+            let notes = locations.auto_memory(workspace);
+            if notes_are_anothers(&notes, workspace) {
+                locations.auto_memory_apart(workspace)
+            } else {
+                notes
+            }
+        });
     Places {
         workspace: workspace.clone(),
         home: locations.home().to_owned(),

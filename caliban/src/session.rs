@@ -72,6 +72,12 @@ pub(crate) fn choices(
     settings.capping.spill_directory = Some(configuration.locations.spill(&session_id));
     let extras = extras::load(cli, configuration)?;
     let notices = extras::notices(&extras);
+    if let Some(notes) = &extras.notes
+        && !cli.session.no_save
+    {
+        // Where it cannot be written, the first note that is saved says so.
+        let _ = notes.bootstrap(&configuration.workspace);
+    }
     let permissions = permissions::build(
         &args.permissions,
         &cli.rules,

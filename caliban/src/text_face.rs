@@ -107,6 +107,7 @@ impl<'a> TextFace<'a> {
             | Event::ToolResults { .. }
             | Event::TurnEnded { .. }
             | Event::HookFired { .. }
+            | Event::HookPassed { .. }
             | Event::CompactionStarted { .. }
             | Event::CompactionFinished { .. } => {}
         }

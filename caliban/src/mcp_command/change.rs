@@ -79,7 +79,9 @@ pub(super) async fn remove(
             Some(scope) => format!("`{}`", file(configuration, scope)?.display()),
             None => "settings.toml of the user, the project or the local scope".to_owned(),
         };
-        return Err(Failure::Runtime(format!("there is no `{name}` in {place}")));
+        return Err(Failure::Config(format!(
+            "there is no MCP server `{name}` in {place}; `caliban mcp list` shows those there are"
+        )));
     };
     if !several {
         forget_login(configuration, name).await;

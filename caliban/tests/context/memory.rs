@@ -1,6 +1,7 @@
 //! Instruction files, imports, rules and budgets.
 
 use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use caliban_testkit::{Match, Reply, Script};
@@ -576,4 +577,53 @@ fn imports_from_outside_are_approved_as_they_are() {
     assert!(!is_told());
     let other = bench.run(["memory", "approve", "/etc/passwd"]);
     assert_eq!(other.code, Some(66), "{}", other.stderr);
+}
+
+/// Where the notes on a workspace are.
+fn notes(bench: &Bench, slug: &str) -> PathBuf {
+    let projects = bench.home.path().join(".local/share/caliban/projects");
+    projects.join(slug).join("memory")
+}
+
+fn slug(workspace: &Path) -> String {
+    let path = workspace.canonicalize().unwrap().display().to_string();
+    path.trim_start_matches('/').replace('/', "-")
+}
+
+#[test]
+fn the_first_session_begins_an_index_that_says_nothing_yet() {
+    let bench = repository(Wire::Anthropic, ok(), &[]);
+    let unsaved = tell(&bench, |command| {
+        command.args(["--no-save"]);
+    });
+    let index = notes(&bench, &slug(bench.workspace.path())).join("MEMORY.md");
+    assert!(!index.exists());
+    let first = tell(&bench, |_| {});
+    let text = std::fs::read_to_string(&index).unwrap();
+    assert!(text.starts_with("# Memory index\n\n<!--"), "{text}");
+    assert_eq!(first.system(), unsaved.system());
+    assert_eq!(tell(&bench, |_| {}).system(), unsaved.system());
+    std::fs::write(&index, "- by hand").unwrap();
+    assert!(tell(&bench, |_| {}).system().contains("- by hand"));
+}
+
+#[test]
+fn workspaces_with_one_name_do_not_share_notes() {
+    let bench = repository(
+        Wire::Anthropic,
+        ok(),
+        &[("a-b/c.txt", ""), ("a/b/c.txt", "")],
+    );
+    let at = |place: &str| {
+        let place = bench.workspace.path().join(place);
+        tell(&bench, move |command| {
+            command.current_dir(place);
+        })
+    };
+    at("a-b");
+    let shared = slug(&bench.workspace.path().join("a-b"));
+    std::fs::write(notes(&bench, &shared).join("MEMORY.md"), "- secret of a-b").unwrap();
+    assert_eq!(slug(&bench.workspace.path().join("a/b")), shared);
+    assert!(!at("a/b").system().contains("secret"));
+    assert!(at("a-b").system().contains("secret"));
 }

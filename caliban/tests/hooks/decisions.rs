@@ -318,3 +318,14 @@ fn a_model_may_object_and_never_approves() {
     assert!(!says(deny, &["--allow", "Write"]));
     assert!(!says("it seems fine", &["--allow", "Write"]));
 }
+
+#[test]
+fn an_approval_with_an_empty_change_leaves_the_input_as_it_is() {
+    let bench = bench(writes(Caller::Parent));
+    let answer = r#"{"hookSpecificOutput": {"permissionDecision": "allow",
+        "permissionDecisionReason": "matched allowlist", "updatedInput": {}}}"#;
+    let handler = shell(&format!("echo '{answer}'"));
+    let ran = go(&bench, &settings(&[("PreToolUse", "Write", handler)]), &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(is_written(&bench));
+}

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::server::{Answer, PermissionServer};
 use crate::support::{Bench, Wire, finish};
 use crate::{
-    Caller, bench, frames, go, go_with, hook_frames, is_written, messages, names, ok, put,
-    recorded, recorder, result, settings, shell, texts, write_call, writes,
+    Caller, bench, event_frames, frames, go, go_with, hook_frames, is_written, messages, names, ok,
+    put, recorded, recorder, result, settings, shell, texts, write_call, writes,
 };
 
 #[rstest]
@@ -154,6 +154,8 @@ fn those_who_look_on_are_told_everything() {
         "PermissionDenied",
         "SubagentStart",
         "SubagentStop",
+        "TaskCreated",
+        "TaskCompleted",
         "Stop",
         "SessionEnd",
     ];
@@ -185,6 +187,9 @@ fn those_who_look_on_are_told_everything() {
     assert_eq!(of("PermissionDenied")[0]["denied_by"], "unattended");
     assert_eq!(of("SubagentStart")[0]["prompt"], "sub");
     assert_eq!(of("SubagentStop")[0]["last_assistant_message"], "sub done");
+    let task = of("TaskCreated")[0];
+    assert_eq!(task["task"], "sub");
+    assert_eq!(of("TaskCompleted")[0]["task_id"], task["task_id"]);
     // The end of a sub-agent is not the session's.
     assert_eq!(of("Stop").len(), 1);
     assert_eq!(of("SessionEnd").len(), 1);
@@ -268,7 +273,7 @@ fn every_firing_is_a_frame_where_frames_are_asked_for() {
         let bench = bench(writes(Caller::Parent));
         go(&bench, &settings, args)
     };
-    assert!(hook_frames(&ran(&["--allow", "Write"])).is_empty());
+    assert!(event_frames(&ran(&["--allow", "Write"])).is_empty());
     let ran = ran(&["--allow", "Write", "--include-hook-events"]);
     let fired = hook_frames(&ran);
     let summary: Vec<_> = fired
@@ -293,12 +298,114 @@ fn every_firing_is_a_frame_where_frames_are_asked_for() {
     );
     let warning = &fired[2]["hookSpecificOutput"]["warning"];
     assert_eq!(warning, "it exited with code 7: oops");
-    let order: Vec<_> = frames(&ran)
+    let all = frames(&ran);
+    let told = all.iter().find(|frame| frame["subtype"] == "hook").unwrap();
+    assert_eq!(
+        told["message"],
+        "the PostToolUse hook `: ; echo oops >&2; exit 7` in the cli settings: \
+         it exited with code 7: oops"
+    );
+    let order: Vec<_> = all
         .iter()
         .map(|frame| frame["type"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(order.first().unwrap(), "system");
     assert_eq!(order.last().unwrap(), "result");
+}
+
+#[rstest]
+#[case::allowed(&["--allow", "Write"], &[("PreToolUse", "Write", "allow"), ("PostToolUse", "Write", "none")])]
+#[case::denied(&["--deny", "Write"], &[("PreToolUse", "Write", "deny"), ("PermissionDenied", "Write", "none")])]
+#[case::asked(&[], &[("PreToolUse", "Write", "ask"), ("PermissionRequest", "Write", "none"), ("PermissionDenied", "Write", "none")])]
+fn events_without_handlers_and_verdicts_of_rules_are_frames_too(
+    #[case] args: &[&str],
+    #[case] call: &[(&str, &str, &str)],
+) {
+    let bench = bench(writes(Caller::Parent));
+    let args = [args, &["--include-hook-events"]].concat();
+    let ran = go(&bench, &settings(&[]), &args);
+    let told = event_frames(&ran);
+    let summary: Vec<_> = told
+        .iter()
+        .map(|frame| {
+            let output = &frame["hookSpecificOutput"];
+            (
+                frame["hookEventName"].as_str().unwrap(),
+                output["matcher"].as_str().unwrap(),
+                output["decision"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let before = [
+        ("SessionStart", "startup", "none"),
+        ("UserPromptSubmit", "*", "none"),
+    ];
+    assert_eq!(
+        summary,
+        [&before[..], call, &[("Stop", "*", "none")]].concat()
+    );
+    assert_eq!(told[2]["hookSpecificOutput"]["handler"], "permissions");
+}
+
+#[rstest]
+#[case::text(r#"{"prompt": "/hi Grace"}"#)]
+#[case::command(r#"{"command": "hi", "args": "Grace"}"#)]
+fn a_prompt_can_be_rewritten_before_commands_are_found_in_it(#[case] input: &str) {
+    let bench = bench(ok());
+    put(
+        bench.workspace.path(),
+        ".caliban/commands/hi.md",
+        "Say hi to $ARGUMENTS.",
+    );
+    let rewrite = format!(r#"echo '{{"hookSpecificOutput": {{"updatedInput": {input}}}}}'"#);
+    let settings = settings(&[
+        ("UserPromptSubmit", "", shell(&rewrite)),
+        ("UserPromptSubmit", "", shell("echo 'It is raining.'")),
+        ("UserPromptSubmit", "", recorder()),
+    ]);
+    let ran = go(&bench, &settings, &["-p", "/hi Ada"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let said = texts(&messages(&bench, 0)[0]);
+    assert_eq!(said, ["Say hi to Grace.", "It is raining."]);
+    assert_eq!(recorded(&bench)[0]["prompt"], "/hi Grace");
+}
+
+#[test]
+fn a_prompt_rewritten_to_nothing_known_is_refused() {
+    let bench = bench(ok());
+    let rewrite = r#"echo '{"hookSpecificOutput": {"updatedInput": {"text": "x"}}}'"#;
+    let settings = settings(&[("UserPromptSubmit", "", shell(rewrite))]);
+    let ran = go(&bench, &settings, &[]);
+    assert_eq!(ran.code, Some(1));
+    let error = result(&ran)["error"].to_string();
+    assert!(
+        error.contains("neither a `prompt` nor a `command`"),
+        "{error}"
+    );
+    assert!(bench.server.model_requests().is_empty());
+}
+
+#[test]
+fn a_change_of_an_edited_file_by_somebody_else_is_told_once() {
+    let script = Script::new([
+        write_call(),
+        Reply::tool(
+            "Edit",
+            json!({"path": "out.txt", "old_string": "x", "new_string": "xy"}),
+        ),
+        Reply::tool("Bash", json!({"command": "echo more >> out.txt"})),
+        Reply::tool("Read", json!({"path": "out.txt"})),
+        Reply::text("done"),
+    ]);
+    let bench = bench(script);
+    let settings = settings(&[("FileChanged", "", recorder())]);
+    let ran = go(&bench, &settings, &["--allow", "*"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = recorded(&bench);
+    assert_eq!(names(&told), ["FileChanged"]);
+    let path = bench.workspace.path().join("out.txt");
+    let path = path.canonicalize().unwrap().display().to_string();
+    assert_eq!(told[0]["path"], json!(path));
 }
 
 #[test]

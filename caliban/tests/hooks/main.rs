@@ -128,7 +128,14 @@ fn result(ran: &Ran) -> Value {
     last
 }
 
+/// The frames about handlers; an event that has none is told of without a scope.
 fn hook_frames(ran: &Ran) -> Vec<Value> {
+    let mut frames = event_frames(ran);
+    frames.retain(|frame| frame["hookSpecificOutput"]["scope"].is_string());
+    frames
+}
+
+fn event_frames(ran: &Ran) -> Vec<Value> {
     let mut frames = frames(ran);
     frames.retain(|frame| frame["type"] == "hook_event");
     frames

@@ -107,7 +107,7 @@ fn servers_are_added_between_comments_and_removed_again() {
 
     place.done(&["remove", "api"]);
     assert_eq!(place.listed().as_array().unwrap().len(), 2);
-    assert_eq!(place.mcp(&["remove", "api"]).code, Some(1));
+    assert_eq!(place.mcp(&["remove", "api"]).code, Some(78));
     assert_eq!(place.mcp(&["get", "api"]).code, Some(78));
 }
 

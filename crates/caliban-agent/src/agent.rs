@@ -12,7 +12,7 @@ use crate::answer::MAX_CORRECTIONS;
 use crate::conversation::Conversation;
 use crate::dispatch::tell;
 use crate::event::{CompactionReason, Event, RunTotals};
-use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict};
+use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict, retype};
 use crate::listener::Listener;
 use crate::operator::SharedOperator;
 use crate::outcome::Outcome;
@@ -114,10 +114,13 @@ impl Run<'_> {
             PromptVerdict::AcceptWith(text) => {
                 prompt.content.push(Block::text(text));
             }
-            PromptVerdict::Replace(text) => match prompt.content.first_mut() {
-                Some(first) => *first = Block::text(text),
-                None => prompt.content.push(Block::text(text)),
-            },
+            PromptVerdict::Replace {
+                prompt: text,
+                addition,
+            } => {
+                retype(&mut prompt, &text);
+                prompt.content.extend(addition.map(Block::text));
+            }
             PromptVerdict::Deny { reason } => return Err(Outcome::HookDenied { reason }),
         }
         let prompt = Arc::new(prompt);

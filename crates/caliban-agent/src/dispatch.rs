@@ -132,6 +132,7 @@ impl Dispatch<'_> {
             Ok(None) => {}
             Ok(Some(input)) => {
                 if let Err(problem) = entry.validate(&input) {
+                    let problem = problem.trim_end_matches('.');
                     let denial = Denial::by_hook(format!("a hook changed the input: {problem}"));
                     return refuse(call, denied(&denial), Some(denial));
                 }

@@ -94,7 +94,13 @@ pub enum Event {
         subtype: &'static str,
         message: String,
     },
+    /// A handler of the operator's had its part in an event.
     HookFired {
+        event: &'static str,
+        output: Value,
+    },
+    /// An event that no handler heard, or the permission rules' own part in one.
+    HookPassed {
         event: &'static str,
         output: Value,
     },

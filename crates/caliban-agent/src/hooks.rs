@@ -1,10 +1,11 @@
 //! The points where others look into a run or steer it: permissions, external hooks, audit.
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_model::{Message, Usage};
+use caliban_model::{Block, Message, Usage};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -127,11 +128,22 @@ pub enum PromptVerdict {
     Accept,
     /// Accept, and add this for the model to read.
     AcceptWith(String),
-    /// Take this text in the place of the prompt's.
-    Replace(String),
+    /// Take this text in the place of the prompt's, and add this for the model to read.
+    Replace {
+        prompt: String,
+        addition: Option<String>,
+    },
     Deny {
         reason: String,
     },
+}
+
+/// Puts another text in the place of what was typed; what goes along with it are other blocks.
+pub(crate) fn retype(prompt: &mut Message, text: &str) {
+    match prompt.content.first_mut() {
+        Some(first) => *first = Block::text(text),
+        None => prompt.content.push(Block::text(text)),
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -336,22 +348,29 @@ impl Hooks for HookChain {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async move {
             let mut additions = Vec::new();
-            let mut replaced: Option<String> = None;
+            // What one puts in its place is the prompt that the next one is asked about.
+            let mut prompt = Cow::Borrowed(prompt);
+            let mut replaced = None;
             for hooks in self.all() {
-                match hooks.before_prompt(prompt).await {
+                match hooks.before_prompt(&prompt).await {
                     PromptVerdict::Accept => {}
                     PromptVerdict::AcceptWith(text) => additions.push(text),
-                    PromptVerdict::Replace(text) => replaced = Some(text),
+                    PromptVerdict::Replace {
+                        prompt: text,
+                        addition,
+                    } => {
+                        retype(prompt.to_mut(), &text);
+                        additions.extend(addition);
+                        replaced = Some(text);
+                    }
                     PromptVerdict::Deny { reason } => return PromptVerdict::Deny { reason },
                 }
             }
-            match replaced {
-                Some(text) => {
-                    additions.insert(0, text);
-                    PromptVerdict::Replace(additions.join("\n\n"))
-                }
-                None if additions.is_empty() => PromptVerdict::Accept,
-                None => PromptVerdict::AcceptWith(additions.join("\n\n")),
+            let addition = (!additions.is_empty()).then(|| additions.join("\n\n"));
+            match (replaced, addition) {
+                (Some(prompt), addition) => PromptVerdict::Replace { prompt, addition },
+                (None, Some(addition)) => PromptVerdict::AcceptWith(addition),
+                (None, None) => PromptVerdict::Accept,
             }
         }
         .boxed()

@@ -31,6 +31,7 @@ pub use memory::{
 pub use notes::{
     Author, InvalidTopic, NoteStore, NotesError, ReadMemoryTopic, ReadMemoryTopicInput, Topic,
     TopicName, TopicType, Topics, WriteMemoryTopic, WriteMemoryTopicInput,
+    is_anothers as notes_are_anothers,
 };
 pub use notice::{Kind, Notice};
 pub use options::{

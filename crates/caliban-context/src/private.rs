@@ -23,12 +23,12 @@ pub(crate) fn ensure_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Replaces a file in one step that survives a power cut: readers see the old or the new content.
-pub(crate) fn replace(path: &Path, content: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".caliban-")
         .tempfile_in(directory)?;
-    file.write_all(content.as_bytes())?;
+    file.write_all(content.as_ref())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     sync_directory(directory)

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::Event;
-use caliban_hooks::{Firing, FiringSink};
+use caliban_hooks::{EventName, Firing, FiringSink};
+use serde_json::json;
 
 /// Remarks that wait; a session that says more than this between two events is not heard.
 const MAX_WAITING: usize = 1024;
@@ -29,7 +30,12 @@ impl Asides {
 
 impl FiringSink for Asides {
     fn fired(&self, firing: Firing) {
-        if let Some(message) = firing.warning.clone().or_else(|| firing.message.clone()) {
+        let warning = firing.warning.as_ref().map(|warning| {
+            let Firing { event, scope, .. } = firing;
+            let handler = &firing.handler;
+            format!("the {event} hook `{handler}` in the {scope} settings: {warning}")
+        });
+        if let Some(message) = warning.or_else(|| firing.message.clone()) {
             self.say(Event::Notice {
                 subtype: "hook",
                 message,
@@ -38,6 +44,13 @@ impl FiringSink for Asides {
         self.say(Event::HookFired {
             event: firing.event.as_str(),
             output: firing.output(),
+        });
+    }
+
+    fn passed(&self, event: EventName, subject: Option<&str>) {
+        self.say(Event::HookPassed {
+            event: event.as_str(),
+            output: json!({ "matcher": subject.unwrap_or("*"), "decision": "none" }),
         });
     }
 }

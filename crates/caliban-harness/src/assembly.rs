@@ -26,6 +26,7 @@ use caliban_tools::{
 
 use crate::asides::Asides;
 use crate::choices::{Choices, Selection, SetupError, SubAgents, SystemPrompt, Tools};
+use crate::edited::EditedFiles;
 use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository, SubAgentHooks};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::hook_parts::{Facts, HookAgents, HookPrompts};
@@ -132,8 +133,12 @@ impl Chains {
             Some(Arc::new(memory))
         };
         let external = added.external.iter().cloned();
-        let everywhere: Vec<Arc<dyn Hooks>> =
+        let mut everywhere: Vec<Arc<dyn Hooks>> =
             external.map(|hooks| hooks as _).chain(advisers).collect();
+        everywhere.extend(added.external.iter().map(|external| {
+            let files = EditedFiles::new(Arc::clone(external), workspace.clone());
+            Arc::new(files) as Arc<dyn Hooks>
+        }));
         let opening = Arc::new(Opening::default());
         let mut own = everywhere.clone();
         own.push(Arc::new(CommandExpander {
@@ -363,20 +368,18 @@ fn add(
 ) -> Added {
     let mut added = Added::default();
     let context = extras.context;
-    if !extras.hooks.is_empty() {
-        let external = Arc::new(ExternalHooks::new(HookParts {
-            config: extras.hooks,
-            facts: Arc::new(facts),
-            project_dir: project_dir.to_owned(),
-            environment: extras.hook_environment,
-            runners: Runners {
-                agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
-                ..runners
-            },
-            sink: Arc::new(asides.clone()),
-        }));
-        added.external = Some(external);
-    }
+    // Also without handlers: those who watch events are told of all of them.
+    added.external = Some(Arc::new(ExternalHooks::new(HookParts {
+        config: extras.hooks,
+        facts: Arc::new(facts),
+        project_dir: project_dir.to_owned(),
+        environment: extras.hook_environment,
+        runners: Runners {
+            agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
+            ..runners
+        },
+        sink: Arc::new(asides.clone()),
+    })));
     let style = context.styles.select(extras.style.as_deref());
     added.style = Some(style.style.clone());
     added.memory = context.memory.sections;

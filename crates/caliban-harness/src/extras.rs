@@ -69,7 +69,10 @@ impl Hooks for CommandExpander {
                 Ok(None) => PromptVerdict::Accept,
                 Ok(Some(expansion)) => {
                     self.lend(&expansion);
-                    PromptVerdict::Replace(expansion.prompt)
+                    PromptVerdict::Replace {
+                        prompt: expansion.prompt,
+                        addition: None,
+                    }
                 }
                 Err(error) => PromptVerdict::Deny {
                     reason: error.to_string(),

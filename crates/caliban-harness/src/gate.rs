@@ -20,6 +20,7 @@ use caliban_tools::{ExitPlanMode, PlanMode};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use serde_json::json;
 
 use crate::asides::Asides;
 
@@ -221,6 +222,27 @@ impl Gate {
         }
     }
 
+    /// Tells those who watch hooks what became of a call here.
+    fn tell(&self, call: &ToolCall, settled: &Settled) {
+        let (decision, reason) = match settled {
+            Settled::Allow(_) => (RuleAction::Allow, None),
+            Settled::Deny(_, denial) => (RuleAction::Deny, Some(&denial.reason)),
+            Settled::Ask(reason) => (RuleAction::Ask, Some(reason)),
+        };
+        let mut output = json!({
+            "matcher": &*call.name,
+            "decision": decision,
+            "handler": "permissions",
+        });
+        if let Some(reason) = reason {
+            output["reason"] = reason.as_str().into();
+        }
+        self.parts.asides.say(Event::HookPassed {
+            event: "PreToolUse",
+            output,
+        });
+    }
+
     fn log(&self, call: &ToolCall, decision: &Decision, action: RuleAction, by: DecidedBy) {
         let Some(audit) = &self.parts.audit else {
             return;
@@ -317,7 +339,9 @@ impl Hooks for Gate {
         async move {
             let judge = self.judge.load_full();
             let decision = judge.decide(&call.name, &call.input, Timestamp::now());
-            match self.settle(call, &decision).await {
+            let settled = self.settle(call, &decision).await;
+            self.tell(call, &settled);
+            match settled {
                 Settled::Allow(by) => {
                     self.log(call, &decision, RuleAction::Allow, by);
                     Verdict::Allow

@@ -6,6 +6,7 @@ mod asides;
 mod assembly;
 mod child_environment;
 mod choices;
+mod edited;
 mod extras;
 mod gate;
 mod hook_parts;

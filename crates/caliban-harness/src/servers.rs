@@ -122,7 +122,10 @@ impl Hooks for ServerPrompts {
         async move {
             match self.expand(typed(prompt)).await {
                 None => PromptVerdict::Accept,
-                Some(Ok(text)) => PromptVerdict::Replace(text),
+                Some(Ok(prompt)) => PromptVerdict::Replace {
+                    prompt,
+                    addition: None,
+                },
                 Some(Err(reason)) => PromptVerdict::Deny { reason },
             }
         }

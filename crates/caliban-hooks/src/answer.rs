@@ -206,6 +206,8 @@ fn advice(object: &Map<String, Value>, source: Source) -> Result<Advice, String>
     };
     let input = match specific.get("updatedInput") {
         None | Some(Value::Null) => None,
+        // An object without anything in it changes nothing.
+        Some(Value::Object(input)) if input.is_empty() => None,
         Some(input @ Value::Object(_)) => Some(input.clone()),
         Some(_) => return Err("`updatedInput` is not an object".to_owned()),
     };

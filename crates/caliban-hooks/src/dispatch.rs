@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::answer::{self, Advice};
+use crate::answer::{self, Advice, Stance};
 use crate::command::Surroundings;
 use crate::config::{Handler, HookConfig, Waiting};
 use crate::event::EventName;
@@ -147,6 +147,13 @@ impl Consulted<'_> {
     /// Warns that a part of the answer cannot be heeded.
     pub(crate) fn cannot(&mut self, what: &str) {
         self.advice.warning.get_or_insert_with(|| what.to_owned());
+    }
+
+    /// Makes of it a handler that could not decide, and that nobody allows anything.
+    pub(crate) fn misunderstood(&mut self, why: &str) {
+        self.advice.stance = Stance::Deny;
+        self.advice.reason = Some(format!("it could not decide: {why}"));
+        self.advice.warning = Some(why.to_owned());
     }
 
     /// Why it objects, in words for whoever made the call or the prompt. A handler's own words

@@ -90,6 +90,8 @@ impl ExternalHooks {
     ) {
         let concerned = self.dispatch.concerned(occasion);
         if concerned.is_empty() {
+            let (event, subject) = (occasion.event(), occasion.subject());
+            self.dispatch.sink.passed(event, subject);
             return;
         }
         let payload = self.dispatch.payload(occasion);
@@ -147,40 +149,42 @@ impl ExternalHooks {
 
     async fn admit(&self, prompt: &Message) -> PromptVerdict {
         self.sent_on.store(false, Ordering::Relaxed);
-        if self
-            .dispatch
-            .config
-            .handlers(EventName::UserPromptSubmit)
-            .is_empty()
-        {
-            return PromptVerdict::Accept;
+        let mut text = prompt.text();
+        let concerned = self.dispatch.concerned(&Occasion::Prompt(&text));
+        if concerned.is_empty() {
+            let sink = &self.dispatch.sink;
+            sink.passed(EventName::UserPromptSubmit, None);
         }
-        let text = prompt.text();
         let mut additions = Vec::new();
-        let mut refusal = None;
-        self.fire(&Occasion::Prompt(&text), |consulted| {
-            let advice = &consulted.advice;
-            let stance = match (&advice.halt, advice.stance) {
-                (Some(_), _) | (_, Stance::Deny) => Stance::Deny,
-                (None, stance) => stance,
+        let mut replaced = None;
+        for handler in concerned {
+            let payload = self.dispatch.payload(&Occasion::Prompt(&text));
+            let consulted = self.consult(handler, EventName::UserPromptSubmit, &payload);
+            let Some(mut consulted) = consulted.await else {
+                continue;
             };
-            match stance {
-                Stance::Silent | Stance::Approve => {
-                    additions.extend(advice.context.clone());
-                    (Decision::Allow, Next::Ask)
-                }
-                // There is nobody to ask about a prompt but the one who wrote it.
-                Stance::Ask | Stance::Deny => {
-                    refusal = Some(consulted.objection());
-                    (Decision::Deny, Next::Enough)
-                }
+            let rewritten = consulted.advice.input.as_ref().map(rewritten);
+            if let Some(None) = rewritten {
+                consulted.misunderstood(NO_PROMPT);
             }
-        })
-        .await;
-        match refusal {
-            Some(reason) => PromptVerdict::Deny { reason },
-            None if additions.is_empty() => PromptVerdict::Accept,
-            None => PromptVerdict::AcceptWith(additions.join("\n\n")),
+            // There is nobody to ask about a prompt but the one who wrote it.
+            if consulted.advice.halt.is_some() || consulted.advice.stance >= Stance::Ask {
+                consulted.came_to(Decision::Deny);
+                let reason = consulted.objection();
+                return PromptVerdict::Deny { reason };
+            }
+            consulted.came_to(Decision::Allow);
+            additions.extend(consulted.advice.context.clone());
+            if let Some(rewritten) = rewritten.flatten() {
+                text.clone_from(&rewritten);
+                replaced = Some(rewritten);
+            }
+        }
+        let addition = (!additions.is_empty()).then(|| additions.join("\n\n"));
+        match (replaced, addition) {
+            (Some(prompt), addition) => PromptVerdict::Replace { prompt, addition },
+            (None, Some(addition)) => PromptVerdict::AcceptWith(addition),
+            (None, None) => PromptVerdict::Accept,
         }
     }
 
@@ -252,6 +256,20 @@ impl ExternalHooks {
 enum Next {
     Ask,
     Enough,
+}
+
+const NO_PROMPT: &str = "its `updatedInput` has neither a `prompt` nor a `command`";
+
+/// The prompt that a handler wants in the place of the one it was told of, in the words it was
+/// told in.
+fn rewritten(input: &Value) -> Option<String> {
+    let word = |key: &str| input.get(key).and_then(Value::as_str);
+    if let Some(prompt) = word("prompt") {
+        return Some(prompt.to_owned());
+    }
+    let command = word("command")?.trim_start_matches('/');
+    let args = word("args").unwrap_or_default();
+    Some(format!("/{command} {args}").trim_end().to_owned())
 }
 
 /// What has been said about a call so far.

@@ -12,6 +12,9 @@ use crate::event::EventName;
 /// Hears of every handler that fires. Called from wherever the handler ran; must not block.
 pub trait FiringSink: Send + Sync + Debug {
     fn fired(&self, firing: Firing);
+
+    /// An event that is no handler's business. `subject` is what matchers are compared with.
+    fn passed(&self, event: EventName, subject: Option<&str>);
 }
 
 /// One handler's part in one event.

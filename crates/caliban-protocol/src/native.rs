@@ -140,13 +140,15 @@ impl Encoder {
             Event::Retrying(retry) => retrying(retry),
             Event::Warning(warning) => vec![warned(warning)],
             Event::Notice { subtype, message } => vec![Frame::Warning { subtype, message }],
-            Event::HookFired { event, output } => match self.hooks {
-                HookEvents::Included => vec![Frame::HookEvent {
-                    name: event,
-                    output,
-                }],
-                HookEvents::Left => Vec::new(),
-            },
+            Event::HookFired { event, output } | Event::HookPassed { event, output } => {
+                match self.hooks {
+                    HookEvents::Included => vec![Frame::HookEvent {
+                        name: event,
+                        output,
+                    }],
+                    HookEvents::Left => Vec::new(),
+                }
+            }
             Event::CompactionFinished {
                 before_tokens,
                 after_tokens,

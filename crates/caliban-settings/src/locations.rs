@@ -331,13 +331,21 @@ impl Locations {
         self.under(&self.config, &["CLAUDE.md"])
     }
 
-    /// The agent's notes on a workspace. The directory's name begins with a digest of the path,
-    /// so that no two workspaces share one, and ends with the path, so that people can tell.
+    /// The agent's notes on a workspace, under its path with other separators. Two workspaces can
+    /// come to one name; the second has its notes [apart](Self::auto_memory_apart).
     pub fn auto_memory(&self, workspace: &Path) -> PathBuf {
-        self.memory.clone().unwrap_or_else(|| {
-            let name = format!("{}-{}", path_key(workspace), slug(workspace));
-            self.under(&self.data, &["projects", &name, "memory"])
-        })
+        let named = || match slug(workspace) {
+            Some(name) => self.under(&self.data, &["projects", &name, "memory"]),
+            None => self.auto_memory_apart(workspace),
+        };
+        self.memory.clone().unwrap_or_else(named)
+    }
+
+    /// Where the notes on a workspace are if its name is another's, or too long: under a digest
+    /// of its path, which no two share.
+    pub fn auto_memory_apart(&self, workspace: &Path) -> PathBuf {
+        let name = path_key(workspace);
+        self.under(&self.data, &["projects", &name, "memory"])
     }
 
     /// Tool results too long for the conversation, for all sessions.
@@ -385,25 +393,14 @@ fn path_key(path: &Path) -> String {
     hex(&digest[..8])
 }
 
-/// A path as one readable name of at most 80 characters, its end kept.
-fn slug(path: &Path) -> String {
-    let name: Vec<char> = path
-        .to_string_lossy()
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' || c == '_' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    let start = name.len().saturating_sub(80);
-    name[start..]
-        .iter()
-        .collect::<String>()
-        .trim_matches('-')
-        .to_owned()
+/// The longest name of a directory that is made of a path, in bytes; file systems take 255.
+const MAX_SLUG: usize = 200;
+
+/// A path as one name: its separators replaced, none at its ends. None for one that is too long.
+fn slug(path: &Path) -> Option<String> {
+    let name = path.to_string_lossy().replace(['/', '\\', ':'], "-");
+    let name = name.trim_matches('-');
+    (!name.is_empty() && name.len() <= MAX_SLUG).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -570,12 +567,25 @@ mod tests {
     fn workspaces_never_share_their_state() {
         let places = Locations::new(Platform::Linux, "/h", &none);
         let (one, two) = (Path::new("/a/b-c"), Path::new("/a-b/c"));
-        assert_ne!(places.auto_memory(one), places.auto_memory(two));
+        assert_ne!(places.auto_memory_apart(one), places.auto_memory_apart(two));
         assert_ne!(places.checkpoints(one), places.checkpoints(two));
-        let memory = shown(&places.auto_memory(one));
-        assert!(memory.ends_with("-a-b-c/memory"), "{memory}");
         let state = places.project_state(one);
         assert_eq!(state.file_name().unwrap().len(), 16);
         assert_eq!(state.parent().unwrap(), Path::new("/h/.caliban/projects"));
+    }
+    #[test]
+    fn notes_are_under_the_path_of_their_workspace() {
+        let places = Locations::new(Platform::Linux, "/h", &none);
+        let memory = |workspace: &str| shown(&places.auto_memory(Path::new(workspace)));
+        let projects = "/h/.local/share/caliban/projects";
+        assert_eq!(
+            memory("/Users/jf/dev/caliban"),
+            format!("{projects}/Users-jf-dev-caliban/memory")
+        );
+        assert_eq!(memory("/a b/ü.x"), format!("{projects}/a b-ü.x/memory"));
+        for unnamed in ["/".to_owned(), format!("/{}", "x".repeat(300))] {
+            let apart = places.auto_memory_apart(Path::new(&unnamed));
+            assert_eq!(memory(&unnamed), shown(&apart));
+        }
     }
 }

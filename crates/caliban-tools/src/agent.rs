@@ -167,6 +167,13 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let agent = self.sub_agent(&input, kind);
         agent
             .hooks
+            .notify(&HookEvent::TaskCreated {
+                id: context.call_id.to_string(),
+                task: input.prompt.clone(),
+            })
+            .await;
+        agent
+            .hooks
             .notify(&HookEvent::SubagentStart {
                 call_id: Arc::clone(&context.call_id),
                 prompt: input.prompt.clone(),
@@ -186,6 +193,12 @@ say what to find out, where to look and what to answer with. It takes at most 20
             .notify(&HookEvent::SubagentStop {
                 call_id: Arc::clone(&context.call_id),
                 outcome: outcome.clone(),
+            })
+            .await;
+        agent
+            .hooks
+            .notify(&HookEvent::TaskCompleted {
+                id: context.call_id.to_string(),
             })
             .await;
         report(&outcome, totals.last_text.as_deref())

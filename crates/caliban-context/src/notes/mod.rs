@@ -2,12 +2,14 @@
 //! and topics that it reads when it wants to.
 
 mod index;
+mod owner;
 mod store;
 mod tools;
 mod topic;
 
 use std::path::Path;
 
+pub use owner::is_anothers;
 pub use store::{NoteStore, NotesError, Topics};
 pub use tools::{ReadMemoryTopic, ReadMemoryTopicInput, WriteMemoryTopic, WriteMemoryTopicInput};
 pub use topic::{Author, InvalidTopic, Topic, TopicName, TopicType};

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::index;
 use super::topic::{InvalidTopic, MAX_BODY, Topic, TopicName};
+use super::{index, owner};
 use crate::notice::Notice;
 use crate::private;
 use crate::source::{self, Fence, FileProblem};
@@ -57,6 +57,23 @@ impl NoteStore {
 
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Makes the directory this workspace's, with an index to begin with, unless there is one.
+    pub fn bootstrap(&self, workspace: &Path) -> Result<(), NotesError> {
+        if self.directory.join(INDEX).exists() && owner::is_claimed(&self.directory) {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        owner::claim(&self.directory, workspace).map_err(|source| NotesError::Write {
+            path: self.directory.clone(),
+            source,
+        })?;
+        if self.text(INDEX, MAX_INDEX)?.is_none() {
+            self.replace(INDEX, index::TEMPLATE)?;
+        }
+        drop(lock);
+        Ok(())
     }
 
     /// Every topic on disk.

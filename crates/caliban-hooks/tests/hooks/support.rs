@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use caliban_agent::{Effect, Opinion, ToolCall};
 use caliban_hooks::{
-    CallPattern, ExternalHooks, Firing, FiringSink, HookConfig, HookLayer, HookParts, HookSwitch,
-    ParseWith, Runners, SessionFacts,
+    CallPattern, EventName, ExternalHooks, Firing, FiringSink, HookConfig, HookLayer, HookParts,
+    HookSwitch, ParseWith, Runners, SessionFacts,
 };
 use caliban_settings::{PermissionMode, Scope};
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ impl FiringSink for Heard {
     fn fired(&self, firing: Firing) {
         self.0.lock().unwrap().push(firing);
     }
+
+    fn passed(&self, _: EventName, _: Option<&str>) {}
 }
 
 impl Heard {

@@ -222,9 +222,10 @@ impl Encoder {
             Event::PermissionAsked { .. } => self.state("requires_action").into_iter().collect(),
             Event::PermissionAnswered { .. } => self.state("running").into_iter().collect(),
             Event::Finished { outcome, totals } => self.end(outcome, totals),
-            Event::ToolProgress { .. } | Event::ToolResults { .. } | Event::TurnEnded { .. } => {
-                Vec::new()
-            }
+            Event::ToolProgress { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::HookPassed { .. } => Vec::new(),
         }
     }
 

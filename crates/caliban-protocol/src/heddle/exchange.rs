@@ -288,6 +288,7 @@ impl Exchange {
             | Event::Warning(_)
             | Event::Notice { .. }
             | Event::HookFired { .. }
+            | Event::HookPassed { .. }
             | Event::Nested { .. } => Vec::new(),
         }
     }

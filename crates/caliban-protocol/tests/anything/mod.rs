@@ -294,6 +294,10 @@ fn told() -> impl Strategy<Value = Event> {
             event: "PreToolUse",
             output
         }),
+        object().prop_map(|output| Event::HookPassed {
+            event: "SessionStart",
+            output
+        }),
         (any::<u64>(), any::<u64>()).prop_map(|(before_tokens, after_tokens)| {
             Event::CompactionFinished {
                 before_tokens,
