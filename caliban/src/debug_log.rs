@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::args::RunArgs;
 use crate::configuration::Configuration;
+use crate::console::note;
 use crate::exit::Failure;
 
 /// A log beyond this is put aside.
@@ -21,7 +22,11 @@ const MAX_CHARS: usize = 4_000;
 
 /// An open log. Trouble with it never troubles the run.
 #[derive(Debug)]
-pub(crate) struct DebugLog(File);
+pub(crate) enum DebugLog {
+    File(File),
+    /// For those who listen to the program instead of looking into files.
+    Stderr,
+}
 
 impl DebugLog {
     /// Opens the log where the flag or the variable asks for one.
@@ -30,20 +35,23 @@ impl DebugLog {
         configuration: &Configuration<'_>,
     ) -> Result<Option<Self>, Failure> {
         let is_wanted = args.output.debug || configuration.environment.is_set(names::CALIBAN_DEBUG);
-        let path = configuration.locations.debug_log();
         is_wanted
-            .then(|| Self::open(&path))
+            .then(|| Self::at(&configuration.locations.debug_log()))
             .transpose()
-            .map_err(|error| {
-                Failure::Runtime(format!(
-                    "the debug log `{}` cannot be written: {error}",
-                    path.display()
-                ))
-            })
+    }
+
+    /// Opens the log in a file.
+    pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
+        Self::open(path).map_err(|error| {
+            Failure::Runtime(format!(
+                "the debug log `{}` cannot be written: {error}",
+                path.display()
+            ))
+        })
     }
 
     fn open(path: &Path) -> std::io::Result<Self> {
-        if let Some(directory) = path.parent() {
+        if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
             caliban_settings::ensure_private_dir(directory)?;
         }
         if std::fs::metadata(path).is_ok_and(|meta| meta.len() > ROTATION_BYTES) {
@@ -56,7 +64,7 @@ impl DebugLog {
             use std::os::unix::fs::OpenOptionsExt;
             options.mode(0o600);
         }
-        Ok(Self(options.open(path)?))
+        Ok(Self::File(options.open(path)?))
     }
 
     pub(crate) fn note(&mut self, event: &Event) {
@@ -65,8 +73,13 @@ impl DebugLog {
 
     pub(crate) fn line(&mut self, text: &str) {
         let text: String = text.chars().take(MAX_CHARS).collect();
-        let line = format!("{} [{}] {text}\n", Timestamp::now(), std::process::id());
-        let _ = self.0.write_all(line.as_bytes());
+        let (now, id) = (Timestamp::now(), std::process::id());
+        match self {
+            Self::File(file) => {
+                let _ = file.write_all(format!("{now} [{id}] {text}\n").as_bytes());
+            }
+            Self::Stderr => note(&format!("{now} [DEBUG] {text}")),
+        }
     }
 }
 
@@ -92,7 +105,10 @@ mod tests {
         for round in 0..6 {
             let mut log = DebugLog::open(&path).unwrap();
             log.note(&Event::TurnStarted { turn: round });
-            log.0.set_len(ROTATION_BYTES + 1).unwrap();
+            let DebugLog::File(file) = log else {
+                panic!("{log:?}");
+            };
+            file.set_len(ROTATION_BYTES + 1).unwrap();
         }
         let mut names: Vec<_> = std::fs::read_dir(path.parent().unwrap())
             .unwrap()

@@ -28,6 +28,7 @@ pub(crate) fn load(cli: &Cli, configuration: &Configuration<'_>) -> Result<Extra
         .text(names::CALIBAN_OUTPUT_STYLE)
         .or_else(|| configuration.settings().output_style.clone());
     Ok(Extras {
+        hook_wording: None,
         context,
         style,
         notes: (options.notes == Notes::On).then(|| NoteStore::new(places.notes.clone())),

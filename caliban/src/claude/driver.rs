@@ -4,27 +4,29 @@ mod beginning;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use caliban_agent::{Event, Outcome};
+use caliban_agent::{Event, Listener, Outcome};
 use caliban_harness::{History, Session};
 use caliban_model::{Block, CancellationToken, Message, Role};
 use caliban_protocol::claude::{
-    Encoder, Failed, InitFacts, Initialize, Options, States, Turn, UserInput, VERSION, failure,
-    theirs,
+    Encoder, Failed, InitFacts, Initialize, Options, States, Turn, UserInput, VERSION, Wording,
+    failure, theirs,
 };
 use caliban_protocol::{HookEvents, Partial, Replay};
 use caliban_settings::ForeignFiles;
 use caliban_settings::variables::Environment;
-use tokio::sync::mpsc;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::grants::Places;
 use super::hooks::HostHooks;
 use super::host::{Facts, Host};
-use super::inbox::{Echo, Inbox, Over};
-use super::invocation::{InputKind, Invocation, Shows};
+use super::inbox::{Arrival, Echo, Inbox, Over};
+use super::invocation::{DebugTo, InputKind, Invocation, Shows};
 use super::mode::Mode;
 use super::models;
 use super::prompt;
@@ -34,6 +36,7 @@ use super::sessions::{Resolved, Unresolved};
 use super::transcript::Transcript;
 use super::unavailable::Unavailable;
 use super::wire::Wire;
+use crate::attachments::attach;
 use crate::configuration::{self, Configuration};
 use crate::console::note;
 use crate::debug_log::DebugLog;
@@ -42,10 +45,9 @@ use crate::provider::{self, Chosen};
 use crate::session::{self};
 use crate::signals;
 
-/// Events that wait to be shown.
-const EVENT_QUEUE: usize = 256;
 /// How long background jobs may keep the program after its last result.
 const SHUTDOWN: Duration = Duration::from_millis(1500);
+
 /// Works on everything the client wants; returns the exit code.
 pub(crate) async fn run(
     mut invocation: Invocation,
@@ -96,6 +98,7 @@ pub(crate) async fn run(
         chosen,
         invocation,
         configuration: &configuration,
+        config,
     }
     .run(resolved)
     .await
@@ -173,6 +176,8 @@ struct Work<'a> {
     chosen: Chosen,
     invocation: Invocation,
     configuration: &'a Configuration<'a>,
+    /// The user's directory of this dialect.
+    config: PathBuf,
 }
 
 /// A session and what its turns begin with.
@@ -208,6 +213,10 @@ impl Work<'_> {
             cwd: configuration.workspace.clone(),
             transcript_path: transcript.is_some().then_some(file),
             bypass: self.invocation.bypass,
+            places: Places {
+                workspace: configuration.workspace.clone(),
+                config: self.config.clone(),
+            },
         };
         let host = Host::new(
             self.wire.clone(),
@@ -221,8 +230,9 @@ impl Work<'_> {
             host,
             environment: configuration.environment,
             known: self.known().into(),
-            changes: std::sync::Mutex::default(),
+            changes: Mutex::default(),
             wishes: Initialize::default().into(),
+            introductions: Mutex::default(),
         };
         let mut begun = None;
         let mut history = Some(history);
@@ -257,32 +267,29 @@ impl Work<'_> {
                 () = self.cancel.cancelled() => return Ok(last),
             };
             let prompt = match next {
-                Ok(Some(prompt)) => prompt,
-                Ok(None) | Err(Over::Ended) => return Ok(last),
+                Ok(Arrival::Introduction) => None,
+                Ok(Arrival::Prompt(prompt)) => Some(prompt),
+                Ok(Arrival::End) | Err(Over::Ended) => return Ok(last),
                 Err(Over::Failed(failure)) => return Err(failure),
             };
             if begun.is_none() {
-                let hosted = self.client_servers(reception);
-                let servers = self.start_servers(reception, &hosted)?;
-                tokio::select! {
-                    () = settle(&servers, &hosted) => {}
-                    over = self.inbox.listen(reception) => match over {
-                        Over::Ended => return Ok(last),
-                        Over::Failed(failure) => return Err(failure),
-                    },
-                }
-                reception.known().servers = servers.handle().cloned();
                 let history = history.take().unwrap_or_default();
-                *begun = Some(self.begin(reception, history, servers)?);
+                match self.opening(reception, history).await {
+                    Ok(opened) => *begun = Some(opened),
+                    Err(Over::Ended) => return Ok(last),
+                    Err(Over::Failed(failure)) => return Err(failure),
+                }
             }
-            let Some(current) = begun.as_mut() else {
-                return Ok(last);
+            reception.introduce();
+            let (Some(current), Some(prompt)) = (begun.as_mut(), prompt) else {
+                continue;
             };
             self.apply_changes(reception, current);
             let turn = Turn {
                 init: self.init(current, reception),
                 prompt: prompt.clone(),
             };
+            let prompt = self.with_files(prompt);
             let stop = self.cancel.child_token();
             reception.host.begin(turn, stop.clone());
             let working = exchange(&mut current.session, prompt, reception, &stop, &mut debug);
@@ -305,8 +312,51 @@ impl Work<'_> {
         }
     }
 
+    /// Begins the session, with the servers of tools that are there by then.
+    async fn opening(
+        &mut self,
+        reception: &Reception<'_>,
+        history: History,
+    ) -> Result<Begun, Over> {
+        let hosted = self.client_servers(reception);
+        let servers = self
+            .start_servers(reception, &hosted)
+            .map_err(Over::Failed)?;
+        tokio::select! {
+            () = settle(&servers, &hosted) => {}
+            over = self.inbox.listen(reception) => return Err(over),
+        }
+        let mut known = reception.known();
+        known.servers = servers.handle().cloned();
+        known.hosted = hosted;
+        drop(known);
+        self.begin(reception, history, servers)
+            .map_err(Over::Failed)
+    }
+
+    /// The prompt with the files that it names.
+    fn with_files(&self, mut prompt: UserInput) -> UserInput {
+        if prompt.wording == Wording::Composed {
+            return prompt;
+        }
+        let attached = session::attachments(&self.invocation.cli.run, self.configuration)
+            .and_then(|(roots, limits)| attach(&prompt.message.text(), &roots, limits));
+        match attached {
+            Ok(message) => {
+                let files = message.content.into_iter().skip(1);
+                prompt.message.content.extend(files);
+            }
+            Err(failure) => note(&format!("warning: {failure}")),
+        }
+        prompt
+    }
+
     fn debug_log(&self) -> Result<Option<DebugLog>, Failure> {
-        DebugLog::wanted(&self.invocation.cli.run, self.configuration)
+        match &self.invocation.debug {
+            DebugTo::Log => DebugLog::wanted(&self.invocation.cli.run, self.configuration),
+            DebugTo::File(path) => DebugLog::at(path).map(Some),
+            DebugTo::Stderr => Ok(Some(DebugLog::Stderr)),
+        }
     }
 
     fn transcript(
@@ -323,7 +373,8 @@ impl Work<'_> {
             .as_ref()
             .map_or(&[][..], |state| &state.messages);
         let cwd = &self.configuration.workspace;
-        match Transcript::open(file, session_id, cwd, earlier) {
+        let mirror = self.invocation.shows.mirror.then(|| self.wire.clone());
+        match Transcript::open(file, session_id, cwd, earlier, mirror) {
             Ok(transcript) => Some(transcript),
             Err(error) => {
                 note(&format!("warning: there is no transcript: {error}"));
@@ -384,22 +435,28 @@ async fn exchange(
     stop: &CancellationToken,
     debug: &mut Option<DebugLog>,
 ) -> Outcome {
-    let (sender, mut events) = mpsc::channel::<Event>(EVENT_QUEUE);
-    let running = async {
-        let (outcome, _) = session.run(prompt.message, &sender, stop).await;
-        drop(sender);
-        outcome
+    let showing = Showing {
+        host: &reception.host,
+        debug: Mutex::new(debug),
     };
-    let showing = async {
-        while let Some(event) = events.recv().await {
-            if let Some(debug) = debug {
-                debug.note(&event);
-            }
-            reception.host.show(&event);
-        }
-    };
-    let (outcome, ()) = tokio::join!(running, showing);
+    let (outcome, _) = session.run(prompt.message, &showing, stop).await;
     outcome
+}
+
+/// Shows what happens while it happens, so that no question about a call comes before the call.
+struct Showing<'a> {
+    host: &'a Host,
+    debug: Mutex<&'a mut Option<DebugLog>>,
+}
+
+impl Listener for Showing<'_> {
+    fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        if let Some(debug) = &mut **self.debug.lock().unwrap_or_else(PoisonError::into_inner) {
+            debug.note(&event);
+        }
+        self.host.show(&event);
+        std::future::ready(()).boxed()
+    }
 }
 
 /// What was said of an answer before it was cut off stays part of the conversation.

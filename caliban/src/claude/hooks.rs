@@ -8,6 +8,7 @@ use std::time::Duration;
 use caliban_agent::{
     Denial, HookEvent, Hooks, PromptVerdict, Question, Remarks, StopVerdict, ToolCall, Verdict,
 };
+use caliban_hooks::EventWording;
 use caliban_model::Message;
 use caliban_protocol::claude::{
     HookAnswer, Initialize, Matcher, Stance, input_ours, input_theirs, theirs, tool_response,
@@ -234,11 +235,20 @@ impl HostHooks {
             ),
             HookEvent::SubagentStop { call_id, .. } => (
                 None,
-                json!({"agent_id": call_id, "stop_hook_active": false}),
+                json!({
+                    "agent_id": call_id,
+                    "agent_type": "general-purpose",
+                    "agent_transcript_path": "",
+                    "stop_hook_active": false,
+                }),
                 None,
             ),
             HookEvent::SessionEnd { reason } => (None, json!({"reason": reason}), None),
-            HookEvent::Notification { message } => (None, json!({"message": message}), None),
+            HookEvent::Notification { message } => (
+                None,
+                json!({"message": message, "notification_type": "permission_prompt"}),
+                None,
+            ),
             HookEvent::PostCompact { .. } => (None, json!({"trigger": "auto"}), None),
             // The client is asked before the model stops, and these are not known to it.
             HookEvent::Stopped { .. }
@@ -272,6 +282,26 @@ impl Heard {
         self.input = answer.input.or(self.input.take());
         self.contexts.extend(answer.context);
         self.halt |= answer.halt;
+    }
+}
+
+/// Events for the hooks of settings files, with the names of this dialect.
+#[derive(Debug)]
+pub(crate) struct TheirEvents(pub(crate) Arc<Host>);
+
+impl EventWording for TheirEvents {
+    fn worded(&self, mut event: Value) -> Value {
+        let host = &self.0;
+        event["permission_mode"] = host.mode().as_str().into();
+        if let Some(path) = &host.facts.transcript_path {
+            event["transcript_path"] = path.display().to_string().into();
+        }
+        if let Some(name) = event.get("tool_name").and_then(Value::as_str) {
+            let name = name.to_owned();
+            event["tool_input"] = input_theirs(&name, &event["tool_input"]);
+            event["tool_name"] = theirs(&name).into();
+        }
+        event
     }
 }
 

@@ -1,7 +1,7 @@
 //! What everybody who speaks with the client shares: its line, the frames of the session, its
 //! permission mode, and the run that can be stopped.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -14,6 +14,7 @@ use caliban_protocol::claude::{
 use caliban_settings::RuleAction;
 
 use super::channel::Channel;
+use super::grants::{Places, keep};
 use super::mode::Mode;
 use super::transcript::Transcript;
 use super::wire::Wire;
@@ -34,6 +35,8 @@ pub(crate) struct Facts {
     pub(crate) cwd: PathBuf,
     pub(crate) transcript_path: Option<PathBuf>,
     pub(crate) bypass: Bypass,
+    /// Where consents that outlast the session are kept.
+    pub(crate) places: Places,
 }
 
 #[derive(Debug)]
@@ -143,7 +146,7 @@ impl Host {
         self.emit(vec![frame]);
     }
 
-    /// Applies what came along with a consent. It holds for the session.
+    /// Applies what came along with a consent: to the session, and to the files that it names.
     pub(crate) fn apply(&self, updates: &[PermissionUpdate]) {
         let Some(rules) = self.rules.get() else {
             return;
@@ -158,6 +161,11 @@ impl Host {
             }
         };
         for update in updates {
+            if let Err(error) = keep(update, &self.facts.places) {
+                note(&format!(
+                    "warning: a rule holds only for this session: {error}"
+                ));
+            }
             match update {
                 PermissionUpdate::AddRules {
                     rules: refs,
@@ -185,9 +193,18 @@ impl Host {
                     Ok(mode) if self.may_enter(mode) => self.set_mode(mode),
                     Ok(_) | Err(_) => note(&format!("warning: the mode `{mode}` is not entered")),
                 },
-                PermissionUpdate::AddDirectories { .. }
-                | PermissionUpdate::RemoveDirectories { .. } => {
-                    note("warning: directories cannot be added to a session that has begun");
+                PermissionUpdate::AddDirectories { directories, .. } => {
+                    for directory in directories {
+                        let pattern = readable(&self.facts.cwd.join(directory));
+                        // Every path makes a pattern.
+                        let _ = rules.add(&pattern, RuleAction::Allow);
+                    }
+                }
+                PermissionUpdate::RemoveDirectories { directories, .. } => {
+                    for directory in directories {
+                        let pattern = readable(&self.facts.cwd.join(directory));
+                        rules.remove(&pattern, RuleAction::Allow);
+                    }
                 }
             }
         }
@@ -210,6 +227,11 @@ impl Host {
             }
         }
     }
+}
+
+/// The rule by which what lies in a directory may be read.
+pub(crate) fn readable(directory: &Path) -> String {
+    format!("Read(/{}/**)", directory.display())
 }
 
 fn action(behavior: Behavior) -> RuleAction {

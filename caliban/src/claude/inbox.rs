@@ -6,7 +6,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use caliban_model::Message;
-use caliban_protocol::claude::{Input, UserInput, decode};
+use caliban_protocol::claude::{Input, UserInput, Wording, decode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -29,6 +29,18 @@ pub(crate) struct Inbox {
     more: Option<mpsc::Receiver<Line>>,
     replay: Echo,
     has_introduced_itself: bool,
+    /// The client has introduced itself, and nobody was told yet.
+    introduction_is_due: bool,
+}
+
+/// What there is to do next.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// The client has said how it wants the session, and waits to hear what there is.
+    Introduction,
+    Prompt(UserInput),
+    /// There will be nothing more.
+    End,
 }
 
 /// Whether answers of the client are echoed.
@@ -54,10 +66,13 @@ impl Inbox {
             waiting: VecDeque::from([UserInput {
                 message,
                 uuid: None,
+                // What it names was attached when it was read.
+                wording: Wording::Composed,
             }]),
             more: None,
             replay: Echo::Off,
             has_introduced_itself: true,
+            introduction_is_due: false,
         }
     }
 
@@ -68,26 +83,28 @@ impl Inbox {
             more: Some(stdin::decoded(input, LONGEST_LINE, decode)),
             replay,
             has_introduced_itself: false,
+            introduction_is_due: false,
         }
     }
 
-    /// The next prompt; nothing when there will be no more.
-    pub(crate) async fn next(
-        &mut self,
-        reception: &Reception<'_>,
-    ) -> Result<Option<UserInput>, Over> {
-        while self.waiting.is_empty() && self.more.is_some() {
-            self.take(reception).await?;
-        }
-        // Who sends a prompt first and introduces itself right behind it is heard first.
-        while !self.has_introduced_itself && self.more.is_some() {
-            match timeout(INTRODUCTION, self.take(reception)).await {
-                Ok(taken) => taken?,
-                Err(_) => break,
+    /// What comes next.
+    pub(crate) async fn next(&mut self, reception: &Reception<'_>) -> Result<Arrival, Over> {
+        loop {
+            if std::mem::take(&mut self.introduction_is_due) {
+                return Ok(Arrival::Introduction);
+            }
+            let is_heard = self.has_introduced_itself || self.more.is_none();
+            match self.waiting.pop_front_if(|_| is_heard) {
+                Some(prompt) => return Ok(Arrival::Prompt(prompt)),
+                None if self.more.is_none() => return Ok(Arrival::End),
+                None if self.waiting.is_empty() => self.take(reception).await?,
+                // Who sends a prompt first and introduces itself right behind it is heard first.
+                None => match timeout(INTRODUCTION, self.take(reception)).await {
+                    Ok(taken) => taken?,
+                    Err(_) => self.has_introduced_itself = true,
+                },
             }
         }
-        self.has_introduced_itself = true;
-        Ok(self.waiting.pop_front())
     }
 
     /// Hears what comes while a prompt is worked on; returns only when nothing will come.
@@ -116,8 +133,10 @@ impl Inbox {
             Some(Ok(Input::User(prompt))) => self.waiting.push_back(*prompt),
             Some(Ok(Input::Control { id, request })) => {
                 self.has_introduced_itself = true;
-                if reception.grant(&id, *request) == Next::End {
-                    return Err(Over::Ended);
+                match reception.grant(&id, *request) {
+                    Next::GoOn => {}
+                    Next::Introduce => self.introduction_is_due = true,
+                    Next::End => return Err(Over::Ended),
                 }
             }
             Some(Ok(Input::Answer { id, result, frame })) => {

@@ -39,9 +39,12 @@ pub(crate) struct Invocation {
     pub(crate) reasoning: Option<Reasoning>,
     pub(crate) json_schema: Option<Value>,
     pub(crate) agents: Option<Value>,
+    /// The agent that the session is.
+    pub(crate) agent: Option<String>,
     /// The servers of tools that live in the client.
     pub(crate) hosted: Vec<String>,
     pub(crate) shows: Shows,
+    pub(crate) debug: DebugTo,
     /// The id that a new session gets.
     pub(crate) session_id: Option<uuid::Uuid>,
     /// The message after which the history of a resumed session is cut.
@@ -74,6 +77,17 @@ pub(crate) struct Shows {
     pub(crate) hooks: bool,
     pub(crate) replay: bool,
     pub(crate) sub_agent_text: bool,
+    /// The rows of the transcript, too.
+    pub(crate) mirror: bool,
+}
+
+/// Where it is written what happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DebugTo {
+    /// The log, if one is wanted.
+    Log,
+    File(PathBuf),
+    Stderr,
 }
 
 /// Whoever may do everything on this machine.
@@ -131,12 +145,19 @@ impl Invocation {
             reasoning: reasoning(flags, environment)?,
             json_schema: json(flags, "json-schema")?,
             agents: agents(flags)?,
+            agent: flags.value("agent").map(str::to_owned),
             hosted: servers(flags, &mut cli)?,
             shows: Shows {
                 partial: flags.has("include-partial-messages"),
                 hooks: flags.has("include-hook-events"),
                 replay: flags.has("replay-user-messages"),
                 sub_agent_text: flags.has("forward-subagent-text"),
+                mirror: flags.has("session-mirror"),
+            },
+            debug: match flags.value("debug-file") {
+                _ if flags.has("debug-to-stderr") => DebugTo::Stderr,
+                Some(path) => DebugTo::File(PathBuf::from(path)),
+                None => DebugTo::Log,
             },
             session_id: flags
                 .value("session-id")
@@ -289,9 +310,14 @@ fn options(flags: &Flags, environment: &Environment<'_>, cli: &mut Cli) -> Resul
         })
         .transpose()?;
     run.tools.additional_directories = flags.values("add-dir").iter().map(PathBuf::from).collect();
-    run.output.debug = flags.has("debug") || flags.has("debug-file");
+    run.output.debug = flags.has("debug");
     cli.session.continue_ = flags.has("continue");
     cli.session.resume = flags.value("resume").map(str::to_owned);
+    if flags.has("resume") && cli.session.resume.as_deref().is_none_or(str::is_empty) {
+        return Err(wrong(
+            "Error: --resume needs the id or the title of a session when there is no terminal to choose one",
+        ));
+    }
     cli.session.fork_session = flags.has("fork-session");
     cli.session.no_save = flags.has("no-session-persistence");
     cli.settings.settings = flags.value("settings").map(str::to_owned);
@@ -335,6 +361,8 @@ fn text_or_file(flags: &Flags, name: &str) -> Result<Option<String>, Failure> {
 
 fn reasoning(flags: &Flags, environment: &Environment<'_>) -> Result<Option<Reasoning>, Failure> {
     let effort = match flags.value("effort") {
+        // Adaptive thinking is what models do at the effort they take by themselves.
+        None if flags.value("thinking") == Some("adaptive") => Some(Effort::High),
         None | Some("auto") => None,
         Some("low") => Some(Effort::Low),
         Some("medium") => Some(Effort::Medium),

@@ -4,6 +4,7 @@
 mod channel;
 mod driver;
 mod flags;
+mod grants;
 mod hooks;
 mod host;
 mod inbox;
@@ -12,6 +13,7 @@ mod mode;
 mod models;
 mod operator;
 mod prompt;
+mod questions;
 mod renaming;
 mod requests;
 mod servers;
@@ -42,6 +44,10 @@ pub(crate) fn dialect(
     words: &[OsString],
     variable: Option<&str>,
 ) -> Result<Dialect, Failure> {
+    // Servers are administered with the same words in both.
+    if words.first().is_some_and(|word| word == "mcp") {
+        return Ok(Dialect::Caliban);
+    }
     let before_end = words.iter().take_while(|word| *word != "--");
     let mut typed = None;
     let mut words = before_end.peekable();
@@ -186,6 +192,8 @@ mod tests {
     #[case("caliban", &["-p", "--", "--dialect=claude"], None, Dialect::Caliban)]
     #[case("caliban", &["-p"], Some("claude"), Dialect::Claude)]
     #[case("claude", &["-p"], Some("caliban"), Dialect::Caliban)]
+    #[case("claude", &["mcp", "list"], None, Dialect::Caliban)]
+    #[case("claude", &["-p", "mcp"], None, Dialect::Claude)]
     #[case("caliban", &["--dialect", "caliban"], Some("claude"), Dialect::Caliban)]
     fn a_flag_beats_a_variable_beats_the_name(
         #[case] program: &str,

@@ -6,13 +6,18 @@ use caliban_agent::{
     Answer, Elicitation, Interrupt, Operator, Question, Remember, Reply, ToolCall,
 };
 use caliban_permissions::EDITORS;
-use caliban_protocol::claude::{PermissionAnswer, input_ours, input_theirs, suggestions, theirs};
+use caliban_protocol::claude::{
+    ASK_USER_QUESTION, PermissionAnswer, input_ours, input_theirs, suggestions, theirs,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::host::Host;
 use super::mode::Mode;
+
+/// Tools whose calls are nothing but a question to the user.
+const NEEDS_THE_USER: [&str; 2] = [ASK_USER_QUESTION, "ExitPlanMode"];
 
 /// Whether the client answers questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +134,11 @@ fn request(call: &ToolCall, input: &Value, question: &Question) -> Value {
         "decision_reason": question.reason,
         "tool_use_id": call.id,
     });
+    if NEEDS_THE_USER.contains(&name) {
+        request["requires_user_interaction"] = true.into();
+        // What only the user can say is asked every time.
+        request["permission_suggestions"] = json!([]);
+    }
     if let Some(description) = input.get("description").and_then(Value::as_str) {
         request["description"] = description.into();
     }

@@ -17,6 +17,7 @@ use super::host::Host;
 use super::invocation::budgeted;
 use super::mode::Mode;
 use super::models;
+use super::servers::{Switch, Switches};
 
 /// What is known of the session to those who ask.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,9 @@ pub(crate) struct Known {
     pub(crate) commands: Vec<(String, String)>,
     pub(crate) agents: BTreeMap<String, String>,
     pub(crate) servers: Option<Servers>,
+    /// The names of those that live in the client.
+    pub(crate) hosted: Vec<String>,
+    pub(crate) switches: Arc<Switches>,
     pub(crate) output_style: String,
     pub(crate) settings: Value,
 }
@@ -37,8 +41,8 @@ impl Known {
     pub(crate) fn server_states(&self) -> Vec<McpServer> {
         let states = crate::mcp::states(self.servers.as_ref());
         let of = |state: McpServerState| McpServer {
+            status: self.shown(&state.name, state.status),
             name: state.name,
-            status: state.status,
         };
         states.into_iter().map(of).collect()
     }
@@ -49,7 +53,7 @@ impl Known {
         let report = |server: ServerStatus| {
             let mut object = json!({
                 "name": &*server.name,
-                "status": crate::mcp::status_name(&server.status),
+                "status": self.shown(&server.name, crate::mcp::status_name(&server.status)),
             });
             match server.status {
                 Status::Connected { info, .. } => {
@@ -65,13 +69,50 @@ impl Known {
         statuses.into_iter().flatten().map(report).collect()
     }
 
+    fn shown(&self, server: &str, status: &'static str) -> &'static str {
+        if self.switches.is_off(server) {
+            "disabled"
+        } else {
+            status
+        }
+    }
+
+    /// Offers the tools of a server, or no longer.
+    fn toggle(&self, name: &str, switch: Switch) -> Result<Value, (String, ControlError)> {
+        let states = crate::mcp::states(self.servers.as_ref());
+        if !states.iter().any(|state| state.name == name) {
+            return Err(missing(name));
+        }
+        self.switches.turn(name, switch);
+        Ok(json!({}))
+    }
+
     /// Tries a server again.
     fn reconnect(&self, name: &str) -> Result<Value, (String, ControlError)> {
+        // The way to a server in the client is the one this request came by.
+        if self.hosted.iter().any(|hosted| hosted == name) {
+            return Ok(json!({}));
+        }
         let servers = self.servers.as_ref();
         let done = servers.is_some_and(|servers| servers.reconnect(name).is_ok());
-        done.then(|| json!({}))
-            .ok_or_else(|| (format!("Server not found: {name}"), ControlError::NotFound))
+        done.then(|| json!({})).ok_or_else(|| missing(name))
     }
+}
+
+/// The answer to who wants other servers.
+fn fixed(names: Vec<String>) -> Value {
+    let refused: BTreeMap<_, _> = names
+        .into_iter()
+        .map(|name| (name, "the servers of a session are those it began with"))
+        .collect();
+    json!({"added": [], "removed": [], "errors": refused})
+}
+
+fn missing(server: &str) -> (String, ControlError) {
+    (
+        format!("Server not found: {server}"),
+        ControlError::NotFound,
+    )
 }
 
 /// What the client changed and the next turn begins with.
@@ -95,7 +136,24 @@ type Aftermath = Box<dyn FnOnce(&Host)>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     GoOn,
+    /// The session has to begin before the request can be answered.
+    Introduce,
     End,
+}
+
+/// Who waits to hear what there is.
+#[derive(Debug)]
+pub(crate) enum Introductions {
+    /// The ids of requests that came before the session began.
+    Waiting(Vec<String>),
+    /// Everything is known, so that requests are answered at once.
+    Possible,
+}
+
+impl Default for Introductions {
+    fn default() -> Self {
+        Self::Waiting(Vec::new())
+    }
 }
 
 /// Grants requests.
@@ -107,6 +165,7 @@ pub(crate) struct Reception<'a> {
     pub(crate) changes: Mutex<Changes>,
     /// What the client wants the session to be, until there is one.
     pub(crate) wishes: Mutex<Initialize>,
+    pub(crate) introductions: Mutex<Introductions>,
 }
 
 impl Reception<'_> {
@@ -126,6 +185,10 @@ impl Reception<'_> {
                 );
                 drop(known);
                 *lock(&self.wishes) = *wishes;
+                if let Introductions::Waiting(ids) = &mut *lock(&self.introductions) {
+                    ids.push(id.to_owned());
+                    return Next::Introduce;
+                }
                 Ok(self.introduction())
             }
             Request::Interrupt => {
@@ -160,14 +223,18 @@ impl Reception<'_> {
                 Ok(json!({}))
             }
             Request::McpStatus => Ok(json!({"mcpServers": lock(&self.known).server_report()})),
-            Request::McpSetServers => Ok(json!({"added": [], "removed": [], "errors": {}})),
-            Request::McpServer { name } => lock(&self.known).reconnect(&name),
+            Request::McpSetServers { names } => Ok(fixed(names)),
+            Request::McpReconnect { name } => lock(&self.known).reconnect(&name),
+            Request::McpToggle { name, enabled } => {
+                let switch = if enabled { Switch::On } else { Switch::Off };
+                lock(&self.known).toggle(&name, switch)
+            }
             Request::RewindFiles => Err((
                 "File rewinding is not enabled.".to_owned(),
                 ControlError::Disabled,
             )),
             Request::GetContextUsage => Ok(self.context_usage()),
-            Request::StopTask => Ok(json!({})),
+            Request::StopTask | Request::ApplyNothing => Ok(json!({})),
             Request::GetSettings => {
                 let known = lock(&self.known);
                 Ok(json!({
@@ -199,6 +266,17 @@ impl Reception<'_> {
             after(&self.host);
         }
         next
+    }
+
+    /// The session has begun: who introduced itself is told what there is.
+    pub(crate) fn introduce(&self) {
+        let waiting = std::mem::replace(&mut *lock(&self.introductions), Introductions::Possible);
+        if let Introductions::Waiting(ids) = waiting {
+            for id in ids {
+                let frame = success_response(&id, &self.introduction());
+                self.host.wire.frame(frame);
+            }
+        }
     }
 
     /// What a client learns when it introduces itself.

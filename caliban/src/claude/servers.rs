@@ -1,6 +1,8 @@
 //! Servers of tools that live in the client: their messages travel over the control protocol.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{Tool, ToolSource};
@@ -83,6 +85,73 @@ pub(crate) async fn settle(servers: &Servers, hosted: &[String]) {
     };
     // What is not there by then joins when it is.
     let _ = timeout(PATIENCE, waiting).await;
+}
+
+/// Which servers a client has switched off.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    off: Mutex<BTreeSet<String>>,
+    changes: AtomicU64,
+}
+
+impl Switches {
+    pub(crate) fn turn(&self, server: &str, switch: Switch) {
+        let mut off = self.off();
+        match switch {
+            Switch::On => off.remove(server),
+            Switch::Off => off.insert(server.to_owned()),
+        };
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_off(&self, server: &str) -> bool {
+        self.off().contains(server)
+    }
+
+    /// Whether a tool is one of a server that is switched off.
+    fn hides(&self, tool: &str) -> bool {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+        self.off().iter().any(|server| {
+            let part = server.replace(|letter| !is_plain(letter), "_");
+            tool.starts_with(&format!("mcp__{part}__"))
+        })
+    }
+
+    fn off(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.off.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+/// The tools of servers, without those that are switched off.
+#[derive(Debug)]
+pub(crate) struct Switched {
+    pub(crate) source: Arc<dyn ToolSource>,
+    pub(crate) switches: Arc<Switches>,
+}
+
+impl ToolSource for Switched {
+    fn generation(&self) -> u64 {
+        self.source.generation() + self.switches.changes.load(Ordering::Relaxed)
+    }
+
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools = self.source.tools();
+        tools.retain(|tool| !self.switches.hides(&tool.spec().name));
+        tools
+    }
+
+    fn find<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Arc<dyn Tool>>> {
+        if self.switches.hides(name) {
+            return std::future::ready(None).boxed();
+        }
+        self.source.find(name)
+    }
 }
 
 /// Tools from several places as one.

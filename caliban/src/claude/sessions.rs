@@ -144,7 +144,11 @@ fn wanted(
         if let Some(name) = stored(store, text) {
             return Ok(Wanted::Stored(name));
         }
-        let id: Uuid = text.parse().map_err(|_| none(text))?;
+        let id = text.parse().ok().or_else(|| project.titled(text));
+        let id = id.ok_or_else(|| none(text))?;
+        if let Some(name) = stored(store, &id.to_string()) {
+            return Ok(Wanted::Stored(name));
+        }
         return if transcript::read(&project.file(id), None).is_some() {
             Ok(Wanted::Foreign(id))
         } else {

@@ -5,12 +5,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use caliban_model::{Block, Image, ImageSource, Message, Origin, Role, ToolContent};
 use caliban_protocol::claude::{VERSION, input_ours, message_theirs, ours};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::wire::Wire;
 use crate::console::note;
 
 /// Names of directories are cut here.
@@ -37,9 +39,29 @@ impl Project {
         self.0.join(format!("{session}.jsonl"))
     }
 
+    /// The session that a client gave this title, the latest of them.
+    pub(crate) fn titled(&self, title: &str) -> Option<Uuid> {
+        let mut sessions = self.sessions();
+        sessions.sort_unstable();
+        let is_meant = |id: &Uuid| self.title(*id).as_deref() == Some(title);
+        sessions.into_iter().rev().map(|(_, id)| id).find(is_meant)
+    }
+
+    /// The title that was given last.
+    fn title(&self, session: Uuid) -> Option<String> {
+        rows(&self.file(session))
+            .filter_map(|row| text(&row, "customTitle"))
+            .last()
+    }
+
     /// The session that was written last.
     pub(crate) fn latest(&self) -> Option<Uuid> {
-        let entries = fs::read_dir(&self.0).ok()?.flatten();
+        self.sessions().into_iter().max().map(|(_, id)| id)
+    }
+
+    /// When each session was written last.
+    fn sessions(&self) -> Vec<(SystemTime, Uuid)> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         entries
             .filter_map(|entry| {
                 let path = entry.path();
@@ -50,8 +72,7 @@ impl Project {
                 let modified = entry.metadata().and_then(|meta| meta.modified()).ok()?;
                 is_rows.then_some((modified, id))
             })
-            .max()
-            .map(|(_, id)| id)
+            .collect()
     }
 }
 
@@ -93,10 +114,18 @@ fn checksum(text: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Transcript {
     file: File,
+    /// Where each row is shown to a client that keeps sessions itself.
+    mirror: Option<Mirror>,
     session_id: String,
     cwd: String,
     parent: Option<String>,
     has_complained: bool,
+}
+
+#[derive(Debug)]
+struct Mirror {
+    wire: Wire,
+    path: String,
 }
 
 impl Transcript {
@@ -106,11 +135,13 @@ impl Transcript {
         session_id: &str,
         cwd: &Path,
         earlier: &[Arc<Message>],
+        mirror: Option<Wire>,
     ) -> std::io::Result<Self> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        let parent = rows(path).last().and_then(|row| text(&row, "uuid"));
+        // Rows of other kinds, such as titles, are no part of the chain.
+        let parent = rows(path).filter_map(|row| text(&row, "uuid")).last();
         let is_new = !path.exists();
         let mut options = OpenOptions::new();
         options.create(true).append(true);
@@ -118,6 +149,10 @@ impl Transcript {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut transcript = Self {
             file: options.open(path)?,
+            mirror: mirror.map(|wire| Mirror {
+                wire,
+                path: path.display().to_string(),
+            }),
             session_id: session_id.to_owned(),
             cwd: cwd.to_string_lossy().into_owned(),
             parent,
@@ -155,6 +190,15 @@ impl Transcript {
             "uuid": uuid,
             "timestamp": jiff::Timestamp::now().to_string(),
         });
+        if let Some(Mirror { wire, path }) = &self.mirror {
+            wire.frame(json!({
+                "type": "transcript_mirror",
+                "filePath": path,
+                "entries": [row],
+                "session_id": self.session_id,
+                "uuid": Uuid::new_v4().to_string(),
+            }));
+        }
         self.parent = uuid.or(self.parent.take());
         let line = caliban_protocol::line(&row);
         if let Err(error) = self.file.write_all(line.as_bytes())
@@ -388,7 +432,7 @@ mod tests {
         let id = Uuid::new_v4();
         let path = project.file(id);
         let mut transcript =
-            Transcript::open(&path, &id.to_string(), Path::new("/p"), &[]).unwrap();
+            Transcript::open(&path, &id.to_string(), Path::new("/p"), &[], None).unwrap();
         let frames = [
             json!({"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}}),
             json!({"type": "assistant", "uuid": "a1", "message": {"id": "m", "model": "x", "role": "assistant", "content": [{"type": "text", "text": "one"}]}}),
@@ -408,7 +452,21 @@ mod tests {
         assert!(has_result(cut.last().unwrap(), "t"));
         assert!(read(&path, Some("nobody")).is_none());
         assert_eq!(project.latest(), Some(id));
-        let chain: Vec<_> = rows(&path).map(|row| row["parentUuid"].clone()).collect();
+        // A client gives it a title; the chain goes on behind that.
+        let title = json!({"type": "custom-title", "customTitle": "Mine", "sessionId": id});
+        transcript
+            .file
+            .write_all(caliban_protocol::line(&title).as_bytes())
+            .unwrap();
+        assert_eq!(
+            (project.titled("Mine"), project.titled("Yours")),
+            (Some(id), None)
+        );
+        let reopened = Transcript::open(&path, &id.to_string(), Path::new("/p"), &[], None);
+        assert_eq!(reopened.unwrap().parent.as_deref(), Some("a3"));
+        let chain: Vec<_> = rows(&path)
+            .filter_map(|row| row.get("parentUuid").cloned())
+            .collect();
         assert_eq!(
             chain,
             [

@@ -163,3 +163,22 @@ fn tools_are_selected_and_named_as_clients_know_them() {
     assert!(!left.contains(&"Bash".to_owned()) && !left.contains(&"Task".to_owned()));
     assert!(left.contains(&"Read".to_owned()));
 }
+
+#[test]
+fn what_happens_is_written_where_it_was_asked_for() {
+    let bench = Bench::new(Script::new([Reply::text("ok"), Reply::text("ok")]));
+    let ran = bench.run(&["-p", "--debug-to-stderr", "x"]);
+    assert!(ran.stderr.contains("[DEBUG]"), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "ok\n");
+    let file = bench.workspace.path().join("what.log");
+    let ran = bench.run(&["-p", &format!("--debug-file={}", file.display()), "x"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert!(std::fs::metadata(file).unwrap().len() > 0);
+}
+
+#[test]
+fn adaptive_thinking_is_asked_for() {
+    let bench = Bench::new(Script::new([Reply::text("ok")]));
+    bench.run(&["-p", "--thinking", "adaptive", "x"]);
+    assert_eq!(bench.last_request()["thinking"]["type"], "adaptive");
+}

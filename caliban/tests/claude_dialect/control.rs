@@ -99,6 +99,9 @@ fn requests_are_answered_and_unknown_ones_refused() {
     ok(&client.ask(&json!({"subtype": "interrupt"})));
     let servers = client.ask(&json!({"subtype": "mcp_status"}));
     assert_eq!(servers["response"]["mcpServers"], json!([]));
+    let set = client.ask(&json!({"subtype": "mcp_set_servers", "servers": {"x": {"url": "y"}}}));
+    assert_eq!(set["response"]["added"], json!([]));
+    assert!(set["response"]["errors"]["x"].is_string(), "{set}");
     let usage = client.ask(&json!({"subtype": "get_context_usage"}));
     assert!(usage["response"]["maxTokens"].is_u64() && usage["response"]["gridRows"].is_array());
     let settings = client.ask(&json!({"subtype": "get_settings"}));
@@ -140,6 +143,11 @@ fn model_and_mode_change_between_turns() {
     assert_eq!(client.until("result")[0]["model"], "claude-sonnet-4-6");
     let set = client.ask(&json!({"subtype": "set_model", "model": "haiku"}));
     assert_eq!(set["response"]["model"], "claude-haiku-4-5");
+    let laid_over = json!({"subtype": "apply_flag_settings", "settings": {"model": "haiku"}});
+    assert_eq!(
+        client.ask(&laid_over)["response"]["model"],
+        "claude-haiku-4-5"
+    );
     let set = client.ask(&json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}));
     assert_eq!(set["response"]["mode"], "acceptEdits");
     let status = client.next().unwrap();
@@ -396,4 +404,47 @@ fn signals_end_the_program_as_documented() {
             .any(|frame| frame["subtype"] == "error_during_execution");
         assert_eq!(has_result, ends_with_result, "{signal}");
     }
+}
+
+#[test]
+fn files_that_a_person_names_go_along_and_those_of_a_program_do_not() {
+    let bench = Bench::new(Script::new([Reply::text("ok"), Reply::text("ok")]));
+    std::fs::write(bench.workspace.path().join("note.txt"), "BUY MILK").unwrap();
+    let mut client = bench.client(&["--replay-user-messages"]);
+    for (composed, goes_along) in [(true, false), (false, true)] {
+        client.send(&json!({
+            "type": "user",
+            "client_composed": composed,
+            "message": {"role": "user", "content": "see @note.txt"},
+        }));
+        let frames = client.until("result");
+        assert_eq!(
+            of_type(&frames, "user")[0]["message"]["content"],
+            "see @note.txt"
+        );
+        let messages = bench.last_request()["messages"].to_string();
+        assert_eq!(messages.contains("BUY MILK"), goes_along, "{messages}");
+    }
+}
+
+#[test]
+fn a_limited_rate_is_told() {
+    let bench = Bench::new(Script::new([
+        Reply::fault(Fault::status(429)),
+        Reply::text("ok"),
+    ]));
+    let mut client = bench.client(&[]);
+    client.say("a");
+    let frames = client.until("result");
+    assert_eq!(
+        kinds(&frames),
+        [
+            "system/init",
+            "system/api_retry",
+            "rate_limit_event",
+            "assistant",
+            "result/success"
+        ]
+    );
+    assert_eq!(frames[2]["rate_limit_info"]["status"], "rejected");
 }

@@ -248,3 +248,31 @@ fn command_hooks_of_the_settings_are_shown_on_request() {
     assert_eq!(shown[0]["hook_id"], shown[1]["hook_id"]);
     assert!(!bench.workspace.path().join("a").exists());
 }
+
+#[test]
+fn hooks_of_settings_are_told_in_the_names_they_know() {
+    let bench = Bench::new(Script::new([
+        Reply::tool("Write", json!({"file_path": "a.txt", "content": "x"})),
+        Reply::text("done"),
+    ]));
+    let log = bench.home.path().join("log");
+    let command = format!("cat > {}", log.display());
+    let settings = json!({"hooks": {"PreToolUse": [
+        {"matcher": "Write", "hooks": [{"type": "command", "command": command}]},
+    ]}});
+    let ran = bench.run(&[
+        "-p",
+        "--permission-mode=bypassPermissions",
+        &format!("--settings={settings}"),
+        "x",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let event: Value = serde_json::from_str(&std::fs::read_to_string(log).unwrap()).unwrap();
+    assert_eq!(event["tool_input"]["file_path"], "a.txt");
+    assert_eq!(event["permission_mode"], "bypassPermissions");
+    let transcript = std::path::Path::new(event["transcript_path"].as_str().unwrap());
+    assert!(
+        transcript.starts_with(bench.config().join("projects")),
+        "{event}"
+    );
+}

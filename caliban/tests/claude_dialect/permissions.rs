@@ -4,7 +4,7 @@ use caliban_testkit::{Fault, Reply, Script};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, of_type};
+use crate::bench::{Bench, kinds, of_type};
 
 const LINES: [&str; 5] = [
     "-p",
@@ -217,4 +217,128 @@ fn modes_change_while_a_turn_is_going_on() {
     client.until("user");
     client.until("user");
     assert!(bench.workspace.path().join("b").exists());
+}
+
+#[test]
+fn a_call_is_shown_before_it_is_asked_about() {
+    let bench = Bench::new(Script::new([touch("a"), Reply::text("done")]));
+    let mut client = bench.client(&["--permission-prompt-tool", "stdio"]);
+    client.say("go");
+    assert_eq!(
+        kinds(&client.until("control_request")),
+        ["system/init", "assistant", "control_request"]
+    );
+}
+
+#[rstest]
+#[case("session", None)]
+#[case("localSettings", Some(".claude/settings.local.json"))]
+#[case("projectSettings", Some(".claude/settings.json"))]
+fn rules_that_come_with_a_consent_are_kept_where_they_say(
+    #[case] destination: &str,
+    #[case] file: Option<&str>,
+) {
+    let answer = json!({
+        "behavior": "allow",
+        "updatedPermissions": [{
+            "type": "addRules",
+            "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}],
+            "behavior": "allow",
+            "destination": destination,
+        }],
+    });
+    let (bench, frames, _) = asked(&answer, touch("b"));
+    assert!(of_type(&frames, "control_request").is_empty());
+    let kept = |file: &str| std::fs::read_to_string(bench.workspace.path().join(file)).ok();
+    for other in [".claude/settings.local.json", ".claude/settings.json"] {
+        let rules = kept(other).map(|text| serde_json::from_str::<Value>(&text).unwrap());
+        let expected = json!({"permissions": {"allow": ["Bash(touch:*)"]}});
+        assert_eq!(rules, (file == Some(other)).then_some(expected), "{other}");
+    }
+}
+
+#[test]
+fn only_what_is_at_hand_is_read_unasked() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = |name: &str| {
+        let path = elsewhere.path().join(name);
+        std::fs::write(&path, "x\n").unwrap();
+        Reply::tool("Read", json!({"file_path": path}))
+    };
+    let end = || Reply::text("end");
+    let bench = Bench::new(Script::new([file("a"), end(), file("a"), end()]));
+    let ran = bench.run(&[&LINES[..], &["go"]].concat());
+    assert_eq!(ran.result()["permission_denials"][0]["tool_name"], "Read");
+    let directory = format!("--add-dir={}", elsewhere.path().display());
+    let ran = bench.run(&[&LINES[..], &[&directory, "go"]].concat());
+    assert_eq!(ran.result()["permission_denials"], json!([]));
+
+    let bench = Bench::new(Script::new([file("a"), file("b"), end()]));
+    let mut client = bench.client(&["--permission-prompt-tool", "stdio"]);
+    client.say("go");
+    let question = client.last_until("control_request");
+    let update = json!({
+        "type": "addDirectories",
+        "directories": [elsewhere.path()],
+        "destination": "session",
+    });
+    let answer = json!({"behavior": "allow", "updatedPermissions": [update]});
+    client.answer(&question, &answer);
+    let frames = client.until("result");
+    assert!(of_type(&frames, "control_request").is_empty(), "{frames:?}");
+    assert_eq!(frames.last().unwrap()["permission_denials"], json!([]));
+}
+
+#[test]
+fn the_model_asks_the_user_and_gets_the_answers() {
+    let asked = json!({"questions": [{
+        "question": "Which?",
+        "header": "Choice",
+        "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}],
+        "multiSelect": false,
+    }]});
+    let script = || {
+        Script::new([
+            Reply::tool("AskUserQuestion", asked.clone()),
+            Reply::text("B it is."),
+        ])
+    };
+    let bench = Bench::new(script());
+    let mut client = bench.client(&[
+        "--permission-prompt-tool=stdio",
+        "--allowedTools=AskUserQuestion",
+    ]);
+    client.say("go");
+    let frames = client.until("control_request");
+    let tools = frames[0]["tools"].as_array().unwrap();
+    assert!(tools.contains(&json!("AskUserQuestion")));
+    let question = frames.last().unwrap();
+    assert_eq!(question["request"]["tool_name"], "AskUserQuestion");
+    assert_eq!(question["request"]["input"], asked);
+    assert_eq!(question["request"]["requires_user_interaction"], true);
+    let mut answered = asked.clone();
+    answered["answers"] = json!({"Which?": "B"});
+    client.answer(
+        question,
+        &json!({"behavior": "allow", "updatedInput": answered}),
+    );
+    let frames = client.until("result");
+    let result = &of_type(&frames, "user")[0]["message"]["content"][0];
+    assert!(
+        result["content"]
+            .as_str()
+            .unwrap()
+            .contains("\"Which?\"=\"B\""),
+        "{result}"
+    );
+    // Without anybody who answers there is no such tool.
+    let bench = Bench::new(script());
+    let ran = bench.run(&[&LINES[..], &["go"]].concat());
+    let tools = ran.frames()[0]["tools"].clone();
+    assert!(
+        !tools
+            .as_array()
+            .unwrap()
+            .contains(&json!("AskUserQuestion"))
+    );
 }

@@ -1,9 +1,9 @@
 //! Servers of tools that run beside the program: a real process on standard input and output.
 
 use caliban_testkit::{Reply, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::bench::{Bench, of_type};
+use crate::bench::{Bench, Client, of_type};
 
 #[test]
 fn servers_of_the_flags_are_connected_and_their_tools_called() {
@@ -42,4 +42,66 @@ fn servers_of_the_flags_are_connected_and_their_tools_called() {
         (Some(1), ""),
         "{wrong:?}"
     );
+}
+
+/// The only server, once it is known how it is: on a busy machine it takes its time.
+fn settled(client: &mut Client) -> Value {
+    loop {
+        let report = client.ask(&json!({"subtype": "mcp_status"}));
+        let server = report["response"]["mcpServers"][0].clone();
+        if server["status"] != "pending" {
+            return server;
+        }
+    }
+}
+
+#[test]
+fn who_introduces_itself_hears_what_there_is() {
+    let bench = Bench::new(Script::new([Reply::text("ok")]));
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let config = json!({"mcpServers": {"calc": {"command": "python3", "args": [server]}}});
+    let mut client = bench.client(&[&format!("--mcp-config={config}")]);
+    let introduction = client.ask(&json!({"subtype": "initialize"}));
+    let commands = introduction["response"]["commands"].as_array().unwrap();
+    assert!(!commands.is_empty(), "{introduction}");
+    let server = settled(&mut client);
+    assert_eq!(server["name"], "calc");
+    assert_eq!(server["status"], "connected");
+    assert_eq!(client.close(), (Vec::new(), Some(0)));
+    // Nothing was said, so there is nothing to continue.
+    let ran = bench.run(&["-p", "-c", "--output-format=json", "x"]);
+    assert_eq!(ran.result()["num_turns"], 1, "{ran:?}");
+    assert_eq!(
+        bench.last_request()["messages"].as_array().unwrap().len(),
+        1
+    );
+}
+
+#[test]
+fn a_server_is_switched_off_and_on_again() {
+    let bench = Bench::new(Script::new([
+        Reply::text("a"),
+        Reply::text("b"),
+        Reply::text("c"),
+    ]));
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let config = json!({"mcpServers": {"calc": {"command": "python3", "args": [server]}}});
+    let mut client = bench.client(&[&format!("--mcp-config={config}")]);
+    client.ask(&json!({"subtype": "initialize"}));
+    settled(&mut client);
+    for (enabled, status) in [
+        (true, "connected"),
+        (false, "disabled"),
+        (true, "connected"),
+    ] {
+        let toggle = json!({"subtype": "mcp_toggle", "serverName": "calc", "enabled": enabled});
+        assert_eq!(client.ask(&toggle)["subtype"], "success");
+        client.say("x");
+        let init = client.until("result").remove(0);
+        assert_eq!(init["mcp_servers"][0]["status"], status);
+        let offered = bench.last_request()["tools"].to_string();
+        assert_eq!(offered.contains("mcp__calc__add"), enabled, "{offered}");
+    }
+    let nobody = json!({"subtype": "mcp_toggle", "serverName": "x", "enabled": false});
+    assert_eq!(client.ask(&nobody)["error"], "Server not found: x");
 }

@@ -181,3 +181,43 @@ fn the_session_is_the_same_in_every_frame() {
     assert_eq!(ids.len(), frames.len());
     assert_eq!(of_type(&frames, "result").len(), 2);
 }
+
+#[test]
+fn rows_of_the_transcript_are_shown_to_who_keeps_them() {
+    let bench = Bench::new(Script::new([Reply::text("one")]));
+    let mut client = bench.client(&["--session-mirror"]);
+    client.say("hi");
+    let frames = client.until("result");
+    let rows = of_type(&frames, "transcript_mirror");
+    let kinds: Vec<_> = rows.iter().map(|row| &row["entries"][0]["type"]).collect();
+    assert_eq!(kinds, ["user", "assistant"]);
+    let path = std::path::Path::new(rows[0]["filePath"].as_str().unwrap());
+    assert!(path.starts_with(bench.config().join("projects")));
+    let written = std::fs::read_to_string(path).unwrap();
+    let written: Vec<Value> = written
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let shown: Vec<Value> = rows.iter().map(|row| row["entries"][0].clone()).collect();
+    assert_eq!(written, shown);
+}
+
+#[test]
+fn a_session_is_found_by_the_title_that_a_client_gave_it() {
+    let bench = Bench::new(Script::new([Reply::text("one"), Reply::text("two")]));
+    let first = run(&bench, &["first"]);
+    let project = bench.config().join("projects").read_dir().unwrap().next();
+    let file = project
+        .unwrap()
+        .unwrap()
+        .path()
+        .join(format!("{}.jsonl", id(&first)));
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("{\"type\":\"custom-title\",\"customTitle\":\"My title\"}\n");
+    std::fs::write(&file, text).unwrap();
+    let second = run(&bench, &["--resume", "My title", "second"]);
+    assert_eq!(id(&second), id(&first));
+    let nobody = bench.run(&[&JSON[..], &["--resume", "--", "x"]].concat());
+    assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""));
+    assert!(nobody.stderr.contains("--resume"), "{}", nobody.stderr);
+}

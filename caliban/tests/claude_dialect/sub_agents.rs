@@ -101,3 +101,22 @@ fn what_they_say_is_forwarded_on_request() {
         "{ran:?}"
     );
 }
+
+#[test]
+fn the_session_is_the_agent_that_is_named() {
+    let bench = Bench::new(Script::new([Reply::text("ok"), Reply::text("ok")]));
+    let agents = json!({"bot": {
+        "description": "d",
+        "prompt": "You are a bot.",
+        "tools": ["Read"],
+        "model": "haiku",
+    }});
+    let agents = format!("--agents={agents}");
+    bench.run(&["-p", &agents, "--agent=bot", "x"]);
+    let request = bench.last_request();
+    assert_eq!(request["model"], "claude-haiku-4-5");
+    assert!(request["system"].to_string().contains("You are a bot."));
+    assert_eq!(request["tools"].as_array().unwrap().len(), 1);
+    let ran = bench.run(&["-p", &agents, "--agent=nobody", "x"]);
+    assert!(ran.stderr.contains("nobody"), "{ran:?}");
+}

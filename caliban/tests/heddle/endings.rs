@@ -40,7 +40,10 @@ fn sleeper(mark: u32) -> String {
 
 /// A client whose send has started this command.
 fn working(bench: &crate::support::Bench, sleep: &str) -> Client {
-    let mut client = Client::start(bench);
+    sleeping(Client::start(bench), sleep)
+}
+
+fn sleeping(mut client: Client, sleep: &str) -> Client {
     client.init(&init());
     client.write(&send("2", "sleep"));
     while client.next()["event"]["event"] != "tool_start" {}
@@ -77,10 +80,28 @@ fn a_cancelled_send_ends_its_processes() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_everything() {
+fn the_end_of_the_input_lets_the_message_finish() {
+    let bench = bench([Reply::text("There.")]);
+    let mut client = Client::start(&bench);
+    client.write(&init());
+    client.write(&send("2", "go"));
+    let ended = client.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let last = ended.frames.last().unwrap();
+    assert_eq!(
+        (&last["status"], &last["response"]),
+        (&json!("ok"), &json!("There."))
+    );
+}
+
+#[test]
+fn the_end_of_the_input_ends_what_takes_too_long() {
     let sleep = sleeper(2);
     let bench = bench([Reply::tool("Bash", json!({"command": sleep}))]);
-    let client = working(&bench, &sleep);
+    let hasty = Client::start_with(&bench, |command| {
+        command.env("HEDDLE_SHUTDOWN_TIMEOUT", "50");
+    });
+    let client = sleeping(hasty, &sleep);
     let ended = client.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let last = ended.frames.last().unwrap();

@@ -191,6 +191,7 @@ impl Session {
                     cwd: workspace.root().to_owned(),
                     gate: Arc::clone(&gate),
                     transcript: choices.history.transcript.clone(),
+                    wording: extras.hook_wording.clone(),
                 };
                 let runners = runners(consultant, choices.partners.servers.as_ref());
                 add(*extras, facts, workspace.root(), runners, &asides)

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{Answer, Event, HookEvent, Hooks, PromptVerdict, ToolCall, Verdict, Workspace};
 use caliban_context::{Commands, Context, Expansion, NoteStore, OnDemand};
-use caliban_hooks::HookConfig;
+use caliban_hooks::{EventWording, HookConfig};
 use caliban_model::{Block, Message};
 use caliban_permissions::file_path;
 use futures::FutureExt;
@@ -26,6 +26,8 @@ pub struct Extras {
     pub hooks: HookConfig,
     /// All that the programs of hooks see of the environment.
     pub hook_environment: Vec<(OsString, OsString)>,
+    /// Where hooks know other names than ours.
+    pub hook_wording: Option<Arc<dyn EventWording>>,
     pub repository: Repository,
 }
 

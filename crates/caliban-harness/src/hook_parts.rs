@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use caliban_agent::{Agent, Consultant, Conversation, Event, Listener, Outcome};
-use caliban_hooks::{AgentCall, AgentRunner, PromptCall, PromptRunner, SessionFacts};
+use caliban_hooks::{AgentCall, AgentRunner, EventWording, PromptCall, PromptRunner, SessionFacts};
 use caliban_model::{CancellationToken, Message, Purpose};
 use caliban_permissions::Regime;
 use caliban_settings::PermissionMode;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use crate::gate::Gate;
 use crate::system_prompt::sub_agent_prompt;
@@ -22,6 +23,7 @@ pub(crate) struct Facts {
     pub(crate) cwd: PathBuf,
     pub(crate) gate: Arc<Gate>,
     pub(crate) transcript: Option<PathBuf>,
+    pub(crate) wording: Option<Arc<dyn EventWording>>,
 }
 
 impl SessionFacts for Facts {
@@ -42,6 +44,13 @@ impl SessionFacts for Facts {
 
     fn transcript_path(&self) -> Option<PathBuf> {
         self.transcript.clone()
+    }
+
+    fn worded(&self, event: Value) -> Value {
+        match &self.wording {
+            Some(wording) => wording.worded(event),
+            None => event,
+        }
     }
 }
 

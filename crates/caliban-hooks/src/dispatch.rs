@@ -50,7 +50,7 @@ impl Dispatch {
     }
 
     pub(crate) fn payload(&self, occasion: &Occasion<'_>) -> Arc<Value> {
-        Arc::new(occasion.payload(&*self.facts))
+        Arc::new(self.facts.worded(occasion.payload(&*self.facts)))
     }
 
     /// Runs a handler to its end, unless nobody waits for it: then it is only started.

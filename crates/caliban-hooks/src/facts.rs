@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_settings::PermissionMode;
+use serde_json::Value;
 
 /// The session as it is at the moment of asking.
 pub trait SessionFacts: Send + Sync + Debug {
@@ -16,4 +17,14 @@ pub trait SessionFacts: Send + Sync + Debug {
 
     /// Where the conversation is written down, if it is.
     fn transcript_path(&self) -> Option<PathBuf>;
+
+    /// The event as hooks of this session read it.
+    fn worded(&self, event: Value) -> Value {
+        event
+    }
+}
+
+/// How events are told to hooks that know other names.
+pub trait EventWording: Send + Sync + Debug {
+    fn worded(&self, event: Value) -> Value;
 }

@@ -25,7 +25,7 @@ pub use config::{
 };
 pub use event::EventName;
 pub use external::{ExternalHooks, HookParts};
-pub use facts::SessionFacts;
+pub use facts::{EventWording, SessionFacts};
 pub use firing::{Decision, Firing, FiringSink, Phase};
 pub use matcher::{BadMatcher, Matcher};
 pub use runner::{AgentCall, AgentRunner, McpCall, McpRunner, PromptCall, PromptRunner, Runners};

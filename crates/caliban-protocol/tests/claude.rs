@@ -19,7 +19,7 @@ use caliban_model::{
     Block, Error, ErrorKind, Message, Retry, RetryCategory, Shown, StopReason, Usage,
 };
 use caliban_protocol::claude::{
-    Audience, Emitted, Encoder, InitFacts, Options, States, Turn, UserInput, failure, fit,
+    Audience, Emitted, Encoder, InitFacts, Options, States, Turn, UserInput, Wording, failure, fit,
 };
 use caliban_protocol::{HookEvents, Partial, Replay};
 use proptest::prelude::*;
@@ -52,6 +52,7 @@ fn turn() -> Turn {
         prompt: UserInput {
             message: Message::user("hi"),
             uuid: None,
+            wording: Wording::Typed,
         },
     }
 }

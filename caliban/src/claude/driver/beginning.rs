@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use caliban_agent::ToolSource;
-use caliban_harness::{History, Session, SystemPrompt, Tools};
-use caliban_protocol::claude::{Initialize, SubAgent, ours};
+use caliban_agent::{Tool, ToolSource};
+use caliban_harness::{Choices, History, Session, SystemPrompt, Tools};
+use caliban_protocol::claude::{ASK_USER_QUESTION, Initialize, SubAgent, ours};
 use caliban_settings::{RuleAction, RuleSpec};
 use caliban_tools::AgentKind;
 
+use super::super::hooks::TheirEvents;
+use super::super::host::readable;
 use super::super::invocation::Invocation;
 use super::super::models;
-use super::super::operator::HostOperator;
+use super::super::operator::{HostOperator, Prompts};
+use super::super::questions::{AlwaysAsked, AskUserQuestion};
 use super::super::renaming::Renaming;
 use super::super::requests::{Known, Reception};
-use super::super::servers::{Sources, links};
+use super::super::servers::{Sources, Switched, links};
 use super::super::structured::{Fixed, Reminder, StructuredOutput};
 use super::{Begun, Work};
 use crate::console::note;
@@ -68,6 +71,8 @@ impl Work<'_> {
             commands: Vec::new(),
             agents,
             servers: None,
+            hosted: Vec::new(),
+            switches: Arc::default(),
             output_style: settings
                 .output_style
                 .clone()
@@ -120,13 +125,24 @@ impl Work<'_> {
             .or_else(|| wishes.json_schema.clone());
         let mut partners = servers.partners();
         partners.advisers.push(Arc::clone(&reception.hooks) as _);
+        let switches = Arc::clone(&reception.known().switches);
+        partners.tool_source = partners
+            .tool_source
+            .map(|source| Arc::new(Switched { source, switches }) as Arc<dyn ToolSource>);
+        let mut own: Vec<Arc<dyn Tool>> = Vec::new();
+        if self.asks_questions() {
+            own.push(Arc::new(AskUserQuestion::new()));
+            partners.advisers.push(Arc::new(AlwaysAsked));
+        }
         if let Some(schema) = schema {
             let wrong = |reason| Failure::Usage(format!("Error: --json-schema: {reason}"));
-            let tool = StructuredOutput::new(schema).map_err(wrong)?;
-            let fixed: Arc<dyn ToolSource> = Arc::new(Fixed(vec![Arc::new(tool)]));
+            own.push(Arc::new(StructuredOutput::new(schema).map_err(wrong)?));
+            partners.advisers.push(Arc::new(Reminder::default()));
+        }
+        if !own.is_empty() {
+            let fixed: Arc<dyn ToolSource> = Arc::new(Fixed(own));
             let sources = partners.tool_source.into_iter().chain([fixed]);
             partners.tool_source = Some(Arc::new(Sources(sources.collect())));
-            partners.advisers.push(Arc::new(Reminder::default()));
         }
         let continued = Continued {
             mode: None,
@@ -149,13 +165,17 @@ impl Work<'_> {
         if let Some(reasoning) = invocation.reasoning {
             choices.settings.reasoning = reasoning;
         }
-        choices.permissions.book = choices.permissions.book.with_defaults(looking());
+        let reading = self.reading(&host.facts.session_id)?;
+        let defaults = looking().chain(reading);
+        choices.permissions.book = choices.permissions.book.with_defaults(defaults);
         choices.selection = invocation.selection.clone();
+        self.play(&agents, &mut choices);
         if let Tools::BuiltIn(built_in) = &mut choices.tools {
             built_in.agent_kinds = agents;
         }
         let mut skills = Vec::new();
-        if let Some(extras) = &choices.extras {
+        if let Some(extras) = &mut choices.extras {
+            extras.hook_wording = Some(Arc::new(TheirEvents(Arc::clone(host))));
             let context = &extras.context;
             skills.extend(context.skills.iter().map(|skill| skill.name().to_owned()));
             let commands = context.commands.iter();
@@ -170,6 +190,56 @@ impl Work<'_> {
             history::prune_sometimes(&store, self.configuration);
         }
         Ok(Begun { session, skills })
+    }
+
+    /// Makes the session the agent that the flags name; who gives the model a prompt of its own
+    /// keeps it.
+    fn play(&self, agents: &[AgentKind], choices: &mut Choices) {
+        let Some(name) = &self.invocation.agent else {
+            return;
+        };
+        let Some(agent) = agents.iter().find(|agent| agent.name == *name) else {
+            note(&format!(
+                "warning: there is no agent `{name}`; it is defined by --agents"
+            ));
+            return;
+        };
+        if matches!(choices.system, SystemPrompt::Default | SystemPrompt::None) {
+            choices.system = SystemPrompt::Text(agent.prompt.clone());
+        }
+        if let (Some(model), None) = (&agent.model, &self.invocation.cli.run.model.model) {
+            choices.settings.model = Arc::from(model.as_str());
+        }
+        if let (Some(tools), None) = (&agent.tools, &choices.selection.built_in) {
+            choices.selection.built_in = Some(tools.clone());
+        }
+    }
+
+    /// The rules by which only what is at hand is read unasked: the workspace, the directories
+    /// that were added, and what the session itself puts aside or is told to read.
+    fn reading(&self, session_id: &str) -> Result<impl Iterator<Item = RuleSpec>, Failure> {
+        let configuration = self.configuration;
+        let tools = &self.invocation.cli.run.tools;
+        let mut at_hand = session::additional_directories(tools, configuration)?;
+        let locations = &configuration.locations;
+        at_hand.push(locations.spill(session_id));
+        at_hand.push(locations.auto_memory(&configuration.workspace));
+        at_hand.extend(locations.skills(&configuration.workspace));
+        at_hand.push(self.config.join("skills"));
+        let allowed: Vec<String> = at_hand.iter().map(|path| readable(path)).collect();
+        Ok(std::iter::once("Read(./**)".to_owned())
+            .chain(allowed)
+            .map(|pattern| RuleSpec::new(pattern, RuleAction::Allow))
+            .chain([RuleSpec::new("Read", RuleAction::Ask)]))
+    }
+
+    /// Whether the model may ask the user, which takes a client that answers.
+    fn asks_questions(&self) -> bool {
+        let selection = &self.invocation.selection;
+        let is_meant = |names: &[String]| names.iter().any(|name| name == ASK_USER_QUESTION);
+        self.invocation.prompts == Prompts::Client
+            && selection.built_in.as_deref().is_none_or(is_meant)
+            && !is_meant(&selection.without)
     }
 
     /// The kinds of sub-agents that the flags and the client define.

@@ -1,6 +1,7 @@
 //! Where questions wait for the client's answer. A question that nobody answers in time is a
 //! refusal.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,11 +14,16 @@ use tokio::sync::{mpsc, oneshot};
 /// Questions that wait; agents ask one at a time each.
 const MAX_WAITING: usize = 1024;
 
+/// Why nothing is permitted once the client has gone.
+const DESERTED: &str = "the client has closed its end and can no longer answer";
+
 /// Asks the client.
 #[derive(Debug)]
 pub(crate) struct Desk {
     waiting: Mutex<Vec<Waiting>>,
     patience: Duration,
+    /// The client can answer nothing any more.
+    is_deserted: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -35,6 +41,7 @@ impl Desk {
         Self {
             waiting: Mutex::default(),
             patience,
+            is_deserted: AtomicBool::new(false),
         }
     }
 
@@ -78,6 +85,17 @@ impl Desk {
             .position(|one| one.call == *call && one.answered.is_none())
         {
             waiting.remove(place);
+        }
+    }
+
+    /// The client has closed its end: what is asked, and will be asked, is refused.
+    pub(crate) fn desert(&self) {
+        self.is_deserted.store(true, Ordering::Release);
+        for open in &mut *self.waiting() {
+            if let Some(answer) = open.answer.take() {
+                // Whoever asked may have stopped waiting.
+                let _ = answer.send(refusal(Some(DESERTED.to_owned())));
+            }
         }
     }
 
@@ -129,6 +147,9 @@ impl Operator for Desk {
                 return refusal(Some("too many questions are open".to_owned()));
             };
             let closing = Closing { desk: self, call };
+            if self.is_deserted.load(Ordering::Acquire) {
+                return refusal(Some(DESERTED.to_owned()));
+            }
             let answer = tokio::time::timeout(self.patience, answered).await;
             drop(closing);
             match answer {

@@ -166,7 +166,7 @@ enum After {
     Shutdown {
         id: String,
     },
-    /// It is gone, or a signal ended everything.
+    /// It asks nothing more, or a signal ended everything.
     Gone,
 }
 
@@ -318,15 +318,14 @@ impl Server<'_> {
                         // Whoever said goodbye before is still answered.
                         if after == After::Next {
                             after = After::Gone;
-                            stop.cancel();
                         }
+                        desk.desert();
                         Ok(())
                     }
                     Some(line) => self.meanwhile(line, about, &stop, &mut after),
                 },
             };
-            if deadline.is_none() && matches!(after, After::Shutdown { .. }) && !stop.is_cancelled()
-            {
+            if deadline.is_none() && after != After::Next && !stop.is_cancelled() {
                 deadline = Some(Instant::now() + self.pace.shutdown);
             }
             // Nobody reads any more: there is nobody to work for.

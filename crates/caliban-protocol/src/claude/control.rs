@@ -22,11 +22,18 @@ pub enum Request {
         tokens: Option<u32>,
     },
     McpStatus,
-    McpSetServers,
-    /// Reconnecting or switching a server.
-    McpServer {
+    McpSetServers {
+        names: Vec<String>,
+    },
+    McpReconnect {
         name: String,
     },
+    McpToggle {
+        name: String,
+        enabled: bool,
+    },
+    /// Settings that have no effect here.
+    ApplyNothing,
     RewindFiles,
     GetContextUsage,
     StopTask,
@@ -138,7 +145,10 @@ enum Known {
         max_thinking_tokens: Option<u32>,
     },
     McpStatus,
-    McpSetServers,
+    McpSetServers {
+        #[serde(default)]
+        servers: BTreeMap<String, Value>,
+    },
     #[serde(rename_all = "camelCase")]
     McpReconnect {
         server_name: String,
@@ -146,6 +156,10 @@ enum Known {
     #[serde(rename_all = "camelCase")]
     McpToggle {
         server_name: String,
+        enabled: bool,
+    },
+    ApplyFlagSettings {
+        settings: Value,
     },
     RewindFiles,
     GetContextUsage,
@@ -161,7 +175,7 @@ enum Known {
     EndSession,
 }
 
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 20] = [
     "initialize",
     "interrupt",
     "set_permission_mode",
@@ -171,6 +185,7 @@ const KNOWN: [&str; 19] = [
     "mcp_set_servers",
     "mcp_reconnect",
     "mcp_toggle",
+    "apply_flag_settings",
     "rewind_files",
     "get_context_usage",
     "stop_task",
@@ -211,10 +226,21 @@ impl From<Known> for Request {
                 max_thinking_tokens: tokens,
             } => Self::SetMaxThinkingTokens { tokens },
             Known::McpStatus => Self::McpStatus,
-            Known::McpSetServers => Self::McpSetServers,
-            Known::McpReconnect { server_name: name } | Known::McpToggle { server_name: name } => {
-                Self::McpServer { name }
-            }
+            Known::McpSetServers { servers } => Self::McpSetServers {
+                names: servers.into_keys().collect(),
+            },
+            Known::McpReconnect { server_name: name } => Self::McpReconnect { name },
+            Known::McpToggle {
+                server_name: name,
+                enabled,
+            } => Self::McpToggle { name, enabled },
+            // Of all settings only the model changes while a session goes on.
+            Known::ApplyFlagSettings { settings } => match settings.get("model") {
+                Some(model) => Self::SetModel {
+                    model: model.as_str().map(str::to_owned),
+                },
+                None => Self::ApplyNothing,
+            },
             Known::RewindFiles => Self::RewindFiles,
             Known::GetContextUsage => Self::GetContextUsage,
             Known::StopTask => Self::StopTask,

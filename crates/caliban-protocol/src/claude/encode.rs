@@ -14,8 +14,8 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::frame::{
-    Assistant, AssistantMessage, DeniedCall, Frame, InitFacts, StreamEvent, System, SystemBody,
-    User, UserMessage, stop_reason,
+    Assistant, AssistantMessage, DeniedCall, Frame, InitFacts, RateLimit, RateLimitInfo,
+    StreamEvent, System, SystemBody, User, UserMessage, stop_reason,
 };
 use super::input::UserInput;
 use super::stream::{Head, Stream};
@@ -26,6 +26,8 @@ use crate::{HookEvents, Partial, Replay};
 const SUB_AGENTS: &str = "AgentTool";
 /// Calls that are remembered until they end; more than a turn can hold.
 const MAX_CALLS: usize = 4096;
+/// The status by which a provider limits the rate of requests.
+const TOO_MANY_REQUESTS: u16 = 429;
 /// The longest summary of a task, in characters.
 const SUMMARY: usize = 2_000;
 
@@ -197,7 +199,7 @@ impl Encoder {
                 self.now.user_messages += 1;
                 vec![self.user(prompt(message), Synthetic::Yes, Audience::Both)]
             }
-            Event::Retrying(retry) => vec![self.system(retrying(retry))],
+            Event::Retrying(retry) => self.retried(retry),
             Event::Warning(warning) => self.remark(&warning.message),
             Event::Notice { message, .. } => self.remark(message),
             Event::HookFired { event, output } => match self.options.hooks {
@@ -227,6 +229,22 @@ impl Encoder {
             | Event::TurnEnded { .. }
             | Event::HookPassed { .. } => Vec::new(),
         }
+    }
+
+    fn retried(&mut self, retry: &Retry) -> Vec<Emitted> {
+        let mut frames = vec![self.system(retrying(retry))];
+        if retry.status == Some(TOO_MANY_REQUESTS) {
+            let frame = Frame::RateLimitEvent(RateLimit {
+                info: RateLimitInfo { status: "rejected" },
+                session_id: self.session_id.clone(),
+                uuid: self.id(),
+            });
+            frames.push(Emitted {
+                frame: frame.value(),
+                to: Audience::Client,
+            });
+        }
+        frames
     }
 
     /// The permission mode is another one.

@@ -12,6 +12,7 @@ pub(super) enum Frame {
     Assistant(Box<Assistant>),
     User(Box<User>),
     StreamEvent(Box<StreamEvent>),
+    RateLimitEvent(RateLimit),
     Result(Box<Outcome>),
 }
 
@@ -20,6 +21,20 @@ impl Frame {
         // Only a map with keys that are no texts could fail, and there is none.
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// The provider wants fewer requests.
+#[derive(Debug, Serialize)]
+pub(super) struct RateLimit {
+    #[serde(rename = "rate_limit_info")]
+    pub(super) info: RateLimitInfo,
+    pub(super) session_id: String,
+    pub(super) uuid: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct RateLimitInfo {
+    pub(super) status: &'static str,
 }
 
 #[derive(Debug, Serialize)]

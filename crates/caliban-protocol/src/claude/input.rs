@@ -36,6 +36,17 @@ pub struct UserInput {
     pub message: Message,
     /// The client's own id of it.
     pub uuid: Option<String>,
+    pub wording: Wording,
+}
+
+/// Who wrote a prompt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wording {
+    /// A person, who may name files with `@`.
+    #[default]
+    Typed,
+    /// A program, whose text goes as it is.
+    Composed,
 }
 
 /// A line that is no frame.
@@ -51,6 +62,8 @@ struct User {
     message: UserMessage,
     #[serde(default)]
     uuid: Option<String>,
+    #[serde(default)]
+    client_composed: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -119,6 +132,10 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
             Ok(Some(Input::User(Box::new(UserInput {
                 message,
                 uuid: user.uuid,
+                wording: match user.client_composed {
+                    Some(true) => Wording::Composed,
+                    Some(false) | None => Wording::Typed,
+                },
             }))))
         }
         Some("control_request") => {

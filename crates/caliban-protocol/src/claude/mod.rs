@@ -22,9 +22,11 @@ pub use encode::{Audience, Cut, Emitted, Encoder, Ids, Options, States, Turn};
 pub use fit::{LONGEST_LINE, fit};
 pub use frame::{InitFacts, McpServer};
 pub use hook_answer::{HookAnswer, Stance};
-pub use input::{Input, InputError, UserInput, decode};
+pub use input::{Input, InputError, UserInput, Wording, decode};
 pub use matcher::Matcher;
-pub use names::{input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs};
+pub use names::{
+    ASK_USER_QUESTION, input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs,
+};
 pub use permission::{
     Behavior, Destination, PermissionAnswer, PermissionUpdate, RuleRef, pattern_theirs, suggestions,
 };

@@ -5,6 +5,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+/// The tool by which a model asks the user; only this dialect has it.
+pub const ASK_USER_QUESTION: &str = "AskUserQuestion";
+
 /// A tool that is called differently, or takes differently named fields.
 struct Named {
     ours: &'static str,

@@ -51,10 +51,27 @@ pub enum PermissionUpdate {
     },
     AddDirectories {
         directories: Vec<String>,
+        #[serde(default)]
+        destination: Destination,
     },
     RemoveDirectories {
         directories: Vec<String>,
+        #[serde(default)]
+        destination: Destination,
     },
+}
+
+impl PermissionUpdate {
+    pub fn destination(&self) -> Destination {
+        match self {
+            Self::AddRules { destination, .. }
+            | Self::ReplaceRules { destination, .. }
+            | Self::RemoveRules { destination, .. }
+            | Self::SetMode { destination, .. }
+            | Self::AddDirectories { destination, .. }
+            | Self::RemoveDirectories { destination, .. } => *destination,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -93,6 +110,14 @@ impl RuleRef {
         match self.rule_content.as_deref() {
             None | Some("") => tool.to_owned(),
             Some(content) => format!("{tool}({content})"),
+        }
+    }
+
+    /// The rule as this dialect writes it.
+    pub fn text(&self) -> String {
+        match self.rule_content.as_deref() {
+            None | Some("") => self.tool_name.clone(),
+            Some(content) => format!("{}({content})", self.tool_name),
         }
     }
 }
