@@ -66,25 +66,42 @@ pub(crate) fn book(
         .with_last(approved.map_err(unusable)?))
 }
 
-/// What the rules of the command line do not do, although they look as if they did.
-pub(crate) fn warnings(rules: &RuleArgs) -> Vec<String> {
+/// Rules that could never match anything and are left out.
+pub(crate) fn idle(rules: &RuleArgs, configuration: &Configuration<'_>) -> Vec<String> {
+    let flags = rules.ordered.iter().cloned();
+    let flags = flags.map(|spec| (spec, Origin::Flag));
+    let layers = configuration.loaded.rules();
+    let settings = layers.into_iter().flat_map(|layer| {
+        let origin = Origin::of(layer.scope);
+        layer.rules.into_iter().map(move |spec| (spec, origin))
+    });
+    flags
+        .chain(settings)
+        .filter_map(|(spec, origin)| Rule::new(spec, origin).err())
+        .filter(RuleError::is_idle)
+        .map(|error| format!("left out: {error}"))
+        .collect()
+}
+
+/// What the rules do not do, although they look as if they did.
+pub(crate) fn warnings(rules: &RuleArgs, configuration: &Configuration<'_>) -> Vec<String> {
+    let idle = idle(rules, configuration);
     let rules: Vec<Rule> = rules
         .ordered
         .iter()
         .filter_map(|spec| Rule::new(spec.clone(), Origin::Flag).ok())
         .collect();
-    lint(&rules, jiff::Timestamp::now())
-        .into_iter()
-        .filter_map(|finding| match finding {
-            Finding::Shadowed { pattern, by } => Some(format!(
-                "the flag for `{pattern}` has no effect behind the one for `{by}`; put it first"
-            )),
-            Finding::Conflict { pattern, .. } => Some(format!(
-                "two flags about `{pattern}`; only the first counts"
-            )),
-            Finding::Duplicate { .. } | Finding::Expired { .. } | Finding::Advice { .. } => None,
-        })
-        .collect()
+    let findings = lint(&rules, jiff::Timestamp::now()).into_iter();
+    let findings = findings.filter_map(|finding| match finding {
+        Finding::Shadowed { pattern, by } => Some(format!(
+            "the flag for `{pattern}` has no effect behind the one for `{by}`; put it first"
+        )),
+        Finding::Conflict { pattern, .. } => Some(format!(
+            "two flags about `{pattern}`; only the first counts"
+        )),
+        Finding::Duplicate { .. } | Finding::Expired { .. } | Finding::Advice { .. } => None,
+    });
+    idle.into_iter().chain(findings).collect()
 }
 
 fn regime(

@@ -18,7 +18,7 @@ use crate::configuration::Configuration;
 use crate::consent::Consent;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::permissions::book;
+use crate::permissions::{book, idle};
 use crate::session::additional_directories;
 
 pub(crate) fn run(
@@ -356,6 +356,9 @@ impl Perms<'_> {
             workspace,
             Some(home),
         );
+        for line in idle(self.flags, self.configuration) {
+            note(&line);
+        }
         let decision = judge.decide(&call.tool, &input, Timestamp::now());
         Ok((judge, decision))
     }

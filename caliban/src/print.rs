@@ -144,7 +144,7 @@ impl Print<'_, '_> {
         match outcome {
             Outcome::Success { .. } => match self.denials {
                 Denials::Fail if !totals.denials.is_empty() => Err(Failure::Runtime(format!(
-                    "{} calls were not permitted",
+                    "calls that were not permitted: {}",
                     totals.denials.len()
                 ))),
                 Denials::Fail | Denials::Tolerated => Ok(()),

@@ -204,7 +204,7 @@ pub(crate) fn init(
             .warnings()
             .into_iter()
             .chain(mcp::warnings(session.servers()))
-            .chain(permissions::warnings(rules))
+            .chain(permissions::warnings(rules, configuration))
             .chain(notices)
             .collect(),
         ..plain_init(session)

@@ -75,6 +75,53 @@ fn flags_decide_whether_a_file_is_written(#[case] args: &[&str], #[case] denials
 }
 
 #[rstest]
+fn no_mode_opens_a_protected_place(
+    #[values(
+        ("Write", json!({"path": "AGENTS.md", "content": "x"})),
+        ("Bash", json!({"command": "echo x > AGENTS.md"})),
+        ("Bash", json!({"command": "touch AGENTS.md"})),
+        ("Bash", json!({"command": "f=AGENTS.md; touch $f"}))
+    )]
+    call: (&str, Value),
+    #[values(
+        &["--permission-mode", "acceptEdits"],
+        &["--permission-mode", "dontAsk"],
+        &["--auto-allow"],
+        &["--allow", "Write", "--allow", "Bash"]
+    )]
+    args: &[&str],
+) {
+    let bench = Bench::new(Wire::Anthropic, calls(&[call]));
+    let result = result(&bench, args);
+    assert_eq!(denied(&result), 1, "{result}");
+    assert!(!bench.workspace.path().join("AGENTS.md").exists());
+}
+
+#[test]
+fn an_allow_rule_that_can_never_match_is_left_out_and_told() {
+    let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let test = |rule: [&str; 2], tool: &str, input: &str| {
+        let args = ["test", tool, input, rule[0], rule[1]];
+        perms(home.path(), workspace.path(), &args)
+    };
+    for (pattern, tool, input) in [
+        (
+            "mcp__gh__issue:acme*",
+            "mcp__gh__issue",
+            r#"{"repo": "acme"}"#,
+        ),
+        ("Write:~notes", "Write", r#"{"path": "notes"}"#),
+    ] {
+        let ran = test(["--allow", pattern], tool, input);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(pattern), "{ran:?}");
+        // What should have been denied would pass for denied.
+        let ran = test(["--deny", pattern], tool, input);
+        assert_eq!(ran.code, Some(64), "{ran:?}");
+    }
+}
+
+#[rstest]
 #[case(&["--permission-mode", "bypassPermissions"], 78, "--allow-dangerously-skip-permissions")]
 #[case(&["--permission-mode", "yolo"], 64, "acceptEdits")]
 #[case(&["--no-permissions", "--allow", "Bash"], 64, "cannot be used with")]

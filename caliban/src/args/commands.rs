@@ -235,8 +235,8 @@ pub(crate) enum PermsCommand {
     },
     /// Show decisions from the log, oldest first.
     Audit {
-        /// Only those made at this time or later, such as 2026-06-01T00:00:00Z.
-        #[arg(long, value_name = "ISO")]
+        /// Only those made at this time or later, such as 2026-06-01T00:00:00Z or 2026-06-01.
+        #[arg(long, value_name = "ISO", value_parser = time)]
         since: Option<jiff::Timestamp>,
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
@@ -279,6 +279,14 @@ pub(crate) enum RuleScope {
 pub(crate) enum ExportFormat {
     Toml,
     Json,
+}
+
+/// A time, or the beginning of a day in UTC.
+fn time(text: &str) -> Result<jiff::Timestamp, jiff::Error> {
+    text.parse().or_else(|error| {
+        let day: jiff::civil::Date = text.parse().map_err(|_| error)?;
+        Ok(day.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
+    })
 }
 
 fn rule_action(text: &str) -> Result<RuleAction, String> {

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use crate::values::Values;
+
 /// Directories whose loss is the loss of the machine or of somebody's work.
 const VITAL: &[&str] = &[
     "/",
@@ -42,11 +44,70 @@ pub(crate) fn in_line(line: &str) -> Option<&'static str> {
         .then_some("it starts processes without end")
 }
 
+/// What a command of a line is run with.
+#[derive(Debug)]
+pub(crate) struct Surroundings<'a> {
+    values: &'a Values,
+    home: Option<&'a Path>,
+    /// Whether the line changes to a directory that cannot be lost.
+    directory: Directory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Directory {
+    Ordinary,
+    Vital,
+}
+
+impl<'a> Surroundings<'a> {
+    pub(crate) fn of<'w>(
+        commands: impl IntoIterator<Item = &'w Vec<String>>,
+        values: &'a Values,
+        home: Option<&'a Path>,
+    ) -> Self {
+        let mut it = Self {
+            values,
+            home,
+            directory: Directory::Ordinary,
+        };
+        let goes = |words: &Vec<String>| {
+            let Some((program, arguments)) = words.split_first() else {
+                return false;
+            };
+            let mut targets = arguments.iter().filter(|word| !word.starts_with('-'));
+            match (program.as_str(), targets.next()) {
+                ("cd", None) => true,
+                ("cd" | "pushd", Some(target)) => it.is_vital(target),
+                _ => false,
+            }
+        };
+        if commands.into_iter().any(goes) {
+            it.directory = Directory::Vital;
+        }
+        it
+    }
+
+    /// Whether a word, or what its variables may make of it, is meant.
+    fn may_be(&self, word: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+        let readings = || self.values.readings(word).into_words();
+        is_meant(word) || word.contains('$') && readings().iter().any(|word| is_meant(word))
+    }
+
+    fn is_vital(&self, word: &str) -> bool {
+        let is_all_here = matches!(word, "*" | "." | "./" | "./*" | ".*");
+        self.directory == Directory::Vital && is_all_here
+            || self.may_be(word, |word| is_vital(word, self.home))
+    }
+}
+
 /// Why a command must not run by itself.
-pub(crate) fn in_command(words: &[String], home: Option<&Path>) -> Option<&'static str> {
+pub(crate) fn in_command(
+    words: &[String],
+    surroundings: &Surroundings<'_>,
+) -> Option<&'static str> {
     let (program, arguments) = words.split_first()?;
     let program = program.rsplit('/').next().unwrap_or(program);
-    let is_vital = |word: &String| is_vital(word, home);
+    let is_vital = |word: &String| surroundings.is_vital(word);
     let has_flag = |short: char, long: &str| {
         arguments.iter().any(|word| {
             word == long
@@ -54,6 +115,12 @@ pub(crate) fn in_command(words: &[String], home: Option<&Path>) -> Option<&'stat
         })
     };
     let recursive = || has_flag('r', "--recursive") || has_flag('R', "--recursive");
+    let removes_found = || {
+        let runs = arguments.windows(2).any(|pair| {
+            matches!(pair[0].as_str(), "-exec" | "-execdir") && pair[1].ends_with("rm")
+        });
+        runs || arguments.iter().any(|word| word == "-delete")
+    };
     match program {
         "rm" if arguments.iter().any(|word| word == "--no-preserve-root") => {
             Some("it removes the root directory")
@@ -64,13 +131,14 @@ pub(crate) fn in_command(words: &[String], home: Option<&Path>) -> Option<&'stat
         "chmod" | "chown" | "chgrp" if recursive() && arguments.iter().any(is_vital) => {
             Some("it changes the access to a whole system or home")
         }
-        "find"
-            if arguments.first().is_some_and(is_vital)
-                && arguments.iter().any(|word| word == "-delete") =>
-        {
+        "find" if arguments.first().is_some_and(is_vital) && removes_found() => {
             Some("it removes a directory that the machine or its user cannot lose")
         }
-        "dd" | "shred" | "wipefs" | "tee" | "cp" if arguments.iter().any(|word| is_disk(word)) => {
+        "dd" | "shred" | "wipefs" | "tee" | "cp"
+            if arguments
+                .iter()
+                .any(|word| surroundings.may_be(word, is_disk)) =>
+        {
             Some("it overwrites a disk")
         }
         "wipefs" | "mkswap" => Some("it overwrites a disk"),
@@ -95,21 +163,23 @@ pub(crate) fn is_disk(target: &str) -> bool {
 }
 
 fn is_vital(word: &str, home: Option<&Path>) -> bool {
-    let mut word = word;
-    loop {
-        let shorter = word
-            .strip_suffix("/*")
-            .or_else(|| word.strip_suffix("/."))
-            .or_else(|| word.strip_suffix("/.."))
-            .or_else(|| word.strip_suffix('/'));
-        match shorter {
-            Some("") => return true,
-            Some(shorter) => word = shorter,
-            None => break,
+    let mut directory = word;
+    while let Some(shorter) = directory.strip_suffix("/*") {
+        directory = shorter;
+    }
+    let mut path: Vec<&str> = Vec::new();
+    for component in directory.split('/') {
+        match (component, path.last()) {
+            ("" | ".", _) => {}
+            // Whatever is above a home cannot be lost either.
+            ("..", Some(last)) if VITAL.contains(last) => return true,
+            ("..", Some(last)) if *last != ".." => drop(path.pop()),
+            _ => path.push(component),
         }
     }
-    let collapsed = word.replace("//", "/");
-    VITAL.contains(&collapsed.as_str()) || home.is_some_and(|home| Path::new(&collapsed) == home)
+    let root = if word.starts_with('/') { "/" } else { "" };
+    let path = format!("{root}{}", path.join("/"));
+    VITAL.contains(&path.as_str()) || home.is_some_and(|home| Path::new(&path) == home)
 }
 
 #[cfg(test)]
@@ -119,8 +189,16 @@ mod tests {
     use super::*;
 
     fn check(line: &str) -> bool {
-        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        in_command(&words, Some(Path::new("/home/me"))).is_some()
+        let commands: Vec<Vec<String>> = line
+            .split("; ")
+            .map(|command| command.split(' ').map(str::to_owned).collect())
+            .collect();
+        let values = Values::of(["d=/"]);
+        let home = Some(Path::new("/home/me"));
+        let surroundings = Surroundings::of(&commands, &values, home);
+        commands
+            .iter()
+            .any(|words| in_command(words, &surroundings).is_some())
     }
 
     #[rstest]
@@ -136,6 +214,15 @@ mod tests {
     #[case("dd if=/dev/zero of=/dev/sda")]
     #[case("mkfs.ext4 /dev/sdb1")]
     #[case("chmod -R 777 /")]
+    #[case("rm -rf $d")]
+    #[case("rm -rf ${d}usr")]
+    #[case("rm -rf ${HOME:?}")]
+    #[case("rm -rf /tmp/..")]
+    #[case("rm -rf ~/..")]
+    #[case("rm -rf /home/me/./*")]
+    #[case("cd /; rm -rf *")]
+    #[case("cd; rm -rf ./*")]
+    #[case("find ~ -type f -exec rm {} +")]
     fn catastrophes_are_recognised(#[case] line: &str) {
         assert!(check(line), "{line}");
     }
@@ -148,6 +235,10 @@ mod tests {
     #[case("dd if=/dev/zero of=disk.img")]
     #[case("chmod 755 /usr/local/bin/x")]
     #[case("find / -name x")]
+    #[case("rm -rf a/.. ../b")]
+    #[case("cd sub; rm -rf *")]
+    #[case("cd /; rm -rf tmp/x")]
+    #[case("rm -rf $e")]
     fn ordinary_commands_are_not(#[case] line: &str) {
         assert!(!check(line), "{line}");
     }

@@ -7,7 +7,7 @@ use caliban_settings::RuleAction;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::catastrophe;
+use crate::catastrophe::{self, Surroundings};
 use crate::commands::Text;
 use crate::lines;
 use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role, Spelling};
@@ -56,6 +56,13 @@ pub enum Why {
     Unresolved(String),
 }
 
+impl Why {
+    /// Whether only a person, or a rule that means it, says yes.
+    pub(crate) fn outlasts_modes(&self) -> bool {
+        matches!(self, Self::Protected { .. } | Self::Catastrophe(_))
+    }
+}
+
 /// A part of a call and what the rules say about it.
 #[derive(Debug, Clone)]
 pub struct Part {
@@ -63,6 +70,24 @@ pub struct Part {
     pub action: RuleAction,
     pub rule: usize,
     pub why: Why,
+}
+
+/// Which rules have a say about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    All,
+    /// Not what objects to `*`: that is about what is left, and the command that opens the file
+    /// has been allowed.
+    NamingTools,
+}
+
+impl Heard {
+    fn includes(self, rule: &Rule) -> bool {
+        let is_rest = !rule.names_tools()
+            && rule.action != RuleAction::Allow
+            && rule.origin != Origin::BuiltIn;
+        self == Self::All || !is_rest
+    }
 }
 
 /// What a part is about.
@@ -101,14 +126,15 @@ impl Judge {
             && let Some(path) = tools::file_path(input)
         {
             // Looking for something in a file is reading it.
-            decision = decision.and(self.file_decision("Read", path, Access::Read, input, now));
+            let read = self.file_decision("Read", path, Access::Read, Heard::All, input, now);
+            decision = decision.and(read);
         }
         decision
     }
 
     fn file(&self, tool: &str, input: &Value, access: Access, now: Timestamp) -> Decision {
         let path = tools::file_path(input).unwrap_or_default();
-        self.file_decision(tool, path, access, input, now)
+        self.file_decision(tool, path, access, Heard::All, input, now)
     }
 
     /// The verdict on a tool that reads or changes a file.
@@ -117,6 +143,7 @@ impl Judge {
         tool: &str,
         path: &str,
         access: Access,
+        heard: Heard,
         input: &Value,
         now: Timestamp,
     ) -> Decision {
@@ -125,7 +152,7 @@ impl Judge {
         // are, and refused if either is.
         let decisions = subject.names().map(|name| {
             self.whole(tool, now, |rule| {
-                self.matches(rule, tool, input, Some(name))
+                heard.includes(rule) && self.matches(rule, tool, input, Some(name))
             })
             .with_part(Item::File {
                 tool: tool.to_owned(),
@@ -135,15 +162,18 @@ impl Judge {
         let Some(decision) = decisions.reduce(Decision::and) else {
             return Decision::default_refusal();
         };
-        if decision.action != RuleAction::Allow {
+        if decision.action == RuleAction::Deny {
             return decision;
         }
-        if let Subject::Unknown { given } = &subject {
+        if let Subject::Unknown { given } = &subject
+            && decision.action == RuleAction::Allow
+        {
             return decision.asked(Why::Unresolved(given.display().to_string()));
         }
         let rule = &self.book.rules()[decision.rule];
         match self.protected_place(&subject, access) {
-            Some((name, path)) if !names(rule, &name) => {
+            // What is asked anyway is kept from the modes.
+            Some((name, path)) if decision.action == RuleAction::Ask || !names(rule, &name) => {
                 decision.asked(Why::Protected { name, path })
             }
             Some(_) | None => decision,
@@ -176,12 +206,13 @@ impl Judge {
         let mut decision = match &proof {
             Ok(script) => {
                 let decision = lines::proved(self, script, base, input, now);
-                // The reader leaves open what a variable stands for; `$HOME` is easily guessed.
-                let mut mentions = mentions::in_line(line);
-                mentions.retain(|mention| mention.spelling == Spelling::Variable);
                 match decision.action {
-                    RuleAction::Allow => self.mentioned(decision, &mentions, base, now),
-                    RuleAction::Ask | RuleAction::Deny => decision,
+                    RuleAction::Allow | RuleAction::Ask => {
+                        // The reader leaves open what a variable stands for.
+                        let mentions = mentions::unknown(line, script);
+                        self.mentioned(decision, &mentions, base, now)
+                    }
+                    RuleAction::Deny => decision,
                 }
             }
             Err(refusal) => {
@@ -217,9 +248,12 @@ impl Judge {
             decision = decision.and_maybe(self.too_long(tool, now));
         }
         let home = self.places.home.as_deref();
+        let values = mentions::values(line);
+        let candidates = read.candidates.iter().map(|candidate| &candidate.words);
+        let surroundings = Surroundings::of(candidates, &values, home);
         let mut vital = catastrophe::in_line(line);
         for candidate in &read.candidates {
-            let Some(why) = catastrophe::in_command(&candidate.words, home) else {
+            let Some(why) = catastrophe::in_command(&candidate.words, &surroundings) else {
                 continue;
             };
             vital = Some(why);
@@ -260,6 +294,10 @@ impl Judge {
             let path = path.display().to_string();
             Some(Why::Protected { name, path })
         });
+        let heard = match decision.action {
+            RuleAction::Allow => Heard::NamingTools,
+            RuleAction::Ask | RuleAction::Deny => Heard::All,
+        };
         let mut redirections = mentions.iter().filter(|mention| mention.role != Role::Word);
         let looked_at = redirections.by_ref().take(MAX_REDIRECTIONS);
         let objections = looked_at.flat_map(|mention| {
@@ -271,7 +309,7 @@ impl Judge {
             };
             let verdicts = tools
                 .iter()
-                .map(|(tool, access)| self.file_decision(tool, &path, *access, &input, now));
+                .map(|(tool, access)| self.file_decision(tool, &path, *access, heard, &input, now));
             // A default only says that nobody has a wish.
             verdicts
                 .filter(|verdict| {
@@ -282,13 +320,17 @@ impl Judge {
                 .collect::<Vec<_>>()
         });
         let decision = objections.fold(decision, Decision::and);
-        let unread = redirections.next().map(|_| {
+        let mut endless = mentions
+            .iter()
+            .filter(|mention| mention.spelling == Spelling::Endless);
+        let unread = redirections.next().or_else(|| endless.next()).map(|_| {
             let what = "the command redirects to more files than are looked at";
             Why::Unproved(what.to_owned())
         });
         match (decision.action, protected.or(unread)) {
-            (RuleAction::Allow | RuleAction::Ask, Some(why)) => decision.asked(why),
             (RuleAction::Deny, _) | (_, None) => decision,
+            (RuleAction::Ask, Some(_)) if decision.why.outlasts_modes() => decision,
+            (RuleAction::Allow | RuleAction::Ask, Some(why)) => decision.asked(why),
         }
     }
 
@@ -565,10 +607,15 @@ impl Decision {
         self
     }
 
-    /// Both must agree: the stricter verdict, with the parts of both.
+    /// Both must agree: the stricter verdict, with the parts of both. What no mode answers is
+    /// stricter than what one may.
     #[must_use]
     pub(crate) fn and(self, other: Self) -> Self {
-        let (mut decided, minor) = if other.action > self.action {
+        let strictness = |it: &Self| {
+            let lasts = it.action == RuleAction::Ask && it.why.outlasts_modes();
+            (it.action, lasts)
+        };
+        let (mut decided, minor) = if strictness(&other) > strictness(&self) {
             (other, self)
         } else {
             (self, other)

@@ -19,6 +19,7 @@ mod rulebook;
 pub mod shell;
 mod tools;
 mod urls;
+mod values;
 mod wildcard;
 
 pub use audit::{AuditLog, DecidedBy, Entry, Filter, MatchedRule};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::catastrophe::is_disk;
 use crate::commands::Text;
-use crate::evaluation::{Decision, Item, Judge, Why, names};
+use crate::evaluation::{Decision, Heard, Item, Judge, Why, names};
 use crate::pattern::{About, CommandPattern, FieldValue};
 use crate::protected::Access;
 use crate::rulebook::{Defaults, Origin, Rule};
@@ -23,6 +23,13 @@ struct Bases {
     lost: bool,
 }
 
+/// Whether a line starts anything, or only opens files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    Programs,
+    Nothing,
+}
+
 /// Judges a line.
 pub(crate) fn proved(
     judge: &Judge,
@@ -31,8 +38,14 @@ pub(crate) fn proved(
     input: &Value,
     now: Timestamp,
 ) -> Decision {
+    let is_program = |command: &Command| !command.words.is_empty();
     let line = Line {
         judge,
+        runs: if script.commands.iter().any(is_program) {
+            Runs::Programs
+        } else {
+            Runs::Nothing
+        },
         bases: Bases::of(judge, script, cwd),
         input,
         now,
@@ -52,6 +65,7 @@ pub(crate) fn proved(
 struct Line<'a> {
     judge: &'a Judge,
     bases: Bases,
+    runs: Runs,
     input: &'a Value,
     now: Timestamp,
 }
@@ -78,11 +92,7 @@ impl Line<'_> {
         });
         let wrapped = wrapped.reduce(Decision::and);
         let decision = match (command.wrapping, wrapped) {
-            (Wrapping::Transparent, Some(wrapped))
-                if own.action == RuleAction::Ask && !self.is_explicit(&own) =>
-            {
-                wrapped
-            }
+            (Wrapping::Transparent, Some(wrapped)) if self.is_general(&own) => wrapped,
             (_, Some(wrapped)) => own.and(wrapped),
             (_, None) => own,
         };
@@ -103,8 +113,12 @@ impl Line<'_> {
             let decision = self
                 .judge
                 .whole("Bash", self.now, |rule| rule.pattern.is_bare());
+            let is_left_open = match self.runs {
+                Runs::Programs => self.is_general(&decision),
+                Runs::Nothing => !self.is_explicit(&decision),
+            };
             return match decision.action {
-                RuleAction::Ask if !self.is_explicit(&decision) => Decision {
+                RuleAction::Ask | RuleAction::Deny if is_left_open => Decision {
                     action: RuleAction::Allow,
                     ..decision
                 },
@@ -185,36 +199,16 @@ impl Line<'_> {
             };
         }
         let paths: Vec<String> = self.bases.join(target);
-        let judged = |tool: &str, access: Access| {
-            paths
-                .iter()
-                .map(|path| {
-                    let input = json!({"path": path});
-                    self.judge
-                        .file_decision(tool, path, access, &input, self.now)
-                })
-                .reduce(Decision::and)
+        // Whoever allows every command allows what it writes. What it reads, it could as well open
+        // by itself.
+        let is_covered = allowed_by.action == RuleAction::Allow
+            && (redirection.kind == RedirectionKind::Read || self.allows_every_command());
+        let heard = if is_covered {
+            Heard::NamingTools
+        } else {
+            Heard::All
         };
-        let verdict = match redirection.kind {
-            RedirectionKind::Read => judged("Read", Access::Read),
-            RedirectionKind::Write => {
-                // Either tool's rule may cover it; a refusal of either holds.
-                match (
-                    judged("Write", Access::Change),
-                    judged("Edit", Access::Change),
-                ) {
-                    (Some(write), Some(edit)) => Some(if write.action == RuleAction::Deny {
-                        write
-                    } else if edit.action == RuleAction::Deny || edit.action < write.action {
-                        edit
-                    } else {
-                        write
-                    }),
-                    (first, second) => first.or(second),
-                }
-            }
-        };
-        let Some(verdict) = verdict else {
+        let Some(verdict) = self.opened(&paths, redirection.kind, heard) else {
             return self.uncovered(allowed_by, "a file whose name is not known");
         };
         if self.bases.lost && !Path::new(target).is_absolute() {
@@ -223,23 +217,9 @@ impl Line<'_> {
                 .and(verdict);
         }
         let by_default = verdict.why == Why::Rule && !self.is_explicit(&verdict);
-        let is_bare = self.allows_every_command();
-        match (verdict.action, allowed_by.action) {
-            (RuleAction::Ask, RuleAction::Allow) if is_bare && by_default => {
-                let access = match redirection.kind {
-                    RedirectionKind::Read => Access::Read,
-                    RedirectionKind::Write => Access::Change,
-                };
-                let protected = paths.iter().find_map(|path| {
-                    let subject = self.judge.places.subject(path);
-                    self.judge.protected_place(&subject, access)
-                });
-                match protected {
-                    Some((name, path)) => verdict.asked(Why::Protected { name, path }),
-                    None => allowed_by.clone(),
-                }
-            }
-            (RuleAction::Ask, _) if by_default => {
+        match verdict.action {
+            RuleAction::Ask if by_default && is_covered => allowed_by.clone(),
+            RuleAction::Ask if by_default => {
                 let why = format!("no rule about files allows writing `{target}`");
                 verdict.asked(Why::Unproved(why))
             }
@@ -247,12 +227,40 @@ impl Line<'_> {
         }
     }
 
+    /// The verdict on a file that is opened, by whatever names it may have.
+    fn opened(&self, paths: &[String], kind: RedirectionKind, heard: Heard) -> Option<Decision> {
+        let judged = |tool: &str, access: Access, heard: Heard| {
+            let verdicts = paths.iter().map(|path| {
+                let input = json!({"path": path});
+                self.judge
+                    .file_decision(tool, path, access, heard, &input, self.now)
+            });
+            verdicts.reduce(Decision::and)
+        };
+        if kind == RedirectionKind::Read {
+            return judged("Read", Access::Read, heard);
+        }
+        let write = judged("Write", Access::Change, heard)?;
+        let edit = judged("Edit", Access::Change, heard)?;
+        // Either tool's rule may cover it; a refusal of either holds.
+        let refusals = ["Write", "Edit"].into_iter().find_map(|tool| {
+            judged(tool, Access::Change, Heard::NamingTools)
+                .filter(|verdict| verdict.action == RuleAction::Deny)
+        });
+        Some(match refusals {
+            Some(refusal) => refusal,
+            None if edit.action < write.action => edit,
+            None => write,
+        })
+    }
+
     /// Operands that the program is known to write: only protected places matter, the rest is the
     /// rule's own business.
     fn written_operands(&self, command: &Command, decision: Decision) -> Decision {
-        if decision.action != RuleAction::Allow {
+        if decision.action == RuleAction::Deny || decision.why.outlasts_modes() {
             return decision;
         }
+        let is_allowed = decision.action == RuleAction::Allow;
         let rule = &self.judge.book.rules()[decision.rule];
         let found = command.writes.iter().find_map(|operand| {
             self.bases.join(operand).iter().find_map(|path| {
@@ -260,7 +268,7 @@ impl Line<'_> {
                 let (name, path) = self.judge.protected_place(&subject, Access::Change)?;
                 let spelled = names(rule, &name)
                     || command_pattern(rule).is_some_and(|pattern| pattern.spells(operand));
-                (!spelled).then_some(Why::Protected { name, path })
+                (!(is_allowed && spelled)).then_some(Why::Protected { name, path })
             })
         });
         match found {

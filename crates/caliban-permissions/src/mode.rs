@@ -2,7 +2,7 @@
 
 use caliban_settings::{PermissionMode, RuleAction};
 
-use crate::evaluation::{Decision, Why};
+use crate::evaluation::Decision;
 use crate::tools::EDITORS;
 
 /// How calls are judged.
@@ -67,7 +67,9 @@ pub enum ModeError {
         "`permissions.enforce` is set, so the mode cannot be `bypassPermissions`; choose another"
     )]
     EnforcedMode,
-    #[error("`permissions.enforce` is set, so `--no-permissions` cannot be used; leave it out")]
+    #[error(
+        "`permissions.enforce` is set, so neither `--no-permissions` nor `CALIBAN_NO_PERMISSIONS` can be used; leave it out"
+    )]
     EnforcedGating,
 }
 
@@ -138,7 +140,7 @@ pub fn relax(
     decision: &Decision,
 ) -> Relaxed {
     debug_assert_eq!(decision.action, RuleAction::Ask);
-    if matches!(decision.why, Why::Protected { .. } | Why::Catastrophe(_)) {
+    if decision.why.outlasts_modes() {
         return Relaxed::Ask;
     }
     if auto_allow == AutoAllow::On {

@@ -49,6 +49,18 @@ pub struct RuleError {
     pub error: PatternError,
 }
 
+impl RuleError {
+    /// Whether the rule can be left out: it would allow something, and there is nothing that it
+    /// could ever match.
+    pub fn is_idle(&self) -> bool {
+        let never_matches = matches!(
+            self.error,
+            PatternError::NoAccessor { .. } | PatternError::Anywhere
+        );
+        never_matches && self.action == RuleAction::Allow
+    }
+}
+
 /// What answers when no rule does.
 const DEFAULTS: &[(&str, RuleAction)] = &[
     ("Read", RuleAction::Allow),
@@ -112,7 +124,8 @@ pub struct Found<'a> {
 }
 
 impl RuleBook {
-    /// The rules given on the command line, then those of the settings, then the defaults.
+    /// The rules given on the command line, then those of the settings, then the defaults. Idle
+    /// ones are left out.
     pub fn new(
         flags: impl IntoIterator<Item = RuleSpec>,
         settings: &LoadedSettings,
@@ -120,7 +133,11 @@ impl RuleBook {
         let mut rules = Vec::new();
         let mut add = |origin: Origin, specs: &mut dyn Iterator<Item = RuleSpec>| {
             for spec in specs {
-                rules.push(Rule::new(spec, origin)?);
+                match Rule::new(spec, origin) {
+                    Ok(rule) => rules.push(rule),
+                    Err(error) if error.is_idle() => {}
+                    Err(error) => return Err(error),
+                }
             }
             Ok(())
         };
