@@ -6,110 +6,155 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use base64::Engine;
-use caliban_model::{Block, Image, ImageMime, ImageSource, Message, Role};
+use caliban_images::{Scaling, ingest};
+use caliban_model::{Block, Image, Message, Role};
 
 use crate::exit::Failure;
-
-/// An image beyond this is refused by providers.
-const MAX_IMAGE: u64 = 5 * 1024 * 1024;
 
 /// How much may go along.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    /// Of one text.
     pub(crate) one: u64,
+    /// Of all texts together.
     pub(crate) all: u64,
+    /// Of an image as it is sent; a larger one is made smaller.
+    pub(crate) images: caliban_images::Limits,
 }
 
 impl Limits {
     pub(crate) const DEFAULT: Self = Self {
         one: 256 * 1024,
         all: 1024 * 1024,
+        images: caliban_images::Limits::DEFAULT,
     };
 }
 
+/// A prompt with what it names.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) message: Message,
+    /// What the user should know about it.
+    pub(crate) notices: Vec<String>,
+}
+
 /// The prompt with what it names. `roots` are canonical.
-pub(crate) fn attach(prompt: &str, roots: &[PathBuf], limits: Limits) -> Result<Message, Failure> {
+pub(crate) fn attach(prompt: &str, roots: &[PathBuf], limits: Limits) -> Result<Attached, Failure> {
     let mut blocks = vec![Block::text(prompt)];
+    let mut notices = Vec::new();
     let mut total = 0;
     let mut attached: Vec<PathBuf> = Vec::new();
     for name in references(prompt) {
-        let Some((name, path)) = find(name, roots) else {
-            continue;
+        let (name, path) = match find(name, roots) {
+            Found::Inside(name, path) => (name, path),
+            Found::Outside => {
+                notices.push(format!(
+                    "`@{name}` is outside the workspace and does not go along; `--add-dir` adds its directory"
+                ));
+                continue;
+            }
+            Found::Nothing => continue,
         };
         if attached.contains(&path) {
             continue;
         }
-        let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-        let image = mime(&path);
-        let most = if image.is_some() {
-            MAX_IMAGE
+        let block = if is_image(&path) {
+            let (image, notice) = image(name, &path, limits.images)?;
+            notices.extend(notice);
+            Block::Image(image)
         } else {
-            limits.one
-        };
-        if size > most {
-            let flag = match image {
-                Some(_) => "make it smaller",
-                None => "raise `--max-attach-bytes` or name a smaller file",
-            };
-            return Err(Failure::Config(format!(
-                "`@{name}` has {size} bytes; at most {most} are attached: {flag}"
-            )));
-        }
-        if image.is_none() {
-            total += size;
+            let text = text(name, &path, limits.one)?;
+            total += text.len() as u64;
             if total > limits.all {
                 return Err(Failure::Config(format!(
                     "the attachments of the prompt have more than {} bytes together; raise `--attach-budget-bytes` or name fewer",
                     limits.all
                 )));
             }
-        }
-        blocks.push(block(name, &path, image, most)?);
+            Block::text(format!("<file path=\"{name}\">\n{text}\n</file>"))
+        };
+        blocks.push(block);
         attached.push(path);
     }
-    Ok(Message::new(Role::User, blocks))
+    Ok(Attached {
+        message: Message::new(Role::User, blocks),
+        notices,
+    })
 }
 
-fn block(name: &str, path: &Path, image: Option<ImageMime>, most: u64) -> Result<Block, Failure> {
+fn text(name: &str, path: &Path, most: u64) -> Result<String, Failure> {
+    let remedy = "raise `--max-attach-bytes` or name a smaller file";
+    String::from_utf8(read(name, path, most, remedy)?)
+        .map_err(|_| Failure::Config(format!("`@{name}` is not a text file")))
+}
+
+fn image(
+    name: &str,
+    path: &Path,
+    limits: caliban_images::Limits,
+) -> Result<(Image, Option<String>), Failure> {
+    let bytes = read(name, path, caliban_images::MAX_FILE, "make it smaller")?;
+    let ingested = ingest(&bytes, limits)
+        .map_err(|problem| Failure::Config(format!("the image `@{name}` {problem}")))?;
+    let notice = match (ingested.scaling, ingested.image.dims) {
+        (Scaling::Downscaled { from }, Some(to)) => Some(format!(
+            "`@{name}` is sent [downscaled] from {}x{} to {}x{} pixels",
+            from.0, from.1, to.0, to.1
+        )),
+        (Scaling::Downscaled { .. } | Scaling::Kept, _) => None,
+    };
+    Ok((ingested.image, notice))
+}
+
+fn read(name: &str, path: &Path, most: u64, remedy: &str) -> Result<Vec<u8>, Failure> {
     let unreadable =
         |error: std::io::Error| Failure::Config(format!("`@{name}` cannot be read: {error}"));
     let mut bytes = Vec::new();
-    File::open(path)
-        .map_err(unreadable)?
-        .take(most)
+    let file = File::open(path).map_err(unreadable)?;
+    let size = file.metadata().map_err(unreadable)?.len();
+    file.take(most.saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if image.is_some() {
-        let mime = ImageMime::sniff(&bytes).ok_or_else(|| {
-            Failure::Config(format!("`@{name}` is not a png, jpeg, gif or webp image"))
-        })?;
-        let data = base64::engine::general_purpose::STANDARD.encode(&bytes);
-        return Ok(Block::Image(Image {
-            mime,
-            source: ImageSource::Base64 {
-                data: Arc::from(data),
-            },
-            dims: None,
-        }));
+    if bytes.len() as u64 > most {
+        return Err(Failure::Config(format!(
+            "`@{name}` has {size} bytes; at most {most} are attached: {remedy}"
+        )));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|_| Failure::Config(format!("`@{name}` is not a text file")))?;
-    Ok(Block::text(format!(
-        "<file path=\"{name}\">\n{text}\n</file>"
-    )))
+    Ok(bytes)
 }
 
-fn mime(path: &Path) -> Option<ImageMime> {
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    match extension.as_str() {
-        "png" => Some(ImageMime::Png),
-        "jpg" | "jpeg" => Some(ImageMime::Jpeg),
-        "gif" => Some(ImageMime::Gif),
-        "webp" => Some(ImageMime::Webp),
-        _ => None,
+/// What looks like an image is taken as one; its bytes say which.
+fn is_image(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| {
+        ["png", "jpg", "jpeg", "gif", "webp"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Leaves out the images that the conversation holds already: they are sent with it anyway.
+pub(crate) fn leave_out_known<'a>(
+    message: &mut Message,
+    earlier: impl IntoIterator<Item = &'a Message>,
+) {
+    let mut known: Vec<Image> = earlier
+        .into_iter()
+        .flat_map(|message| &message.content)
+        .filter_map(|block| match block {
+            Block::Image(image) => Some(image.clone()),
+            _ => None,
+        })
+        .collect();
+    for block in &mut message.content {
+        if let Block::Image(image) = block {
+            if known.iter().any(|known| known.source == image.source) {
+                *block = Block::text("[an image that was shown before]");
+            } else {
+                known.push(image.clone());
+            }
+        }
     }
 }
 
@@ -129,20 +174,37 @@ pub(crate) fn references(prompt: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The regular file of the workspace that a name means; punctuation behind it is not part of it.
-fn find<'a>(name: &'a str, roots: &[PathBuf]) -> Option<(&'a str, PathBuf)> {
-    let base = roots.first()?;
+/// What a name means.
+enum Found<'a> {
+    /// A regular file of the workspace, and the name without what is no part of it.
+    Inside(&'a str, PathBuf),
+    /// A regular file elsewhere.
+    Outside,
+    Nothing,
+}
+
+/// Punctuation behind a name is not part of it.
+fn find<'a>(name: &'a str, roots: &[PathBuf]) -> Found<'a> {
     let shorter =
         name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '\'', '"', '`']);
-    [name, shorter].into_iter().find_map(|name| {
-        let path = base.join(name).canonicalize().ok()?;
-        let inside = roots.iter().any(|root| path.starts_with(root));
-        (inside && path.is_file()).then_some((name, path))
-    })
+    let base = roots.first();
+    let file = [name, shorter].into_iter().find_map(|name| {
+        let path = base?.join(name).canonicalize().ok()?;
+        path.is_file().then_some((name, path))
+    });
+    match file {
+        None => Found::Nothing,
+        Some((name, path)) if roots.iter().any(|root| path.starts_with(root)) => {
+            Found::Inside(name, path)
+        }
+        Some(_) => Found::Outside,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+
     use super::*;
 
     fn texts(message: &Message) -> Vec<String> {
@@ -164,15 +226,17 @@ mod tests {
         std::fs::create_dir_all(&root).unwrap();
         std::fs::write(root.join("a.txt"), "alpha").unwrap();
         std::fs::write(root.join("b c.md"), "beta").unwrap();
-        std::fs::write(root.join("p.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
+        std::fs::write(root.join("p.png"), dot()).unwrap();
+        std::fs::write(root.join("broken.png"), &dot()[..40]).unwrap();
         std::fs::write(folder.path().join("secret"), "s").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
         let attach = |prompt: &str, limits| attach(prompt, std::slice::from_ref(&root), limits);
         let prompt =
             "see @a.txt, @a.txt and @\"b c.md\" (@p.png); mail me@a.txt @nobody @../secret @link";
-        let message = attach(prompt, Limits::DEFAULT).unwrap();
+        let attached = attach(prompt, Limits::DEFAULT).unwrap();
+        assert_eq!(attached.notices.len(), 2, "{:?}", attached.notices);
         assert_eq!(
-            texts(&message),
+            texts(&attached.message),
             [
                 prompt,
                 "<file path=\"a.txt\">\nalpha\n</file>",
@@ -180,9 +244,44 @@ mod tests {
                 "image/png"
             ]
         );
-        let tight = Limits { one: 4, all: 100 };
-        assert!(attach("@a.txt", tight).is_err());
-        let budget = Limits { one: 100, all: 8 };
-        assert!(attach("@a.txt @\"b c.md\"", budget).is_err());
+        let limits = |one, all| Limits {
+            one,
+            all,
+            ..Limits::DEFAULT
+        };
+        assert!(attach("@a.txt", limits(4, 100)).is_err());
+        assert!(attach("@a.txt @\"b c.md\"", limits(100, 8)).is_err());
+        assert!(attach("@a.txt @\"b c.md\"", limits(5, 9)).is_ok());
+        let damaged = attach("@broken.png", Limits::DEFAULT).unwrap_err();
+        assert!(damaged.to_string().contains("damaged"), "{damaged}");
+    }
+
+    #[test]
+    fn an_image_is_sent_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::write(root.join("a.png"), dot()).unwrap();
+        std::fs::write(root.join("b.png"), dot()).unwrap();
+        let attached = || {
+            attach(
+                "@a.png @b.png",
+                std::slice::from_ref(&root),
+                Limits::DEFAULT,
+            )
+        };
+        let mut first = attached().unwrap().message;
+        leave_out_known(&mut first, []);
+        let note = "[an image that was shown before]";
+        assert_eq!(texts(&first)[1..], ["image/png", note]);
+        let mut second = attached().unwrap().message;
+        leave_out_known(&mut second, [&first]);
+        assert_eq!(texts(&second)[1..], [note, note]);
+    }
+
+    /// A picture of one pixel.
+    fn dot() -> Vec<u8> {
+        base64::engine::general_purpose::STANDARD
+            .decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+            .unwrap()
     }
 }

@@ -96,10 +96,18 @@ impl<'a> FrameFace<'a> {
     }
 
     fn show(&mut self, event: &Event) -> Result<(), Failure> {
-        if let Stream::All(encoder) = self.stream {
-            for line in encoder.lines(event) {
-                self.console.put(&line)?;
+        match self.stream {
+            Stream::All(encoder) => {
+                for line in encoder.lines(event) {
+                    self.console.put(&line)?;
+                }
             }
+            // There is no frame that would carry it.
+            Stream::ResultOnly => match event {
+                Event::Warning(warning) => note(&format!("warning: {}", warning.message)),
+                Event::Notice { message, .. } => note(&format!("warning: {message}")),
+                _ => {}
+            },
         }
         if let Event::Finished { outcome, totals } = event {
             let frame = result(outcome, totals, &self.session_id);

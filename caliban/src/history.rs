@@ -179,7 +179,8 @@ fn existing(
     warnings: &mut Vec<String>,
 ) -> Result<Wanted, Failure> {
     if let Some(text) = &args.resume {
-        return Ok(Wanted::Existing(store.find(text)?));
+        let wanted = SessionName::new(text).map_err(Error::from)?;
+        return Ok(Wanted::Existing(store.find(wanted.as_str())?));
     }
     if args.continue_ {
         let (latest, found) = store.latest(None)?;
@@ -196,11 +197,10 @@ fn existing(
         return Ok(Wanted::New(None));
     };
     let name = SessionName::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
-    match store.find(name.as_str()) {
-        Ok(found) => Ok(Wanted::Existing(found)),
-        Err(Error::NotFound { .. }) => Ok(Wanted::New(Some(name))),
-        Err(error) => Err(error.into()),
-    }
+    Ok(match store.named(name.as_str())? {
+        Some(found) => Wanted::Existing(found),
+        None => Wanted::New(Some(name)),
+    })
 }
 
 fn open(

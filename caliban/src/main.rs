@@ -162,6 +162,7 @@ async fn run(mut cli: Cli) -> Result<(), Failure> {
         Some(Command::Serve {
             command: ServeCommand::Heddle,
         }) => Box::pin(serve::heddle::serve(cli, environment, &cancel, console)).await,
+        Some(Command::Reserved(command)) => Err(command.refusal()),
         None => Box::pin(ask(&cli, environment, &cancel, &mut console)).await,
     }
 }
@@ -236,6 +237,9 @@ async fn prepare(
     } else {
         Stdin::Piped
     };
+    if args.background.is_some() {
+        return Err(args::no_background());
+    }
     prompt::check_headless(args, stdin)?;
     let prompt = match args.output.input_format {
         InputFormat::StreamJson => {
@@ -267,9 +271,14 @@ async fn prepare(
         None => Prompts::stream(stdin::commands(std::io::stdin())),
         Some(prompt) => {
             let (roots, limits) = session::attachments(args, &configuration)?;
-            let mut message = prompt.message(&roots, limits)?;
-            servers.attach(&prompt.typed, &mut message, limits).await?;
-            Prompts::one(message)
+            let mut attached = prompt.attached(&roots, limits)?;
+            notices.append(&mut attached.notices);
+            let message = &mut attached.message;
+            servers.attach(&prompt.typed, message, limits).await?;
+            let earlier = continued.history.earlier.iter();
+            let earlier = earlier.flat_map(|state| &state.messages);
+            attachments::leave_out_known(message, earlier.map(AsRef::as_ref));
+            Prompts::one(attached.message)
         }
     };
     let (session, further) = session::build(

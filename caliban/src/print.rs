@@ -143,10 +143,12 @@ impl Print<'_, '_> {
         };
         match outcome {
             Outcome::Success { .. } => match self.denials {
-                Denials::Fail if !totals.denials.is_empty() => Err(Failure::Runtime(format!(
-                    "calls that were not permitted: {}",
-                    totals.denials.len()
-                ))),
+                Denials::Fail if !totals.denials.is_empty() => {
+                    let tools: Vec<&str> =
+                        totals.denials.iter().map(|(_, tool, _)| &**tool).collect();
+                    let tools = tools.join(", ");
+                    Err(Failure::Runtime(format!("not permitted: {tools}")))
+                }
                 Denials::Fail | Denials::Tolerated => Ok(()),
             },
             failure => Err(Failure::Outcome(failure)),

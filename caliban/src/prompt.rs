@@ -4,10 +4,10 @@
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
-use caliban_model::{Block, Message};
+use caliban_model::Block;
 
 use crate::args::RunArgs;
-use crate::attachments::{Limits, attach};
+use crate::attachments::{Attached, Limits, attach};
 use crate::exit::Failure;
 
 /// The most that is read from standard input.
@@ -28,18 +28,19 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// The message it becomes: a text beside `-` comes first, what was piped after it.
-    pub(crate) fn message(&self, roots: &[PathBuf], limits: Limits) -> Result<Message, Failure> {
-        let mut message = attach(&self.typed, roots, limits)?;
-        if let Some(Block::Text { text, .. }) = message.content.first_mut() {
+    /// What it becomes: a text beside `-` comes first, what was piped after it.
+    pub(crate) fn attached(&self, roots: &[PathBuf], limits: Limits) -> Result<Attached, Failure> {
+        let mut attached = attach(&self.typed, roots, limits)?;
+        if let Some(Block::Text { text, .. }) = attached.message.content.first_mut() {
             *text = self.text();
         }
-        Ok(message)
+        Ok(attached)
     }
 
     fn text(&self) -> String {
         match &self.piped {
             None => self.typed.clone(),
+            Some(piped) if piped.trim().is_empty() => self.typed.clone(),
             Some(piped) if self.typed.is_empty() => piped.clone(),
             Some(piped) => format!("{}\n\n{piped}", self.typed),
         }
@@ -89,6 +90,9 @@ pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<
             "the prompt is given more than once; give it to `-p`, to `--prompt` or as an argument"
                 .to_owned(),
         )),
+        ([text], ..) if text.trim().is_empty() => {
+            Err(Failure::NoInput("the prompt is empty".to_owned()))
+        }
         ([text], false, _) => Ok(Prompt {
             typed: (*text).to_owned(),
             piped: None,

@@ -123,15 +123,18 @@ pub(crate) fn choices(
 
 /// The schema of the final answer, given as such or in a file.
 fn answer(given: &str) -> Result<AnswerSchema, Failure> {
-    let text = if given.trim_start().starts_with(['{', '[']) {
-        given.to_owned()
+    let (place, text) = if given.trim_start().starts_with(['{', '[']) {
+        ("`--json-schema`".to_owned(), given.to_owned())
     } else {
-        std::fs::read_to_string(given).map_err(|error| {
+        let text = std::fs::read_to_string(given).map_err(|error| {
             Failure::NoInput(format!("the schema `{given}` cannot be read: {error}"))
-        })?
+        })?;
+        (format!("the schema `{given}`"), text)
     };
-    let wrong = |reason: String| Failure::Usage(format!("`--json-schema`: {reason}"));
-    let schema = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let wrong = |reason: String| Failure::Usage(format!("{place}: {reason}"));
+    // Some editors put a mark at the beginning of a file.
+    let text = text.trim_start_matches('\u{feff}');
+    let schema = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     AnswerSchema::new(schema).map_err(wrong)
 }
 
@@ -156,6 +159,16 @@ pub(crate) fn attachments(
             names::CALIBAN_ATTACH_BUDGET_BYTES,
             Limits::DEFAULT.all,
         )?,
+        images: configuration
+            .router
+            .as_ref()
+            .map_or(Limits::DEFAULT.images, |router| {
+                let images = router.file.images;
+                caliban_images::Limits {
+                    max_bytes: images.max_bytes,
+                    longest_edge: images.downscale_target,
+                }
+            }),
     };
     let more = additional_directories(&args.tools, configuration)?
         .into_iter()

@@ -4,7 +4,8 @@ use caliban_model::CancellationToken;
 
 use crate::console::note;
 
-/// A token that is cancelled by SIGINT or SIGTERM. A second SIGINT exits with 130 at once.
+/// A token that is cancelled by SIGINT, SIGTERM or the loss of the terminal. A second SIGINT exits
+/// with 130 at once.
 pub(crate) fn cancellation() -> CancellationToken {
     let token = CancellationToken::new();
     let cancelled = token.clone();
@@ -51,13 +52,36 @@ async fn listen(token: &CancellationToken) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let hung_up = async {
+        // Who started the program with `nohup` wants it to go on.
+        if is_hangup_ignored() {
+            return std::future::pending().await;
+        }
+        match signal(SignalKind::hangup()) {
+            Ok(mut hangup) => hangup.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        _ = hung_up => {}
     }
     token.cancel();
     interrupt.recv().await;
     leave(130)
+}
+
+/// Whether the process was started with SIGHUP ignored; where that cannot be known, it counts as
+/// ignored and keeps its default effect.
+#[cfg(unix)]
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_none_or(|mask| mask & 1 != 0)
 }
 
 #[cfg(not(unix))]

@@ -172,6 +172,7 @@ fn models_are_listed() {
 #[case(&["--system", "a", "--no-system", "-p", "x"], 64)]
 #[case(&["--record", "a", "--replay", "b", "-p", "x"], 64)]
 #[case(&["-p", "-"], 66)]
+#[case(&["-p", "  "], 66)]
 #[case(&["--system-file", "missing.txt", "-p", "x"], 66)]
 #[case(&["-p", "x"], 78)]
 #[case(&["--replay", "missing.jsonl", "-p", "x"], 78)]
@@ -187,6 +188,53 @@ fn wrong_use_has_its_own_exit_codes(#[case] args: &[&str], #[case] code: i32) {
     let ran = run(command.args(args));
     assert_eq!(ran.code, Some(code), "{}", ran.stderr);
     assert_eq!(ran.stderr.is_empty(), code == 0, "{}", ran.stderr);
+}
+
+#[rstest]
+#[case(&["--temperature", "-0.5"], "between 0 and 2")]
+#[case(&["--max-budget-usd", "-1"], "an amount of dollars")]
+#[case(&["--max-tokens", "-1"], "-1 is not in 1..")]
+#[case(&["--max-turns", "-1"], "-1 is not in 1..")]
+fn a_negative_number_is_refused_for_what_it_is(#[case] flag: &[&str], #[case] why: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = bare(folder.path(), folder.path());
+    let ran = run(command.args(["-p", "x"]).args(flag));
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+}
+
+#[rstest]
+#[case(&["agents", "list"], "background agents")]
+#[case(&["agents"], "background agents")]
+#[case(&["agents", "spawn", "--bg", "--prompt", "x"], "background agents")]
+#[case(&["rm", "1", "--force"], "background agents")]
+#[case(&["stop", "1"], "background agents")]
+#[case(&["daemon", "status"], "background agents")]
+#[case(&["--bg", "a task"], "background agents")]
+#[case(&["router", "debug"], "model router")]
+#[case(&["plugin", "install", "a@b", "--yes"], "plugins")]
+#[case(&["plugin", "help"], "plugins")]
+#[case(&["plugin"], "plugins")]
+fn a_command_that_is_missing_is_no_prompt(#[case] args: &[&str], #[case] part: &str) {
+    let bench = Bench::new(Wire::Anthropic, Script::new([Reply::text("ok")]));
+    let ran = bench.run(args);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    assert!(bench.server.model_requests().is_empty());
+}
+
+#[rstest]
+fn a_prompt_may_be_the_name_of_a_command(#[values("doctor", "help", "stop", "plugin")] word: &str) {
+    let bench = Bench::new(Wire::Anthropic, Script::new([Reply::text("ok")]));
+    let ran = bench.run(["-p", word]);
+    assert_eq!(
+        (ran.code, &*ran.stdout),
+        (Some(0), "ok\n"),
+        "{}",
+        ran.stderr
+    );
+    let request = bench.server.model_requests()[0].json();
+    assert_eq!(request["messages"][0]["content"][0]["text"], word);
 }
 
 #[rstest]

@@ -8,6 +8,8 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
+
 use caliban_testkit::{Fault, Reply, Script, Stop, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -224,7 +226,10 @@ fn a_cut_answer_a_refusal_and_a_failed_provider_are_results() {
         (Some(1), &json!("max_tokens"), &json!("half"))
     );
     let (code, refused) = go(Reply::text("no").stop(Stop::Refusal));
-    assert_eq!((code, &refused["subtype"]), (Some(1), &json!("error")));
+    assert_eq!(
+        (code, &refused["subtype"], &refused["last_assistant_text"]),
+        (Some(1), &json!("error"), &json!("no"))
+    );
     assert!(refused["error"].as_str().unwrap().contains("refused"));
     let (code, failed) = go(Reply::fault(Fault::status(401)));
     assert_eq!(
@@ -272,14 +277,18 @@ fn what_fails_before_the_run_is_a_result_too(#[case] args: &[&str], #[case] code
 #[cfg(unix)]
 #[test]
 fn an_interrupt_is_a_cancelled_result() {
-    let reply = Reply::text("never").with_fault(Fault::StallMidStream { after_events: 2 });
+    let reply = Reply::text("never ends").with_fault(Fault::StallMidStream { after_events: 4 });
     let bench = Bench::new(Wire::Anthropic, Script::new([reply]));
-    let child = bench
+    let mut child = bench
         .command()
         .args(["-p", "hi", "--output-format", "stream-json"])
+        .arg("--include-partial-messages")
         .spawn()
         .unwrap();
-    bench.server.wait_for_requests(1);
+    // The first frame and the first piece of the answer.
+    let mut seen = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    seen.next().unwrap().unwrap();
+    let piece: Value = serde_json::from_str(&seen.next().unwrap().unwrap()).unwrap();
     let pid = child.id().to_string();
     let sent = std::process::Command::new("kill")
         .args(["-TERM", &pid])
@@ -287,5 +296,8 @@ fn an_interrupt_is_a_cancelled_result() {
     assert!(sent.unwrap().success());
     let ran = support::finish(child);
     assert_eq!(ran.code, Some(124));
-    assert_eq!(frames(&ran).last().unwrap()["subtype"], "cancelled");
+    let last = frames(&ran).pop().unwrap();
+    assert_eq!(last["subtype"], "cancelled");
+    let said = last["last_assistant_text"].as_str().unwrap();
+    assert!(said.starts_with(piece["delta"].as_str().unwrap()), "{said}");
 }

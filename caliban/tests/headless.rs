@@ -234,6 +234,56 @@ fn an_answer_that_never_fits_exits_2() {
     assert_eq!(bench.server.model_requests().len(), 3);
 }
 
+#[test]
+fn an_answer_without_a_turn_left_for_a_correction_exits_2() {
+    let bench = Bench::new(Wire::Anthropic, Script::new([Reply::text("no JSON")]));
+    let ran = bench.run(["-p", "x", "--max-turns", "1", "--json-schema", SCHEMA]);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+}
+
+#[rstest]
+#[case(Wire::Anthropic)]
+#[case(Wire::Ollama)]
+fn a_model_that_cannot_be_held_to_a_schema_is_told_it(#[case] wire: Wire) {
+    let bench = Bench::new(
+        wire,
+        Script::new([Reply::text(r#"{"verdict":"pass","reason":"r"}"#)]),
+    );
+    let ran = bench.run(["-p", "x", "--json-schema", SCHEMA]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let body = bench.server.model_requests()[0].json();
+    // A closed object could not have the reason, which the schema does not describe.
+    assert_eq!(body["output_config"]["format"], Value::Null);
+    assert_eq!(body["format"], Value::Null);
+    assert!(body.to_string().contains("JSON Schema"), "{body}");
+}
+
+#[test]
+fn a_schema_in_a_file_is_named_when_it_is_wrong() {
+    let bench = Bench::new(Wire::Anthropic, Script::new([Reply::text("{}")]));
+    let file = bench.workspace.path().join("form.json");
+    std::fs::write(&file, "{oops").unwrap();
+    let ran = bench.run(["-p", "x", "--json-schema", "form.json"]);
+    assert_eq!(ran.code, Some(64));
+    assert!(ran.stderr.contains("`form.json`"), "{}", ran.stderr);
+    std::fs::write(&file, "\u{feff}{\"type\": \"object\"}").unwrap();
+    let ran = bench.run(["-p", "x", "--json-schema", "form.json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+#[test]
+fn warnings_of_a_run_whose_only_frame_is_the_result_go_to_standard_error() {
+    let reply = Reply::text("ok").model("another-model");
+    let bench = Bench::new(Wire::Anthropic, Script::new([reply]));
+    let ran = bench.run(["-p", "x", "--output-format", "json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("warning: model mismatch"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[rstest]
 #[case("{\"type\": \"nonsense\"}", 64)]
 #[case("{not json", 64)]

@@ -111,6 +111,8 @@ fn every_run_is_a_session_that_its_id_finds() {
 
 #[rstest]
 #[case(&["--resume", "nowhere"], 66)]
+#[case(&["--resume", "no/slash"], 64)]
+#[case(&["-r", ""], 64)]
 #[case(&["-c"], 66)]
 #[case(&["--session", "no/slash"], 64)]
 #[case(&["--session", ""], 64)]
@@ -120,6 +122,20 @@ fn what_cannot_be_continued_is_refused(#[case] args: &[&str], #[case] code: i32)
     let ran = bench.run(["-p", "x", "--output-format", "json"].iter().chain(args));
     assert_eq!(ran.code, Some(code), "{}", ran.stderr);
     assert!(bench.server.model_requests().is_empty());
+}
+
+#[test]
+fn a_name_is_not_the_beginning_of_an_id() {
+    let script = Script::new([Reply::text("a"), Reply::text("b")]);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let unnamed = ask(&bench, &[]);
+    let id = unnamed["session_id"].as_str().unwrap();
+    // Eight characters are enough to resume a session, and yet a good name for another.
+    let named = ask(&bench, &["--session", &id[..8]]);
+    assert_ne!(named["session_id"], id);
+    assert_eq!(files(&bench).len(), 2);
+    let ran = bench.run(["-p", "x", "-r", &id[..1]]);
+    assert_eq!(ran.code, Some(66), "{}", ran.stderr);
 }
 
 #[test]

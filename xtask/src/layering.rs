@@ -10,7 +10,7 @@ use crate::shell::{cargo, output};
 /// The house from the ground up. Crates of one floor do not know each other.
 const FLOORS: [&[&str]; 7] = [
     &["caliban-http", "caliban-model", "caliban-testkit"],
-    &["caliban-providers", "caliban-agent"],
+    &["caliban-agent", "caliban-images", "caliban-providers"],
     &[
         "caliban-context",
         "caliban-protocol",

@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::mcp::McpCommand;
+use super::reserved::Reserved;
 use super::run::ProviderArgs;
 
 #[derive(Debug, Subcommand)]
@@ -65,6 +66,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+    #[command(flatten)]
+    Reserved(Reserved),
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,7 @@
 
 mod commands;
 mod mcp;
+mod reserved;
 mod run;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use commands::*;
 pub(crate) use mcp::*;
+pub(crate) use reserved::*;
 pub(crate) use run::*;
 
 const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a network.";
@@ -21,7 +23,6 @@ const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a netwo
     name = "caliban",
     version,
     about,
-    subcommand_precedence_over_arg = true,
     args_override_self = true,
     after_help = DEMO,
     after_long_help = format!("{}\n\n{DEMO}", crate::exit::help())

@@ -32,6 +32,10 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) print: Option<String>,
 
+    /// A task for a background agent.
+    #[arg(long = "bg", value_name = "TASK", hide = true)]
+    pub(crate) background: Option<String>,
+
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
@@ -163,11 +167,11 @@ pub(crate) struct LimitArgs {
     pub(crate) attach_budget_bytes: Option<u64>,
 
     /// Most calls to the model.
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: u32,
 
     /// Stop, with exit code 137, when the run has cost more than this.
-    #[arg(long, value_name = "USD", value_parser = budget)]
+    #[arg(long, allow_negative_numbers = true, value_name = "USD", value_parser = budget)]
     pub(crate) max_budget_usd: Option<Decimal>,
 }
 
@@ -270,11 +274,11 @@ pub(crate) struct ModelArgs {
     pub(crate) fallback_model: Option<String>,
 
     /// Most tokens of one answer.
-    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: u32,
 
     /// Sampling temperature between 0 and 2, for models that take one.
-    #[arg(long, value_name = "F", value_parser = temperature)]
+    #[arg(long, allow_negative_numbers = true, value_name = "F", value_parser = temperature)]
     pub(crate) temperature: Option<f64>,
 
     /// Do not ask the provider to cache the prompt (`CALIBAN_NO_PROMPT_CACHE`)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caliban_model::{Block, Message};
 
-use crate::attachments::{Limits, attach};
+use crate::attachments::{Attached, Limits, attach};
 use crate::console::note;
 use crate::exit::Failure;
 
@@ -37,7 +37,13 @@ pub(crate) fn message(
             "Error: input must be provided, as an argument or on standard input".to_owned(),
         ));
     }
-    let mut message = attach(&typed.unwrap_or_default(), roots, limits)?;
+    let Attached {
+        mut message,
+        notices,
+    } = attach(&typed.unwrap_or_default(), roots, limits)?;
+    for notice in notices {
+        note(&format!("warning: {notice}"));
+    }
     if let Some(first) = message.content.first_mut() {
         *first = Block::text(text);
     }

@@ -132,6 +132,7 @@ impl Run<'_> {
     /// Decides what an answer means for the run.
     async fn after(&mut self, reply: Reply) -> Result<Next, Outcome> {
         let cost = self.charge(&reply).await;
+        self.note_text(reply.message.text());
         match reply.stop {
             StopReason::Refusal => {
                 return Err(Outcome::Refusal {
@@ -219,7 +220,8 @@ impl Run<'_> {
                 self.structured = Some(value);
                 Ok(None)
             }
-            Err(problem) if self.corrections < MAX_CORRECTIONS => {
+            // Without a turn left for a correction this answer is the final one.
+            Err(problem) if self.corrections < MAX_CORRECTIONS && self.has_turns() => {
                 self.corrections += 1;
                 Ok(Some(answer.correction(&problem)))
             }

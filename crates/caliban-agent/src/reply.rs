@@ -21,10 +21,11 @@ pub(crate) struct Reply {
     pub(crate) detail: Option<String>,
 }
 
-/// An answer that did not come to its end, and what it cost all the same.
+/// An answer that did not come to its end, what had come of it, and what it cost all the same.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) error: Error,
+    pub(crate) text: String,
     pub(crate) spent: Vec<Usage>,
 }
 
@@ -102,6 +103,7 @@ pub(crate) async fn ask(
     Call {
         result: Err(Broken {
             error,
+            text: answer.text,
             spent: answer.usage.into_iter().collect(),
         }),
         wasted,
@@ -110,6 +112,8 @@ pub(crate) async fn ask(
 
 #[derive(Debug, Default)]
 struct Answer {
+    /// As far as it has come.
+    text: String,
     blocks: BTreeMap<usize, Arc<Block>>,
     usage: Option<Usage>,
 }
@@ -117,7 +121,10 @@ struct Answer {
 impl Answer {
     fn take(&mut self, event: StreamEvent) -> Option<Event> {
         let step = match event {
-            StreamEvent::TextDelta { text, .. } => return Some(Event::TextDelta { text }),
+            StreamEvent::TextDelta { text, .. } => {
+                self.text.push_str(&text);
+                return Some(Event::TextDelta { text });
+            }
             StreamEvent::ThinkingDelta { text, .. } => return Some(Event::ThinkingDelta { text }),
             StreamEvent::Started { model } => Some(AnswerStep::Started {
                 model: Arc::from(model),

@@ -87,12 +87,17 @@ impl<'a> Run<'a> {
         if self.cancel.is_cancelled() {
             return Err(Outcome::Cancelled);
         }
-        let limit = self.agent.settings.limits.max_turns;
-        if self.turns >= limit {
+        if !self.has_turns() {
+            let limit = self.agent.settings.limits.max_turns;
             return Err(Outcome::MaxTurns { limit });
         }
         self.check_budget()?;
         self.check_next_cost()
+    }
+
+    /// Whether the model may be asked again.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.turns < self.agent.settings.limits.max_turns
     }
 
     pub(crate) fn check_budget(&self) -> Result<(), Outcome> {
@@ -102,7 +107,9 @@ impl<'a> Run<'a> {
         let spent = self.agent.ledger().total();
         if spent > budget {
             return Err(Outcome::BudgetExceeded {
-                message: format!("spent ${spent} of a budget of ${budget}"),
+                message: format!(
+                    "spent ${spent} of a budget of ${budget}; raise `--max-budget-usd` to go on"
+                ),
             });
         }
         Ok(())
@@ -132,7 +139,7 @@ impl<'a> Run<'a> {
         if spent + next > budget {
             return Err(Outcome::BudgetExceeded {
                 message: format!(
-                    "spent ${spent} of a budget of ${budget}; the next turn's input alone would cost about ${}",
+                    "spent ${spent} of a budget of ${budget}; the next turn's input alone would cost about ${}; raise `--max-budget-usd` to go on",
                     next.round_dp(6)
                 ),
             });
@@ -157,6 +164,7 @@ impl<'a> Run<'a> {
                 Ok(Some(reply))
             }
             Err(broken) => {
+                self.note_text(broken.text);
                 for usage in broken.spent {
                     self.enter(&self.origin(), usage).await;
                 }
@@ -225,16 +233,19 @@ impl<'a> Run<'a> {
         self.enter(origin, reply.usage).await
     }
 
+    /// Remembers what the model said last, also where it does not become part of the conversation.
+    pub(crate) fn note_text(&mut self, text: String) {
+        if !text.trim().is_empty() {
+            self.last_text = Some(text);
+        }
+    }
+
     /// Makes an answer part of the conversation.
     pub(crate) async fn accept(&mut self, reply: &Reply, cost: Option<Decimal>) {
         self.too_long = 0;
         if !reply.message.content.is_empty() {
             self.conversation.push(Arc::clone(&reply.message));
             self.conversation.measured(&reply.usage);
-        }
-        let text = reply.message.text();
-        if !text.trim().is_empty() {
-            self.last_text = Some(text);
         }
         self.last_message = Some(Arc::clone(&reply.message));
         self.listener

@@ -553,7 +553,7 @@ async fn turns_and_money_are_limited() {
     assert_eq!(
         ran.outcome,
         Outcome::BudgetExceeded {
-            message: "spent $3 of a budget of $1".into()
+            message: "spent $3 of a budget of $1; raise `--max-budget-usd` to go on".into()
         }
     );
 

@@ -42,7 +42,10 @@ pub(crate) enum ControlSubtype {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`content` must be a text or a list of `{\"type\":\"text\",\"text\":\"…\"}` blocks"
+)]
 pub(crate) enum Content {
     Text(String),
     Blocks(Vec<TextBlock>),
@@ -80,6 +83,9 @@ pub fn command(line: &str, number: u64) -> Result<Option<Command>, InputError> {
         line: number,
         reason,
     };
+    if !line.starts_with('{') {
+        return Err(wrong("a frame is a JSON object".to_owned()));
+    }
     let frame: Frame = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
     match frame {
         Frame::Control {
@@ -146,5 +152,9 @@ mod tests {
             error.starts_with("input line 7 is not a frame: "),
             "{error}"
         );
+        // What the reader is called in the code helps nobody.
+        for word in ["enum", "variant of", "Content"] {
+            assert!(!error.contains(word), "{error}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::anthropic::Anthropic;
 use crate::credentials::{Credentials, NoKey, StaticKey};
 use crate::google::Gemini;
 use crate::http::Timeouts;
-use crate::ollama::Ollama;
+use crate::ollama::{Blind, Ollama};
 use crate::openai::{Chat, Responses, Server};
 use crate::transport::{AuthHeader, Direct};
 
@@ -214,10 +214,7 @@ impl ProviderKind {
             }
             Self::Ollama => {
                 let transport = Direct::new(base, AuthHeader::Bearer, credentials, Vec::new());
-                let family = match context_length(&variable)? {
-                    Some(tokens) => Ollama::with_num_ctx(tokens),
-                    None => Ollama::new(),
-                };
+                let family = Ollama::new(context_length(&variable)?, blind(&variable));
                 Adapter::new(family, transport, timeouts)
             }
         })
@@ -305,6 +302,14 @@ fn context_length(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<u
             variable: VARIABLE,
             value,
         }),
+    }
+}
+
+/// Whether images may be replaced by a note for models that cannot see.
+fn blind(variable: &impl Fn(&str) -> Option<String>) -> Blind {
+    match variable("CALIBAN_STRICT_ROUTING").as_deref().map(str::trim) {
+        Some("false" | "0") => Blind::Described,
+        Some(_) | None => Blind::Refused,
     }
 }
 

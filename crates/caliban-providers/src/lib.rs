@@ -3,6 +3,7 @@
 //! providers.
 
 mod adapter;
+mod answer_form;
 mod anthropic;
 mod assembly;
 mod body;

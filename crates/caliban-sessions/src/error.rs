@@ -9,7 +9,7 @@ use crate::name::{InvalidName, SessionName};
 pub enum Error {
     #[error(transparent)]
     Name(#[from] InvalidName),
-    #[error("there is no session `{text}`")]
+    #[error("there is no session `{text}`; `caliban sessions list` shows those there are")]
     NotFound { text: String },
     #[error(
         "`{text}` fits several sessions: {}; give more of the id, or a name",
@@ -25,7 +25,7 @@ pub enum Error {
         directory: PathBuf,
     },
     #[error(
-        "the session `{name}` is in use by {}; end that first, or fork the session",
+        "the session `{name}` is in use by {}; end that first, or continue in a copy with `--fork-session`",
         holder(*pid)
     )]
     Busy { name: SessionName, pid: Option<u32> },

@@ -23,6 +23,8 @@ use crate::writer::{Durability, Parts, Writer};
 
 /// How many files of one purpose and second a session may have beside it.
 const ASIDE: u32 = 1000;
+/// The least of an id that stands for the whole.
+const SHORTEST_BEGINNING: usize = 6;
 
 /// A directory with sessions in it.
 #[derive(Debug, Clone)]
@@ -204,28 +206,39 @@ impl Store {
         Ok((latest, listing.warnings))
     }
 
-    /// The session of a name, of an id, or of the only id that begins so; in this order.
-    pub fn find(&self, text: &str) -> Result<SessionName, Error> {
+    /// The session of exactly this name or id.
+    pub fn named(&self, text: &str) -> Result<Option<SessionName>, Error> {
         if let Ok(name) = SessionName::new(text)
             && self.exists(&self.paths(&name))?
         {
+            return Ok(Some(name));
+        }
+        let Ok(wanted) = text.parse::<Uuid>() else {
+            return Ok(None);
+        };
+        let mut all = self.list()?.summaries.into_iter();
+        Ok(all
+            .find(|summary| summary.session_id == wanted)
+            .map(|summary| summary.name))
+    }
+
+    /// The session of a name, of an id, or of the only id that begins so; in this order. What is
+    /// shorter than six characters is a name: it would fit an id by chance.
+    pub fn find(&self, text: &str) -> Result<SessionName, Error> {
+        if let Some(name) = self.named(text)? {
             return Ok(name);
         }
+        if text.len() < SHORTEST_BEGINNING {
+            return Err(not_found(text));
+        }
         let wanted = text.to_ascii_lowercase();
-        let ids: Vec<(String, SessionName)> = self
+        let names: Vec<SessionName> = self
             .list()?
             .summaries
             .into_iter()
-            .map(|summary| (summary.session_id.to_string(), summary.name))
+            .filter(|summary| summary.session_id.to_string().starts_with(&wanted))
+            .map(|summary| summary.name)
             .collect();
-        let fitting = |fits: &dyn Fn(&str) -> bool| -> Vec<SessionName> {
-            let fitting = ids.iter().filter(|(id, _)| fits(id));
-            fitting.map(|(_, name)| name.clone()).collect()
-        };
-        let mut names = fitting(&|id| id == wanted);
-        if names.is_empty() && !wanted.is_empty() {
-            names = fitting(&|id| id.starts_with(&wanted));
-        }
         match <[SessionName; 1]>::try_from(names) {
             Ok([name]) => Ok(name),
             Err(names) if names.is_empty() => Err(not_found(text)),

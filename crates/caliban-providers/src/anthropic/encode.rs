@@ -1,8 +1,8 @@
 //! Writes a request as the body of a Messages call, leaving out what the model would reject.
 
 use caliban_model::{
-    ForcedTools, ModelTraits, Origin, OutputFormat, ParallelCalls, Request, Sampling, ToolChoice,
-    ToolSpec, Warning, traits,
+    ForcedTools, ModelTraits, Origin, ParallelCalls, Request, Sampling, ToolChoice, ToolSpec,
+    Warning, traits,
 };
 use reqwest::Method;
 use reqwest::header::HeaderName;
@@ -12,6 +12,7 @@ use super::messages::ToolLoop;
 use super::thinking::{self, Plan, Thinking};
 use super::{BETA, ID, cache, messages, schema};
 use crate::adapter::Encoded;
+use crate::answer_form;
 use crate::body::Body;
 use crate::memory::Memory;
 use crate::transport::Call;
@@ -82,6 +83,10 @@ pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
         body.set_written("tools", memory.tools(request, || tools(request)));
     }
     let mut system = messages::system(request);
+    if let Some(schema) = answer_form::wanted(request).filter(|schema| !schema::can_close(schema)) {
+        let text = answer_form::instruction(schema);
+        system.push(json!({"type": "text", "text": text}));
+    }
     if !system.is_empty() {
         cache::mark_last(request.cache, &mut system);
         body.set("system", system.into());
@@ -171,12 +176,9 @@ fn output_config(request: &Request, plan: Plan) -> Option<Value> {
     if let Some(effort) = plan.effort {
         config.insert("effort".to_owned(), json!(effort.as_str()));
     }
-    match &request.output {
-        OutputFormat::Text => {}
-        OutputFormat::JsonSchema { schema, .. } => {
-            let format = json!({"type": "json_schema", "schema": schema::adapted(schema)});
-            config.insert("format".to_owned(), format);
-        }
+    if let Some(schema) = answer_form::wanted(request).filter(|schema| schema::can_close(schema)) {
+        let format = json!({"type": "json_schema", "schema": schema::adapted(schema)});
+        config.insert("format".to_owned(), format);
     }
     (!config.is_empty()).then_some(Value::Object(config))
 }
@@ -224,8 +226,8 @@ mod tests {
     use super::*;
     use crate::testing::{any_conversation, assert_memory_changes_no_byte, sent};
     use caliban_model::{
-        Block, CachePolicy, CacheTtl, Effort, Image, ImageMime, ImageSource, Message, Reasoning,
-        Role, ToolContent,
+        Block, CachePolicy, CacheTtl, Effort, Image, ImageMime, ImageSource, Message, OutputFormat,
+        Reasoning, Role, ToolContent,
     };
     use proptest::prelude::*;
     use std::sync::Arc;

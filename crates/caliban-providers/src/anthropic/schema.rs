@@ -61,6 +61,41 @@ pub(super) fn adapted(schema: &Value) -> Value {
     Value::Object(adapted)
 }
 
+/// Whether closing its objects leaves a schema its meaning: one that says nothing about its
+/// properties, or requires some it does not describe, would then fit nothing but an empty object.
+pub(super) fn can_close(schema: &Value) -> bool {
+    let Value::Object(keywords) = schema else {
+        return true;
+    };
+    let properties = keywords.get("properties").and_then(Value::as_object);
+    let is_described = |name: &Value| {
+        let name = name.as_str().unwrap_or_default();
+        properties.is_some_and(|properties| properties.contains_key(name))
+    };
+    let required = keywords.get("required").and_then(Value::as_array);
+    let is_closed = keywords.get("additionalProperties") == Some(&Value::Bool(false));
+    let is_whole = !describes_object(keywords)
+        || required.is_none_or(|names| names.iter().all(is_described))
+            && (is_closed || properties.is_some_and(|properties| !properties.is_empty()));
+    is_whole && inner(keywords).all(can_close)
+}
+
+/// The schemas within a schema.
+fn inner(keywords: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    keywords.iter().flat_map(|(name, value)| {
+        let (named, listed, one) = match (name.as_str(), value) {
+            ("properties" | "$defs" | "definitions", Value::Object(all)) => (Some(all), None, None),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Value::Array(all)) => {
+                (None, Some(all), None)
+            }
+            ("items", schema) => (None, None, Some(schema)),
+            _ => (None, None, None),
+        };
+        let named = named.into_iter().flat_map(Map::values);
+        named.chain(listed.into_iter().flatten()).chain(one)
+    })
+}
+
 fn is_supported(name: &str, value: &Value) -> bool {
     match name {
         "minItems" => matches!(value.as_u64(), Some(0 | 1)),
@@ -149,6 +184,31 @@ mod tests {
                 "additionalProperties": false,
             })
         );
+    }
+
+    #[test]
+    fn an_object_that_closing_would_empty_is_told() {
+        let open = [
+            json!({"type": "object"}),
+            json!({"type": "object", "required": ["verdict"]}),
+            json!({"properties": {"a": {}}, "required": ["a", "b"]}),
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "array", "items": {"type": "object"}}),
+            json!({"properties": {"a": {"anyOf": [{"type": "null"}, {"type": "object"}]}}}),
+        ];
+        for schema in open {
+            assert!(!can_close(&schema), "{schema}");
+        }
+        let closed = [
+            json!(true),
+            json!({"type": "string"}),
+            json!({"type": "object", "additionalProperties": false}),
+            json!({"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a"]}),
+            json!({"type": "array", "items": {"$ref": "#/$defs/x"}, "$defs": {"x": {"type": "string"}}}),
+        ];
+        for schema in closed {
+            assert!(can_close(&schema), "{schema}");
+        }
     }
 
     #[test]

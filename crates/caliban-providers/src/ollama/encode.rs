@@ -1,14 +1,15 @@
 //! Requests in Ollama's form, without what the model would reject.
 
 use caliban_model::{
-    Effort, Error, ForcedTools, OutputFormat, ParallelCalls, Reasoning, Request, Sampling,
-    ToolChoice, ToolSpec, Warning, traits,
+    Effort, Error, ForcedTools, ParallelCalls, Reasoning, Request, Sampling, ToolChoice, ToolSpec,
+    Warning, traits,
 };
 use serde_json::{Map, Value, json};
 
 use super::error;
 use super::facts::{Facts, Support, Thinking};
 use super::messages::{Omissions, messages, system};
+use crate::answer_form;
 use crate::body::{Body, List};
 use crate::memory::Memory;
 
@@ -34,11 +35,14 @@ pub(super) fn body(
     if let Some(think) = encoder.think() {
         body.set("think", think);
     }
-    // A grammar for the answer would keep the model from calling tools.
-    if let OutputFormat::JsonSchema { schema, .. } = &request.output
-        && request.tools.is_empty()
-    {
-        body.set("format", (**schema).clone());
+    // A grammar for the answer would keep the model from calling tools; then it is only told.
+    let mut told = None;
+    if let Some(schema) = answer_form::wanted(request) {
+        if request.tools.is_empty() {
+            body.set("format", schema.clone());
+        } else {
+            told = Some(answer_form::instruction(schema));
+        }
     }
     body.set("options", encoder.options(num_ctx));
     if encoder.takes_tools()? {
@@ -53,7 +57,7 @@ pub(super) fn body(
         encoder.leave_out("images", why);
     }
     let messages = List {
-        head: system(request).into_iter().collect(),
+        head: system(request, told).into_iter().collect(),
         ..written.turns
     };
     body.set_list("messages", messages);
@@ -167,7 +171,8 @@ mod tests {
     use super::*;
     use crate::testing::{any_conversation, assert_memory_changes_no_byte};
     use caliban_model::{
-        Block, ErrorKind, Image, ImageMime, ImageSource, Message, Role, ToolSpec, WarningKind,
+        Block, ErrorKind, Image, ImageMime, ImageSource, Message, OutputFormat, Role, ToolSpec,
+        WarningKind,
     };
     use proptest::prelude::*;
     use rstest::rstest;
@@ -215,6 +220,7 @@ mod tests {
             schema: Arc::new(json!({"type": "object", "properties": {}})),
         };
         let (body, dropped) = written(&request, ABLE);
+        let told = answer_form::instruction(&json!({"type": "object", "properties": {}}));
         assert_eq!(
             body,
             json!({
@@ -227,7 +233,7 @@ mod tests {
                 "tools": [{"type": "function", "function": {
                     "name": "Bash", "description": "Runs a command.", "parameters": {"type": "object"}}}],
                 "messages": [
-                    {"role": "system", "content": "Be brief."},
+                    {"role": "system", "content": format!("Be brief.\n\n{told}")},
                     {"role": "user", "content": "hi"},
                 ],
             })
@@ -237,6 +243,7 @@ mod tests {
         request.tools = Arc::new([]);
         let (body, _) = written(&request, ABLE);
         assert_eq!(body["format"], json!({"type": "object", "properties": {}}));
+        assert_eq!(body["messages"][0]["content"], "Be brief.");
     }
 
     #[rstest]

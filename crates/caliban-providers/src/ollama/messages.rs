@@ -13,9 +13,10 @@ const OMITTED_IMAGE: &str = "[image omitted]";
 /// Why images are missing from messages.
 pub(super) type Omissions = BTreeSet<&'static str>;
 
-/// The system prompt as a message; nothing if it is empty.
-pub(super) fn system(request: &Request) -> Option<Value> {
+/// The system prompt and a further paragraph as a message; nothing if both are empty.
+pub(super) fn system(request: &Request, further: Option<String>) -> Option<Value> {
     let texts = request.system().iter().map(|message| message.text());
+    let texts = texts.chain(further);
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     (!texts.is_empty()).then(|| json!({"role": "system", "content": texts.join("\n\n")}))
 }

@@ -15,7 +15,7 @@ mod wire;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use caliban_model::{Capabilities, Error, ErrorKind, ModelInfo, Origin, Request};
+use caliban_model::{Block, Capabilities, Error, ErrorKind, ModelInfo, Origin, Request, Role};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::Method;
@@ -27,7 +27,7 @@ use crate::body::Body;
 use crate::failure::{Refusal, fail};
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
-use facts::Facts;
+use facts::{Facts, Support};
 use messages::Omissions;
 
 /// The provider's short name.
@@ -39,26 +39,54 @@ const UNKNOWN_CONTEXT: u64 = 32_768;
 /// How many models are remembered; beyond that the memory starts afresh.
 const MAX_MODELS: usize = 64;
 
+/// What becomes of a prompt with an image for a model that cannot see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Blind {
+    #[default]
+    Refused,
+    /// A note takes the image's place, and a warning says so.
+    Described,
+}
+
 /// The wire format of `api/chat`. Remembers what the server says about each model it is asked
 /// for.
 #[derive(Debug, Default)]
 pub(crate) struct Ollama {
     num_ctx: Option<u64>,
+    blind: Blind,
     known: Mutex<HashMap<String, Facts>>,
     memory: Memory<Omissions>,
 }
 
 impl Ollama {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    /// Asks for this context instead of [`DEFAULT_CONTEXT`]; never for more than the model has.
-    pub(crate) fn with_num_ctx(num_ctx: u64) -> Self {
+    /// Asks for the context `num_ctx` instead of [`DEFAULT_CONTEXT`]; never for more than the
+    /// model has.
+    pub(crate) fn new(num_ctx: Option<u64>, blind: Blind) -> Self {
         Self {
-            num_ctx: Some(num_ctx),
+            num_ctx,
+            blind,
             ..Self::default()
         }
+    }
+
+    /// An image that the prompt holds must be seen; older ones may have been shown to another model.
+    fn check_sight(&self, request: &Request, origin: &Origin, facts: Facts) -> Result<(), Error> {
+        let turns = request.turns().iter().rev();
+        let has_image = turns
+            .take_while(|message| message.role != Role::Assistant)
+            .flat_map(|message| &message.content)
+            .any(|block| matches!(block, Block::Image(_)));
+        if has_image && facts.vision == Support::No && self.blind == Blind::Refused {
+            let error = fail(
+                origin,
+                ErrorKind::Invalid,
+                "no candidate: the prompt holds an image, and the model has no vision".to_owned(),
+            );
+            return Err(error.with_remedy(
+                "use a model that can see, or set `CALIBAN_STRICT_ROUTING=false` to send a note in place of the image",
+            ));
+        }
+        Ok(())
     }
 
     fn context(&self, model_length: Option<u64>) -> u64 {
@@ -161,6 +189,7 @@ impl Family for Ollama {
         async move {
             let origin = Origin::new(ID, request.model.clone());
             let facts = self.facts(&origin, link).await?;
+            self.check_sight(request, &origin, facts)?;
             let (body, warnings) =
                 encode::body(request, facts, self.context(facts.context), &self.memory)?;
             Ok(Encoded {
@@ -224,7 +253,8 @@ mod tests {
     use crate::testing::{Reply, Server, blocks, serve};
     use crate::transport::{AuthHeader, Direct};
     use caliban_model::{
-        Block, CancellationToken, Message, Provider, StreamEvent, ToolSpec, ToolSupport,
+        CancellationToken, Image, ImageMime, ImageSource, Message, Provider, StreamEvent, ToolSpec,
+        ToolSupport,
     };
     use futures::TryStreamExt;
     use rstest::rstest;
@@ -239,6 +269,10 @@ mod tests {
     fn adapter(family: Ollama, base: Url) -> Adapter {
         let direct = Direct::new(base, AuthHeader::Bearer, Arc::new(NoKey), Vec::new());
         Adapter::new(family, direct, Timeouts::default())
+    }
+
+    fn wide(num_ctx: u64) -> Ollama {
+        Ollama::new(Some(num_ctx), Blind::Refused)
     }
 
     fn request() -> Request {
@@ -271,7 +305,7 @@ mod tests {
             Reply::lines(ANSWER),
         ])
         .await;
-        let adapter = adapter(Ollama::new(), server.url());
+        let adapter = adapter(Ollama::default(), server.url());
         assert_eq!(
             adapter.capabilities("llama3.1").context_window,
             Some(DEFAULT_CONTEXT)
@@ -303,7 +337,9 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_cannot_tell_is_asked_all_the_same(#[case] shown: Reply) {
         let server = serve(vec![shown, Reply::lines(ANSWER)]).await;
-        ask(&adapter(Ollama::new(), server.url())).await.unwrap();
+        ask(&adapter(Ollama::default(), server.url()))
+            .await
+            .unwrap();
         let chat: Value = serde_json::from_str(&server.requests()[1].body).unwrap();
         assert_eq!(chat["options"]["num_ctx"], 32_768);
         assert!(chat["tools"].is_array());
@@ -316,7 +352,7 @@ mod tests {
             r#"{"error":"model 'llama3.1' not found"}"#,
         )])
         .await;
-        let error = ask(&adapter(Ollama::new(), server.url()))
+        let error = ask(&adapter(Ollama::default(), server.url()))
             .await
             .unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unavailable);
@@ -329,7 +365,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
-        let adapter = adapter(Ollama::new(), Url::parse(&address).unwrap());
+        let adapter = adapter(Ollama::default(), Url::parse(&address).unwrap());
         let error = ask(&adapter).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Network);
         assert_eq!(
@@ -348,9 +384,7 @@ mod tests {
             ),
         ])
         .await;
-        let error = ask(&adapter(Ollama::with_num_ctx(16_384), server.url()))
-            .await
-            .unwrap_err();
+        let error = ask(&adapter(wide(16_384), server.url())).await.unwrap_err();
         assert_eq!(
             error.kind,
             ErrorKind::TooLong {
@@ -361,20 +395,17 @@ mod tests {
 
     #[test]
     fn the_context_is_the_models_within_what_was_chosen() {
-        assert_eq!(Ollama::new().context(Some(131_072)), 65_536);
-        assert_eq!(Ollama::new().context(Some(8_192)), 8_192);
-        assert_eq!(Ollama::new().context(None), 32_768);
-        assert_eq!(
-            Ollama::with_num_ctx(100_000).context(Some(131_072)),
-            100_000
-        );
-        assert_eq!(Ollama::with_num_ctx(100_000).context(Some(8_192)), 8_192);
-        assert_eq!(Ollama::with_num_ctx(100_000).context(None), 100_000);
+        assert_eq!(Ollama::default().context(Some(131_072)), 65_536);
+        assert_eq!(Ollama::default().context(Some(8_192)), 8_192);
+        assert_eq!(Ollama::default().context(None), 32_768);
+        assert_eq!(wide(100_000).context(Some(131_072)), 100_000);
+        assert_eq!(wide(100_000).context(Some(8_192)), 8_192);
+        assert_eq!(wide(100_000).context(None), 100_000);
     }
 
     #[test]
     fn the_memory_of_models_is_bounded() {
-        let ollama = Ollama::new();
+        let ollama = Ollama::default();
         for n in 0..1_000 {
             ollama.remember(&n.to_string(), Facts::UNKNOWN);
         }
@@ -390,7 +421,10 @@ mod tests {
                 "details":{"family":"llama","context_length":131072}},{"name":"x","details":null}]}"#,
         )])
         .await;
-        let models = adapter(Ollama::new(), server.url()).models().await.unwrap();
+        let models = adapter(Ollama::default(), server.url())
+            .models()
+            .await
+            .unwrap();
         let model = |id: &str, context_window| ModelInfo {
             id: id.into(),
             context_window,
@@ -401,5 +435,36 @@ mod tests {
             vec![model("llama3.1:latest", Some(131_072)), model("x", None)]
         );
         assert_eq!(lines(&server), ["GET /api/tags"]);
+    }
+
+    #[test]
+    fn a_prompt_with_an_image_is_not_sent_to_a_model_that_cannot_see() {
+        let image = Block::Image(Image {
+            mime: ImageMime::Png,
+            source: ImageSource::Url { url: String::new() },
+            dims: None,
+        });
+        let seen = Arc::new(Message::new(Role::User, vec![image]));
+        let answer = Arc::new(Message::new(Role::Assistant, vec![Block::text("nice")]));
+        let more = Arc::new(Message::user("and now?"));
+        let origin = Origin::new(ID, "llama3.1");
+        let check = |blind, vision, messages: &[&Arc<Message>]| {
+            let messages: Vec<_> = messages.iter().map(|message| Arc::clone(message)).collect();
+            let request = Request::new("llama3.1", messages.into()).unwrap();
+            let facts = Facts {
+                vision,
+                ..Facts::UNKNOWN
+            };
+            Ollama::new(None, blind).check_sight(&request, &origin, facts)
+        };
+        let error = check(Blind::Refused, Support::No, &[&seen]).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("no candidate") && error.contains("CALIBAN_STRICT_ROUTING"),
+            "{error}"
+        );
+        assert!(check(Blind::Described, Support::No, &[&seen]).is_ok());
+        assert!(check(Blind::Refused, Support::Unknown, &[&seen]).is_ok());
+        assert!(check(Blind::Refused, Support::No, &[&seen, &answer, &more]).is_ok());
     }
 }

@@ -322,6 +322,14 @@ fn a_session_is_found_by_name_id_and_beginning_of_an_id() {
     assert_eq!(store.find(&other.to_uppercase()).unwrap(), name("mine"));
     assert_eq!(store.find(&other[..6]).unwrap(), name("mine"));
     assert_eq!(store.find("12345678").unwrap(), unnamed);
+    // Short words are names, and a name is never the beginning of an id.
+    assert!(matches!(
+        store.find(&other[..5]),
+        Err(Error::NotFound { .. })
+    ));
+    assert_eq!(store.named(&other[..6]).unwrap(), None);
+    assert_eq!(store.named(&other).unwrap(), Some(name("mine")));
+    assert_eq!(store.named("mine").unwrap(), Some(name("mine")));
     assert!(matches!(store.find("zzz"), Err(Error::NotFound { .. })));
     assert!(matches!(store.find(""), Err(Error::NotFound { .. })));
     let second = SessionName::from_id(id(2));

@@ -1,0 +1,156 @@
+//! Takes images in: their bytes say what they are, they are decoded to see that they are whole,
+//! and those that are too large are made smaller. Decoders see what strangers made, so they are
+//! used nowhere else and within stated bounds.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use caliban_model::{Image, ImageMime, ImageSource};
+use image::codecs::jpeg::JpegEncoder;
+use image::imageops::FilterType;
+use image::{DynamicImage, ImageFormat, ImageReader};
+
+/// The largest file that is read in order to make a smaller image of it.
+pub const MAX_FILE: u64 = 64 * 1024 * 1024;
+/// The most memory a decoder may take for one image.
+const MAX_DECODED: u64 = 512 * 1024 * 1024;
+/// The longest edge that is decoded at all, in pixels.
+const MAX_EDGE: u32 = 16_384;
+/// Where a picture that is still too large is made smaller yet; the last is its final chance.
+const SHRINKING: [u32; 4] = [1, 2, 4, 8];
+/// Hard to tell from the original, at a fifth of its size.
+const JPEG_QUALITY: u8 = 85;
+
+/// How large an image may be when it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Before encoding as text.
+    pub max_bytes: u64,
+    /// In pixels.
+    pub longest_edge: u32,
+}
+
+impl Limits {
+    pub const DEFAULT: Self = Self {
+        max_bytes: 5 * 1024 * 1024,
+        longest_edge: 1568,
+    };
+}
+
+/// What became of the pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scaling {
+    /// It has as many as before.
+    Kept,
+    /// It had this many pixels before.
+    Downscaled { from: (u32, u32) },
+}
+
+/// An image that a message can carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ingested {
+    pub image: Image,
+    pub scaling: Scaling,
+}
+
+/// Why an image cannot be shown to a model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    #[error("is not a png, jpeg, gif or webp image")]
+    Type,
+    #[error("is damaged: {0}")]
+    Damaged(String),
+    #[error("stays larger than {max_bytes} bytes however small it is made; raise `max_bytes`")]
+    TooLarge { max_bytes: u64 },
+}
+
+/// Takes an image in.
+pub fn ingest(bytes: &[u8], limits: Limits) -> Result<Ingested, ImageError> {
+    let mime = ImageMime::sniff(bytes).ok_or(ImageError::Type)?;
+    let picture = decode(mime, bytes)?;
+    let (width, height) = (picture.width(), picture.height());
+    let is_small = bytes.len() as u64 <= limits.max_bytes;
+    if is_small && width.max(height) <= limits.longest_edge {
+        return Ok(Ingested {
+            image: carried(mime, bytes, (width, height)),
+            scaling: Scaling::Kept,
+        });
+    }
+    let first = width.max(height).min(limits.longest_edge);
+    for divisor in SHRINKING {
+        let edge = (first / divisor).max(1);
+        // Only what is too large is scaled; heavy pictures may just need another encoding.
+        let scaled = if edge < width.max(height) {
+            picture.resize(edge, edge, FilterType::Lanczos3)
+        } else {
+            picture.clone()
+        };
+        let (mime, encoded) = encode(mime, &scaled)?;
+        if encoded.len() as u64 <= limits.max_bytes {
+            let dims = (scaled.width(), scaled.height());
+            return Ok(Ingested {
+                image: carried(mime, &encoded, dims),
+                scaling: if dims == (width, height) {
+                    Scaling::Kept
+                } else {
+                    let from = (width, height);
+                    Scaling::Downscaled { from }
+                },
+            });
+        }
+    }
+    Err(ImageError::TooLarge {
+        max_bytes: limits.max_bytes,
+    })
+}
+
+fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
+    let format = match mime {
+        ImageMime::Png => ImageFormat::Png,
+        ImageMime::Jpeg => ImageFormat::Jpeg,
+        ImageMime::Gif => ImageFormat::Gif,
+        ImageMime::Webp => ImageFormat::WebP,
+    };
+    let mut bounds = image::Limits::default();
+    bounds.max_alloc = Some(MAX_DECODED);
+    bounds.max_image_width = Some(MAX_EDGE);
+    bounds.max_image_height = Some(MAX_EDGE);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(bounds);
+    reader
+        .decode()
+        .map_err(|error| ImageError::Damaged(error.to_string()))
+}
+
+/// A photograph stays one; everything else is kept without loss.
+fn encode(mime: ImageMime, picture: &DynamicImage) -> Result<(ImageMime, Vec<u8>), ImageError> {
+    let mut encoded = Cursor::new(Vec::new());
+    let (mime, written) = match mime {
+        ImageMime::Jpeg => {
+            let encoder = JpegEncoder::new_with_quality(&mut encoded, JPEG_QUALITY);
+            let written = picture.to_rgb8().write_with_encoder(encoder);
+            (ImageMime::Jpeg, written)
+        }
+        ImageMime::Png | ImageMime::Gif | ImageMime::Webp => {
+            let written = picture.write_to(&mut encoded, ImageFormat::Png);
+            (ImageMime::Png, written)
+        }
+    };
+    written.map_err(|error| ImageError::Damaged(error.to_string()))?;
+    Ok((mime, encoded.into_inner()))
+}
+
+fn carried(mime: ImageMime, bytes: &[u8], dims: (u32, u32)) -> Image {
+    Image {
+        mime,
+        source: ImageSource::Base64 {
+            data: Arc::from(STANDARD.encode(bytes)),
+        },
+        dims: Some(dims),
+    }
+}
+
+#[cfg(test)]
+mod tests;

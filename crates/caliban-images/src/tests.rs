@@ -1,0 +1,116 @@
+use image::{Rgb, RgbImage, Rgba, RgbaImage};
+
+use super::*;
+
+const SMALL: Limits = Limits {
+    max_bytes: 20_000,
+    longest_edge: 100,
+};
+
+fn file(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+fn plain(width: u32, height: u32) -> DynamicImage {
+    RgbImage::from_pixel(width, height, Rgb([200, 30, 30])).into()
+}
+
+/// Pixels that no encoder makes small.
+fn noise(width: u32, height: u32) -> DynamicImage {
+    let mut state = 7_u32;
+    RgbImage::from_fn(width, height, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let [_, blue, green, red] = state.to_le_bytes();
+        Rgb([red, green, blue])
+    })
+    .into()
+}
+
+fn bytes(image: &Image) -> Vec<u8> {
+    match &image.source {
+        ImageSource::Base64 { data } => STANDARD.decode(data.as_bytes()).unwrap(),
+        ImageSource::Url { url } => panic!("{url}"),
+    }
+}
+
+#[test]
+fn what_fits_goes_in_as_it_is() {
+    for format in [
+        ImageFormat::Png,
+        ImageFormat::Jpeg,
+        ImageFormat::Gif,
+        ImageFormat::WebP,
+    ] {
+        let original = file(&plain(100, 40), format);
+        let ingested = ingest(&original, SMALL).unwrap();
+        assert_eq!(ingested.scaling, Scaling::Kept);
+        assert_eq!(ingested.image.dims, Some((100, 40)));
+        assert_eq!(bytes(&ingested.image), original, "{format:?}");
+    }
+}
+
+#[test]
+fn a_long_edge_is_made_shorter_and_proportions_stay() {
+    for (format, mime) in [
+        (ImageFormat::Png, ImageMime::Png),
+        (ImageFormat::Jpeg, ImageMime::Jpeg),
+        (ImageFormat::Gif, ImageMime::Png),
+        (ImageFormat::WebP, ImageMime::Png),
+    ] {
+        let ingested = ingest(&file(&plain(50, 200), format), SMALL).unwrap();
+        let from = (50, 200);
+        assert_eq!(ingested.scaling, Scaling::Downscaled { from });
+        assert_eq!(ingested.image.mime, mime);
+        let seen = image::load_from_memory(&bytes(&ingested.image)).unwrap();
+        assert_eq!((seen.width(), seen.height()), (25, 100));
+        assert_eq!(ingested.image.dims, Some((25, 100)));
+        assert_eq!(ImageMime::sniff(&bytes(&ingested.image)), Some(mime));
+    }
+}
+
+#[test]
+fn what_is_heavy_is_made_smaller_until_it_fits() {
+    let heavy = file(&noise(100, 100), ImageFormat::Png);
+    assert!(heavy.len() as u64 > SMALL.max_bytes);
+    let ingested = ingest(&heavy, SMALL).unwrap();
+    assert_eq!(ingested.image.dims, Some((50, 50)));
+    assert!(bytes(&ingested.image).len() as u64 <= SMALL.max_bytes);
+    let none = Limits {
+        max_bytes: 10,
+        ..SMALL
+    };
+    let refused = ingest(&heavy, none);
+    assert_eq!(refused, Err(ImageError::TooLarge { max_bytes: 10 }));
+}
+
+#[test]
+fn transparent_parts_survive() {
+    let glass = RgbaImage::from_pixel(200, 200, Rgba([9, 9, 9, 0]));
+    let ingested = ingest(&file(&glass.into(), ImageFormat::Png), SMALL).unwrap();
+    let seen = image::load_from_memory(&bytes(&ingested.image)).unwrap();
+    assert_eq!(seen.to_rgba8().get_pixel(3, 3).0[3], 0);
+}
+
+#[test]
+fn the_bytes_say_what_it_is_and_damage_is_found() {
+    assert_eq!(ingest(b"GIF, or so I say", SMALL), Err(ImageError::Type));
+    assert_eq!(ingest(b"BM\x00\x00", SMALL), Err(ImageError::Type));
+    let whole = file(&noise(60, 60), ImageFormat::Png);
+    for cut in [9, 40, whole.len() / 2] {
+        let refused = ingest(&whole[..cut], SMALL);
+        assert!(matches!(refused, Err(ImageError::Damaged(_))), "{cut}");
+    }
+}
+
+#[test]
+fn an_image_that_claims_to_be_enormous_is_not_decoded() {
+    let mut bomb = file(&plain(1, 1), ImageFormat::Gif);
+    bomb[6..10].copy_from_slice(&[0xff; 4]);
+    let refused = ingest(&bomb, SMALL);
+    assert!(
+        matches!(refused, Err(ImageError::Damaged(_))),
+        "{refused:?}"
+    );
+}
