@@ -50,10 +50,7 @@ impl<'a> TextFace<'a> {
                 }
             }
             Event::ToolFinished { name, output, .. } if output.is_error() => {
-                note(&format!(
-                    "{name}: {}",
-                    first_line(&output.text(), SHOWN_FAILURE)
-                ));
+                note(&format!("{name}: {}", both_ends(&output.text())));
             }
             Event::Retrying(retry) => {
                 if retry.shown == Shown::Superseded {
@@ -124,13 +121,30 @@ impl<'a> TextFace<'a> {
 
 /// The most of an argument that an announcement shows.
 const SHOWN_ARGUMENT: usize = 100;
-/// The most of a failed call's result that is shown.
-const SHOWN_FAILURE: usize = 240;
+/// The most lines of a failed call's result that are shown of each end, and of each line.
+const SHOWN_LINES: usize = 10;
+const SHOWN_LINE: usize = 240;
 
 fn announcement(name: &str, argument: Option<&str>) -> String {
     match argument {
         Some(argument) => format!("Running {name}: {}", first_line(argument, SHOWN_ARGUMENT)),
         None => format!("Running {name}"),
+    }
+}
+
+/// What a failed call said: the beginning and the end, where the reason mostly is.
+fn both_ends(text: &str) -> String {
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| first_line(line, SHOWN_LINE))
+        .collect();
+    match lines.len().checked_sub(2 * SHOWN_LINES) {
+        None | Some(0) => lines.join("\n"),
+        Some(left_out) => format!(
+            "{}\n[… {left_out} lines left out]\n{}",
+            lines[..SHOWN_LINES].join("\n"),
+            lines[SHOWN_LINES + left_out..].join("\n")
+        ),
     }
 }
 
@@ -164,4 +178,21 @@ fn describe(retry: &Retry) -> String {
         retry.category.as_str(),
         retry.message,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_failure_both_ends_are_shown() {
+        assert_eq!(
+            both_ends("one\n\x1b[31mtwo\n[exit 1]"),
+            "one\n[31mtwo\n[exit 1]"
+        );
+        let lines: Vec<String> = (1..=100).map(|line| line.to_string()).collect();
+        let shown = both_ends(&lines.join("\n"));
+        assert!(shown.starts_with("1\n2\n") && shown.ends_with("\n99\n100"));
+        assert!(shown.contains("10\n[… 80 lines left out]\n91\n"), "{shown}");
+    }
 }

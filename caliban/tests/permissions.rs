@@ -98,6 +98,15 @@ fn no_mode_opens_a_protected_place(
 }
 
 #[test]
+fn the_log_is_read_from_a_time_or_a_day_on() {
+    let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (since, code) in [("2026-06-01T00:00:00Z", 0), ("2026-06-01", 0), ("June", 64)] {
+        let ran = perms(home.path(), workspace.path(), &["audit", "--since", since]);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+    }
+}
+
+#[test]
 fn an_allow_rule_that_can_never_match_is_left_out_and_told() {
     let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let test = |rule: [&str; 2], tool: &str, input: &str| {
@@ -280,6 +289,22 @@ fn plan_mode_set_by_the_operator_is_not_the_models_to_leave() {
     assert!(!operators.workspace.path().join("out.txt").exists());
 }
 
+#[rstest]
+#[case(&["--allow", "ExitPlanMode"])]
+#[case(&["--auto-allow"])]
+fn what_a_refusal_to_leave_plan_mode_advises_helps(#[case] remedy: &[&str]) {
+    let script = Script::new([
+        Reply::tool("ExitPlanMode", json!({"plan": "p"})),
+        Reply::tool("Write", json!({"path": "out.txt", "content": "x"})),
+        Reply::text("done"),
+    ]);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let args = ["--permission-mode", "plan", "--allow", "Write"];
+    let result = result(&bench, &[&args, remedy].concat());
+    assert_eq!(denied(&result), 0, "{result}");
+    assert!(bench.workspace.path().join("out.txt").exists());
+}
+
 #[test]
 fn sub_agents_pass_the_same_gate() {
     let script = Script::new([
@@ -290,8 +315,12 @@ fn sub_agents_pass_the_same_gate() {
         Reply::text("done"),
     ]);
     let bench = Bench::new(Wire::Anthropic, script);
-    result(&bench, &["--deny", "Write", "--auto-allow"]);
+    let args = ["--deny", "Write", "--auto-allow", "--fail-on-denial"];
+    let ran = bench.run(["-p", "go", "--output-format", "json"].iter().chain(&args));
     assert!(!bench.workspace.path().join("out.txt").exists());
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["denials"][0]["tool"], "Write", "{result}");
+    assert_eq!((denied(&result), ran.code), (1, Some(1)));
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use caliban_testkit::{BlockingServer, Match, ModelEntry, Reply, Script, Usage};
+use caliban_testkit::{After, BlockingServer, Match, ModelEntry, Reply, Script, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 use support::{Bench, Ran, Wire, run};
@@ -586,6 +586,41 @@ fn unknown_prices_are_said_once_and_can_be_given() {
     let broken = go(Some("openai: 3: 4"));
     assert_eq!(broken.code, Some(78), "{}", broken.stderr);
     assert!(broken.stderr.contains("rates.yaml"), "{}", broken.stderr);
+}
+
+#[test]
+fn the_results_of_an_earlier_session_are_capped_too() {
+    let command = "head -c 200000 /dev/zero | tr '\\0' a";
+    let script = one_by_one(vec![("Bash", json!({ "command": command }))]);
+    let bench = Bench::new(Wire::Anthropic, script.after(After::RepeatLast));
+    let result_length = |settings: &str| {
+        let args = ["-p", "go", "--auto-allow", "--session", "s", "--settings"];
+        let ran = bench.run(args.into_iter().chain([settings]));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        told(&bench)[0].len()
+    };
+    let uncapped = result_length(r#"{"tool_result_cap_chars": 0}"#);
+    assert!(uncapped > 200_000);
+    let capped = result_length(r#"{"tool_result_cap_chars": 1000}"#);
+    assert!((900..2_000).contains(&capped), "{capped}");
+}
+
+#[rstest]
+#[case(json!({"isolation": "worktree"}), "worktree")]
+#[case(json!({"background": true}), "background")]
+fn what_a_sub_agent_cannot_have_is_said(#[case] wish: Value, #[case] word: &str) {
+    let mut input = json!({"prompt": "sub"});
+    input
+        .as_object_mut()
+        .unwrap()
+        .extend(wish.as_object().cloned().unwrap());
+    let bench = Bench::new(Wire::Anthropic, one_by_one(vec![("AgentTool", input)]));
+    work(&bench);
+    let told = told(&bench);
+    assert!(
+        told[0].contains(word) && told[0].contains("Leave out"),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -342,8 +342,11 @@ impl Work<'_> {
         let attached = session::attachments(&self.invocation.cli.run, self.configuration)
             .and_then(|(roots, limits)| attach(&prompt.message.text(), &roots, limits));
         match attached {
-            Ok(message) => {
-                let files = message.content.into_iter().skip(1);
+            Ok(attached) => {
+                for notice in attached.notices {
+                    note(&format!("warning: {notice}"));
+                }
+                let files = attached.message.content.into_iter().skip(1);
                 prompt.message.content.extend(files);
             }
             Err(failure) => note(&format!("warning: {failure}")),

@@ -246,6 +246,41 @@ fn what_hooks_say_about_a_call_stands_beside_its_result() {
 }
 
 #[test]
+fn a_sub_agent_can_do_without_onlookers_but_not_without_judges() {
+    let script = |inherit: bool| {
+        let input = json!({"prompt": "sub", "inherit_hooks": inherit, "isolation": "none"});
+        Script::new([
+            Reply::tool("AgentTool", input),
+            write_call().when(Match::last_user("sub")),
+            Reply::text("sub done"),
+            Reply::text("done"),
+        ])
+    };
+    let told = |inherit: bool, judge: &str| {
+        let bench = bench(script(inherit));
+        let settings = settings(&[
+            ("PreToolUse", "Write", shell(judge)),
+            ("PostToolUse", "", recorder()),
+            ("SubagentStart", "", recorder()),
+        ]);
+        go(&bench, &settings, &["--auto-allow"]);
+        let told = recorded(&bench);
+        let tools: Vec<Value> = told
+            .iter()
+            .filter_map(|event| event.get("tool_name").cloned())
+            .collect();
+        assert_eq!(told.len(), tools.len() + 1, "{told:?}");
+        (tools, is_written(&bench))
+    };
+    let (all, written) = told(true, "true");
+    assert_eq!((json!(all), written), (json!(["Write", "AgentTool"]), true));
+    let (own, written) = told(false, "true");
+    assert_eq!((json!(own), written), (json!(["AgentTool"]), true));
+    let (_, written) = told(false, "exit 2");
+    assert!(!written);
+}
+
+#[test]
 fn what_hooks_say_to_a_sub_agent_its_parent_does_not_read() {
     let context = r#"echo '{"hookSpecificOutput": {"additionalContext": "Formatted."}}'"#;
     let settings = settings(&[("PostToolUse", "Write", shell(context))]);

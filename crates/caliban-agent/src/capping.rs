@@ -4,15 +4,18 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use caliban_model::ToolContent;
+use caliban_model::{Block, Message, ToolContent};
 
 use crate::settings::Capping;
 use crate::tool::ToolOutput;
 
 /// The most one spill file holds.
 const MAX_SPILL_FILE: usize = 64 * 1024 * 1024;
+/// The most characters of the note in the middle of a result that was cut, its path included.
+const NOTE_CHARS: usize = 5_000;
 /// The most spill files that are kept; the oldest go first.
 const MAX_SPILL_FILES: usize = 200;
 /// The most characters of a call's id in a file's name.
@@ -42,6 +45,48 @@ pub(crate) fn cap(mut output: ToolOutput, capping: &Capping, call_id: &str) -> T
         }
     }
     output
+}
+
+impl Capping {
+    /// Shortens the results of an earlier session that another limit, or none, let through.
+    #[must_use]
+    pub fn apply(&self, mut messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+        let Some(limit) = self.limit else {
+            return messages;
+        };
+        // What was cut before is longer than the limit by its note.
+        let most = limit.get().saturating_add(NOTE_CHARS);
+        let is_long = |part: &ToolContent| match part {
+            ToolContent::Text { text } => text.len() > most && text.chars().count() > most,
+            ToolContent::Image(_) => false,
+        };
+        let has_long = |block: &Block| match block {
+            Block::ToolResult { content, .. } => content.iter().any(is_long),
+            _ => false,
+        };
+        for message in &mut messages {
+            if !message.content.iter().any(has_long) {
+                continue;
+            }
+            for block in &mut Arc::make_mut(message).content {
+                let Block::ToolResult {
+                    tool_use_id,
+                    content,
+                    ..
+                } = block
+                else {
+                    continue;
+                };
+                for part in content.iter_mut().filter(|part| is_long(part)) {
+                    if let ToolContent::Text { text } = part {
+                        let place = self.spill_directory.as_deref();
+                        *text = shorten(text, limit.get(), place, tool_use_id);
+                    }
+                }
+            }
+        }
+        messages
+    }
 }
 
 fn shorten(text: &str, limit: usize, spill: Option<&Path>, call_id: &str) -> String {
@@ -206,6 +251,29 @@ mod tests {
             assert_eq!(mode(Path::new(path)), 0o600);
             assert_eq!(mode(&spill), 0o700);
         }
+    }
+
+    #[test]
+    fn earlier_results_are_cut_once() {
+        let capping = capping(500, None);
+        let result = |text: String| {
+            let block = Block::ToolResult {
+                tool_use_id: "c".to_owned(),
+                content: vec![ToolContent::Text { text }],
+                is_error: false,
+            };
+            Arc::new(Message::new(caliban_model::Role::User, vec![block]))
+        };
+        let messages = vec![result("x".repeat(40_000)), result("short".to_owned())];
+        let cut = capping.apply(messages.clone());
+        assert!(format!("{:?}", cut[0]).len() < 2_000);
+        assert!(Arc::ptr_eq(&cut[1], &messages[1]));
+        assert_eq!(capping.apply(cut.clone()), cut);
+        let no_limit = Capping {
+            limit: None,
+            ..capping
+        };
+        assert_eq!(no_limit.apply(messages.clone()), messages);
     }
 
     #[test]

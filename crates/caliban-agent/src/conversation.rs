@@ -71,6 +71,21 @@ impl Conversation {
             self.measured_tokens + unseen
         }
     }
+
+    /// A number of the provider's tokens in ours: where it counts more than we guess, so much
+    /// fewer of ours are meant.
+    pub(crate) fn in_estimates(&self, tokens: u64, overhead: u64) -> u64 {
+        let guessed: u64 = self.messages[..self.measured_len]
+            .iter()
+            .map(|message| estimate(message))
+            .sum();
+        let guessed = guessed + overhead;
+        if self.measured_tokens <= guessed {
+            return tokens;
+        }
+        let scaled = u128::from(tokens) * u128::from(guessed) / u128::from(self.measured_tokens);
+        u64::try_from(scaled).unwrap_or(tokens)
+    }
 }
 
 /// A guess at a message's tokens: a quarter of its bytes, and a flat price for images.

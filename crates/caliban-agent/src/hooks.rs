@@ -44,7 +44,7 @@ pub trait Hooks: Send + Sync + Debug {
     }
 
     /// The hooks of an agent that works for this one; nothing where they are the same.
-    fn for_sub_agent(&self) -> Option<Arc<dyn Hooks>> {
+    fn for_sub_agent(&self, _inheritance: Inheritance) -> Option<Arc<dyn Hooks>> {
         None
     }
 
@@ -62,6 +62,14 @@ pub trait Hooks: Send + Sync + Debug {
     fn notify<'a>(&'a self, _event: &'a HookEvent) -> BoxFuture<'a, ()> {
         async {}.boxed()
     }
+}
+
+/// What a sub-agent has of its parent's hooks. A model may choose, so whatever decides stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inheritance {
+    All,
+    /// Those that decide, and those of the managed scope.
+    Deciding,
 }
 
 /// A call that wants to run.

@@ -32,8 +32,8 @@ pub use event::{
     AnswerStep, CompactionReason, Denial, DenialSource, Event, ModelTotals, RunTotals,
 };
 pub use hooks::{
-    HookChain, HookEvent, Hooks, NoHooks, Opinion, PromptVerdict, SessionSource, StopVerdict,
-    ToolCall, Verdict,
+    HookChain, HookEvent, Hooks, Inheritance, NoHooks, Opinion, PromptVerdict, SessionSource,
+    StopVerdict, ToolCall, Verdict,
 };
 pub use listener::Listener;
 pub use operator::{

@@ -99,6 +99,9 @@ impl Registry {
     /// What to say about a name that no tool has.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let known: Vec<&str> = self.names().collect();
+        if known.is_empty() {
+            return format!("There is no tool named `{name}`: this session has no tools.");
+        }
         format!(
             "There is no tool named `{name}`. The tools are: {}.",
             known.join(", ")

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use caliban_model::{
-    Block, CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price,
-    Request, Role, Usage, traits,
+    Block, CachePolicy, CancellationToken, Error, ErrorKind, Message, Metadata, Origin,
+    OutputFormat, Price, Request, Role, Usage, traits,
 };
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -20,13 +20,13 @@ use crate::listener::Listener;
 use crate::outcome::Outcome;
 use crate::repetition::Repetition;
 use crate::reply::{self, Reply};
-use crate::settings::Micro;
-use crate::tool::Ending;
+use crate::settings::{DEFAULT_THRESHOLD, Micro};
+use crate::tool::{Details, Ending};
 
 /// Part of the compaction threshold at which outdated results are replaced.
 const MICRO_PART: f64 = 0.6;
-/// Part of the window by which history must grow before that happens again.
-const MICRO_STEP: f64 = 0.1;
+/// Part of the window, or of the threshold, by which history must grow before it is changed again.
+const STEP: f64 = 0.1;
 /// How often in a row the provider may find a freshly compacted conversation too long.
 const MAX_TOO_LONG: u32 = 2;
 
@@ -47,10 +47,21 @@ pub(crate) struct Run<'a> {
     /// The window the provider named when it refused a prompt.
     learned_window: Option<u64>,
     too_long: u32,
-    /// Size of history when outdated results were last looked for.
+    /// Size of history when outdated results were last replaced.
     micro_at: u64,
+    floor: Floor,
     started: Instant,
     model_time: Duration,
+}
+
+/// What is left of the conversation when it has been compacted.
+#[derive(Debug, Clone, Copy)]
+enum Floor {
+    /// It has not been.
+    None,
+    /// No answer has told yet.
+    Unmeasured,
+    At(u64),
 }
 
 impl<'a> Run<'a> {
@@ -77,6 +88,7 @@ impl<'a> Run<'a> {
             learned_window: None,
             too_long: 0,
             micro_at: 0,
+            floor: Floor::None,
             started: Instant::now(),
             model_time: Duration::ZERO,
         }
@@ -364,6 +376,9 @@ impl<'a> Run<'a> {
                 let (id, name) = (Arc::clone(&end.call.id), Arc::clone(&end.call.name));
                 self.denials.push((id, name, denial.clone()));
             }
+            if let Some(Details::Delegated { denials }) = &end.output.details {
+                self.denials.extend(denials.iter().cloned());
+            }
         }
     }
 
@@ -376,18 +391,13 @@ impl<'a> Run<'a> {
 
     /// Shortens history where its size, or the provider, asks for it.
     pub(crate) async fn make_room(&mut self, reason: CompactionReason) -> Result<(), Outcome> {
-        let settings = &self.agent.settings.compaction;
-        let (Some(threshold), window) = (settings.threshold, self.window()) else {
-            return Ok(());
-        };
+        let window = self.window();
         let before = self.tokens();
         if reason == CompactionReason::Threshold {
-            let micro_due = before > share(window, threshold * MICRO_PART)
-                && before > self.micro_at + share(window, MICRO_STEP);
-            if settings.micro == Micro::On && micro_due {
+            if self.is_micro_due(before, window) {
                 self.replace_outdated().await;
             }
-            if self.tokens() < share(window, threshold) {
+            if !self.is_compaction_due(window) {
                 return Ok(());
             }
         }
@@ -429,8 +439,40 @@ impl<'a> Run<'a> {
         }
         self.replace_history(compacted.messages).await;
         self.micro_at = self.tokens();
+        self.floor = Floor::Unmeasured;
         self.tell_compacted(before).await;
         Ok(())
+    }
+
+    /// Whether outdated results are worth replacing now: the cache is lost by it, so seldom, and
+    /// at every turn where there is none to lose.
+    fn is_micro_due(&self, tokens: u64, window: u64) -> bool {
+        let settings = &self.agent.settings;
+        let compaction = &settings.compaction;
+        let threshold = compaction.threshold.unwrap_or(DEFAULT_THRESHOLD);
+        let is_large = tokens > share(window, threshold * MICRO_PART)
+            && tokens > self.micro_at + share(window, STEP);
+        compaction.micro == Micro::On && (is_large || settings.cache == CachePolicy::Off)
+    }
+
+    /// Whether the conversation fills the part of the window that it may, and something can be
+    /// done about it. What compaction could not free the last time it cannot free now, so it
+    /// waits until there is more.
+    fn is_compaction_due(&mut self, window: u64) -> bool {
+        let settings = &self.agent.settings;
+        let Some(threshold) = settings.compaction.threshold else {
+            return false;
+        };
+        let tokens = self.tokens();
+        if let Floor::Unmeasured = self.floor {
+            self.floor = Floor::At(tokens);
+        }
+        let least = match self.floor {
+            Floor::None | Floor::Unmeasured => 0,
+            Floor::At(floor) => floor + share(window, threshold * STEP),
+        };
+        tokens >= share(window, threshold).max(least)
+            && compaction::can_help(self.conversation, window, self.overhead(), settings)
     }
 
     async fn tell_compacted(&self, before_tokens: u64) {
@@ -467,8 +509,8 @@ impl<'a> Run<'a> {
             compaction::supersede(messages, &self.agent.tools.current(), thinking)
         {
             self.replace_history(replaced).await;
+            self.micro_at = self.tokens();
         }
-        self.micro_at = self.tokens();
     }
 
     fn window(&self) -> u64 {

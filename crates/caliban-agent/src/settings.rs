@@ -62,6 +62,9 @@ pub struct Capping {
     pub spill_directory: Option<PathBuf>,
 }
 
+/// Part of the window whose use triggers compaction unless told otherwise.
+pub(crate) const DEFAULT_THRESHOLD: f64 = 0.75;
+
 /// When and how history is shortened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactionSettings {
@@ -149,7 +152,7 @@ impl Default for Capping {
 impl Default for CompactionSettings {
     fn default() -> Self {
         Self {
-            threshold: Some(0.75),
+            threshold: Some(DEFAULT_THRESHOLD),
             micro: Micro::On,
             strategy: Strategy::Summarize,
             assumed_window: 128_000,

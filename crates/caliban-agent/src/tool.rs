@@ -12,6 +12,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::event::Denial;
 use crate::workspace::Workspace;
 
 /// A tool as the loop sees it. Most tools implement [`TypedTool`] instead.
@@ -124,6 +125,10 @@ pub enum Details {
     Edited {
         path: String,
         texts: Option<(String, String)>,
+    },
+    /// Another agent worked; these are the calls it was not permitted, by id and tool.
+    Delegated {
+        denials: Vec<(Arc<str>, Arc<str>, Denial)>,
     },
 }
 

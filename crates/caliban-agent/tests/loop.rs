@@ -20,8 +20,8 @@ use caliban_agent::{
     TypedTool, Unattended, Verdict, Workspace,
 };
 use caliban_model::{
-    Block, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream, Message,
-    ModelInfo, Provider, RateCard, Request, Role, StopReason, StreamEvent, Usage,
+    Block, CachePolicy, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream,
+    Message, ModelInfo, Provider, Purpose, RateCard, Request, Role, StopReason, StreamEvent, Usage,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -64,7 +64,7 @@ impl Provider for Scripted {
         if self.window.is_some() {
             for event in &mut answer {
                 if let Ok(StreamEvent::Usage { usage }) = event {
-                    usage.input = input;
+                    usage.input = usage.input.max(input);
                 }
             }
         }
@@ -728,6 +728,100 @@ async fn outdated_results_are_replaced_before_anything_is_summarised() {
         "{told:?}"
     );
     assert!(told.last().unwrap().starts_with("did yyy"));
+}
+
+/// A call whose request the provider counted like this.
+fn counted(id: &str, input: &Value, tokens: u64) -> Vec<Result<StreamEvent, Error>> {
+    let call = Block::ToolUse {
+        id: id.into(),
+        name: "Step".into(),
+        input: input.clone(),
+        private: None,
+    };
+    let usage = Usage {
+        input: tokens,
+        ..small()
+    };
+    answer(vec![call], StopReason::ToolUse, usage)
+}
+
+#[tokio::test]
+async fn the_providers_count_makes_room_once_where_more_would_not_help() {
+    let step = |id: &str| counted(id, &json!({ "name": id }), 90_000);
+    let script = vec![
+        step("a"),
+        text("the summary"),
+        step("b"),
+        step("c"),
+        text("end"),
+    ];
+    let bench = bench_with(script, Arc::new(NoHooks), Some(100_000));
+    let ran = bench.run().await;
+    assert_eq!(ran.outcome, Outcome::Success { text: "end".into() });
+    let requests = bench.provider.requests.lock().unwrap();
+    let summaries = requests
+        .iter()
+        .filter(|request| request.metadata.purpose == Purpose::Summarization);
+    assert_eq!(summaries.count(), 1);
+    assert!(
+        requests[4].messages()[0].text().contains("the summary"),
+        "{:?}",
+        requests[4].messages()
+    );
+}
+
+#[tokio::test]
+async fn a_small_threshold_leaves_less_and_nothing_is_done_where_nothing_can_be() {
+    let mut script: Vec<_> = (0..4).map(long_step).collect();
+    script.insert(3, text("the summary"));
+    script.push(text("end"));
+    let mut bench = bench_with(script, Arc::new(NoHooks), Some(1_000_000));
+    bench.agent.settings.compaction.threshold = Some(0.01);
+    let ran = bench.run().await;
+    assert_eq!(ran.outcome, Outcome::Success { text: "end".into() });
+    let compactions = |ran: &Ran| {
+        let started = |event: &&Event| matches!(event, Event::CompactionStarted { .. });
+        ran.events.iter().filter(started).count()
+    };
+    assert_eq!(compactions(&ran), 1);
+
+    let mut nothing = bench_with(vec![text("end")], Arc::new(NoHooks), Some(1_000));
+    nothing.agent.settings.compaction.threshold = Some(0.001);
+    let ran = nothing.run().await;
+    assert_eq!(compactions(&ran), 0);
+}
+
+#[tokio::test]
+async fn outdated_results_go_without_compaction_and_where_no_cache_is_lost() {
+    let input = json!({"name": "short", "key": "same"});
+    let superseded = |bench: &Bench| {
+        let requests = bench.provider.requests.lock().unwrap();
+        let last = requests.last().unwrap();
+        let texts = last.messages().iter().flat_map(|message| results(message));
+        texts
+            .filter(|(_, text)| text == "[superseded: Step(same)]")
+            .count()
+    };
+    let script = |tokens| {
+        vec![
+            counted("a", &input, tokens),
+            counted("b", &input, tokens),
+            text("end"),
+        ]
+    };
+    let mut off = bench_with(script(60_000), Arc::new(NoHooks), Some(100_000));
+    off.agent.settings.compaction.threshold = None;
+    off.run().await;
+    assert_eq!(superseded(&off), 1);
+
+    let mut uncached = bench_with(script(10), Arc::new(NoHooks), Some(100_000));
+    uncached.agent.settings.cache = CachePolicy::Off;
+    uncached.run().await;
+    assert_eq!(superseded(&uncached), 1);
+
+    let cached = bench_with(script(10), Arc::new(NoHooks), Some(100_000));
+    cached.run().await;
+    assert_eq!(superseded(&cached), 0);
 }
 
 #[tokio::test]

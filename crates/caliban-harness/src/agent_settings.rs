@@ -66,6 +66,12 @@ mod tests {
         assert_eq!(plain.capping.limit, NonZeroUsize::new(50_000));
         assert_eq!(plain.compaction.threshold, Some(0.75));
         assert_eq!(plain.reasoning, Reasoning::Auto);
+        assert_eq!(plain.min_cached_turn, 0);
+        let choosy = caliban_settings::Settings {
+            min_cache_block_tokens: Some(2_000),
+            ..caliban_settings::Settings::default()
+        };
+        assert_eq!(agent_settings("m", &choosy).min_cached_turn, 2_000);
         let uncapped = caliban_settings::Settings {
             tool_result_cap_chars: Some(0),
             ..caliban_settings::Settings::default()

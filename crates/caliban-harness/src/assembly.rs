@@ -12,7 +12,7 @@ use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
     WriteMemoryTopic, system_prompt,
 };
-use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, McpRunner, Runners};
+use caliban_hooks::{AgentRunner, Deciding, ExternalHooks, HookParts, McpRunner, Runners};
 use caliban_mcp::Servers;
 use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
 use caliban_permissions::Regime;
@@ -116,7 +116,7 @@ struct Chains {
 impl Chains {
     fn new(
         added: &Added,
-        advisers: Vec<Arc<dyn Hooks>>,
+        advisers: &[Arc<dyn Hooks>],
         servers: Option<Servers>,
         recorder: Option<&Recorder>,
         gate: &Arc<Gate>,
@@ -132,13 +132,20 @@ impl Chains {
             let memory = NestedMemory::new(on_demand, workspace.clone(), asides.clone());
             Some(Arc::new(memory))
         };
-        let external = added.external.iter().cloned();
-        let mut everywhere: Vec<Arc<dyn Hooks>> =
-            external.map(|hooks| hooks as _).chain(advisers).collect();
-        everywhere.extend(added.external.iter().map(|external| {
-            let files = EditedFiles::new(Arc::clone(external), workspace.clone());
+        let with_external = |external: Option<Arc<dyn Hooks>>| -> Vec<Arc<dyn Hooks>> {
+            external
+                .into_iter()
+                .chain(advisers.iter().cloned())
+                .collect()
+        };
+        let external = added.external.clone();
+        let deciding = external.clone().map(|hooks| Arc::new(Deciding(hooks)) as _);
+        let edited = external.clone().map(|hooks| {
+            let files = EditedFiles::new(hooks, workspace.clone());
             Arc::new(files) as Arc<dyn Hooks>
-        }));
+        });
+        let mut everywhere = with_external(external.map(|hooks| hooks as _));
+        everywhere.extend(edited);
         let opening = Arc::new(Opening::default());
         let mut own = everywhere.clone();
         own.push(Arc::new(CommandExpander {
@@ -154,6 +161,7 @@ impl Chains {
             session: chain(own),
             sub_agents: Arc::new(SubAgentHooks {
                 shared: chain(everywhere),
+                deciding: chain(with_external(deciding)),
                 memory: memory(),
             }),
             opening,
@@ -209,10 +217,9 @@ impl Session {
             )
         });
         let servers = choices.partners.servers;
-        let advisers = choices.partners.advisers;
         let chains = Chains::new(
             &added,
-            advisers,
+            &choices.partners.advisers,
             servers.clone(),
             recorder.as_ref(),
             &gate,
@@ -241,6 +248,7 @@ impl Session {
             None => SessionSource::Startup,
         };
         let messages = history(choices.history.earlier, system, &choices.system);
+        let messages = agent.settings.capping.apply(messages);
         Ok(Self {
             agent,
             conversation: Conversation::new(messages),

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Answer, Event, HookEvent, Hooks, PromptVerdict, ToolCall, Verdict, Workspace};
+use caliban_agent::{
+    Answer, Event, HookEvent, Hooks, Inheritance, PromptVerdict, ToolCall, Verdict, Workspace,
+};
 use caliban_context::{Commands, Context, Expansion, NoteStore, OnDemand};
 use caliban_hooks::{EventWording, HookConfig};
 use caliban_model::{Block, Message};
@@ -170,6 +172,8 @@ impl NestedMemory {
 pub(crate) struct SubAgentHooks {
     /// Common to all agents.
     pub(crate) shared: Arc<dyn Hooks>,
+    /// The same with no more onlookers than there must be.
+    pub(crate) deciding: Arc<dyn Hooks>,
     pub(crate) memory: Option<Arc<NestedMemory>>,
 }
 
@@ -205,9 +209,14 @@ impl Hooks for SubAgentHooks {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    fn for_sub_agent(&self) -> Option<Arc<dyn Hooks>> {
+    fn for_sub_agent(&self, inheritance: Inheritance) -> Option<Arc<dyn Hooks>> {
+        let shared = match inheritance {
+            Inheritance::All => &self.shared,
+            Inheritance::Deciding => &self.deciding,
+        };
         Some(Arc::new(Self {
-            shared: Arc::clone(&self.shared),
+            shared: Arc::clone(shared),
+            deciding: Arc::clone(&self.deciding),
             memory: self.memory.as_ref().map(|memory| {
                 Arc::new(NestedMemory::new(
                     lock(&memory.on_demand).clone(),

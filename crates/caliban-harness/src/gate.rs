@@ -135,9 +135,10 @@ impl Gate {
             return Settled::Deny(DecidedBy::Mode, denial);
         }
         if mode == PermissionMode::Plan
-            && **self.plan_set_by.load() == SetBy::Operator
             && &*call.name == ExitPlanMode::NAME
             && call.opinion == Opinion::None
+            && decision.action != RuleAction::Deny
+            && !self.may_leave_plan(&judge, decision)
         {
             return Settled::Ask("leaving plan mode needs the consent of the user".to_owned());
         }
@@ -166,6 +167,15 @@ impl Gate {
             Relaxed::Ask => Settled::Ask(asked),
             Relaxed::Classify => self.classify(call, &judge, asked).await,
         }
+    }
+
+    /// Whether the model may leave plan mode by itself: where it entered by itself, and where the
+    /// operator has said so.
+    fn may_leave_plan(&self, judge: &Judge, decision: &Decision) -> bool {
+        **self.plan_set_by.load() == SetBy::Model
+            || self.parts.auto_allow == AutoAllow::On
+            || (decision.action == RuleAction::Allow
+                && rule(judge, decision).origin != Origin::BuiltIn)
     }
 
     /// Asks the lists of auto mode, then its classifier. Whatever fails is asked.

@@ -12,6 +12,7 @@ use caliban_agent::{
     ToolCall, Verdict,
 };
 use caliban_model::Message;
+use caliban_settings::Scope;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -86,9 +87,19 @@ impl ExternalHooks {
     async fn fire(
         &self,
         occasion: &Occasion<'_>,
+        heed: impl FnMut(&mut Consulted<'_>) -> (Decision, Next),
+    ) {
+        self.fire_among(Audience::All, occasion, heed).await;
+    }
+
+    async fn fire_among(
+        &self,
+        audience: Audience,
+        occasion: &Occasion<'_>,
         mut heed: impl FnMut(&mut Consulted<'_>) -> (Decision, Next),
     ) {
-        let concerned = self.dispatch.concerned(occasion);
+        let mut concerned = self.dispatch.concerned(occasion);
+        concerned.retain(|handler| audience == Audience::All || handler.scope == Scope::Managed);
         if concerned.is_empty() {
             let (event, subject) = (occasion.event(), occasion.subject());
             self.dispatch.sink.passed(event, subject);
@@ -230,7 +241,7 @@ impl ExternalHooks {
         (!additions.is_empty()).then(|| additions.join("\n\n"))
     }
 
-    async fn tell(&self, event: &HookEvent) {
+    async fn tell(&self, audience: Audience, event: &HookEvent) {
         // `Stop` was fired when the model finished, and may have sent it on. Only where it was
         // sent on so often that nobody is asked any more is this end news.
         if let HookEvent::Stopped { .. } = event
@@ -239,7 +250,7 @@ impl ExternalHooks {
             return;
         }
         let occasion = Occasion::Told(event);
-        self.fire(&occasion, |consulted| {
+        self.fire_among(audience, &occasion, |consulted| {
             if let Some(call) = occasion.call() {
                 self.remarks.add(&call.id, consulted.advice.context.clone());
                 // The call has run, so an objection is only something to read.
@@ -270,6 +281,31 @@ fn rewritten(input: &Value) -> Option<String> {
     let command = word("command")?.trim_start_matches('/');
     let args = word("args").unwrap_or_default();
     Some(format!("/{command} {args}").trim_end().to_owned())
+}
+
+/// Which handlers are told of what cannot be refused any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    All,
+    Managed,
+}
+
+/// The same handlers where only those of the managed scope look on; whoever decides, decides.
+#[derive(Debug)]
+pub struct Deciding(pub Arc<ExternalHooks>);
+
+impl Hooks for Deciding {
+    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        self.0.before_tool(call)
+    }
+
+    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
+        self.0.additions(calls)
+    }
+
+    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
+        self.0.tell(Audience::Managed, event).boxed()
+    }
 }
 
 /// What has been said about a call so far.
@@ -379,6 +415,6 @@ impl Hooks for ExternalHooks {
     }
 
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
-        self.tell(event).boxed()
+        self.tell(Audience::All, event).boxed()
     }
 }

@@ -129,8 +129,8 @@ fn encode(mime: ImageMime, picture: &DynamicImage) -> Result<(ImageMime, Vec<u8>
     let mut encoded = Cursor::new(Vec::new());
     let (mime, written) = match mime {
         ImageMime::Jpeg => {
-            let encoder = JpegEncoder::new_with_quality(&mut encoded, JPEG_QUALITY);
-            let written = picture.to_rgb8().write_with_encoder(encoder);
+            let writer = JpegEncoder::new_with_quality(&mut encoded, JPEG_QUALITY);
+            let written = picture.to_rgb8().write_with_encoder(writer);
             (ImageMime::Jpeg, written)
         }
         ImageMime::Png | ImageMime::Gif | ImageMime::Webp => {

@@ -80,7 +80,7 @@ impl UrlPattern {
             labels,
             port,
             path: (!path.is_empty()).then(|| Wildcard::new(path)),
-            literal_host: (!host.contains(['*', '?'])).then_some(host),
+            literal_host: literal(&host).map(str::to_owned),
             text: Wildcard::new(text),
         })
     }
@@ -113,7 +113,7 @@ impl UrlPattern {
         parsed || self.text.matches(url)
     }
 
-    /// The host, where the pattern spells it.
+    /// The host, where the pattern spells it; `http://localhost*` does, and means more.
     pub fn literal_host(&self) -> Option<&str> {
         self.literal_host.as_deref()
     }
@@ -149,6 +149,12 @@ impl UrlPattern {
         let path = self.path.as_ref().is_none_or(|wanted| wanted.matches(path));
         scheme && port && path && host_matches(&self.labels, &labels)
     }
+}
+
+/// The host that a pattern spells, before a last wildcard.
+fn literal(host: &str) -> Option<&str> {
+    let spelled = host.strip_suffix('*').unwrap_or(host);
+    (!spelled.is_empty() && !spelled.contains(['*', '?'])).then_some(spelled)
 }
 
 /// Whether a parser has to guess what was meant, in which another may guess otherwise.
@@ -223,6 +229,15 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    #[rstest]
+    #[case("http://localhost:3000/*", Some("localhost"))]
+    #[case("http://127.0.0.1*", Some("127.0.0.1"))]
+    #[case("http://*.local/", None)]
+    #[case("http://*", None)]
+    fn a_host_is_spelled_or_not(#[case] pattern: &str, #[case] host: Option<&str>) {
+        assert_eq!(UrlPattern::new(pattern).unwrap().literal_host(), host);
+    }
 
     #[rstest]
     #[case("https://docs.*", "https://docs.rs/tokio", true)]

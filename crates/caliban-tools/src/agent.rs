@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use caliban_agent::{
-    Agent, Conversation, Effect, Event, HookEvent, Listener, Outcome, ToolContext, ToolOutput,
-    ToolStatus, TypedTool,
+    Agent, Conversation, Details, Effect, Event, HookEvent, Inheritance, Listener, Outcome,
+    ToolContext, ToolOutput, ToolStatus, TypedTool,
 };
 use caliban_model::{Message, Purpose};
 use futures::FutureExt;
@@ -59,9 +59,52 @@ pub struct AgentInput {
     /// Three to five words on what it is for.
     #[serde(default)]
     description: Option<String>,
+    /// If false, hooks that only look on are not told of its calls; those that decide still are.
+    #[serde(default)]
+    inherit_hooks: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    isolation: Isolation,
+    #[serde(default, alias = "run_in_background")]
+    #[schemars(skip)]
+    background: bool,
     #[serde(default)]
     #[schemars(skip)]
     subagent_type: Option<String>,
+}
+
+/// Where a sub-agent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Isolation {
+    /// In the directory of its parent.
+    #[default]
+    None,
+    Worktree,
+}
+
+impl AgentInput {
+    /// What was asked for and cannot be had: better refused than silently done otherwise.
+    fn unavailable(&self) -> Option<&'static str> {
+        match (self.isolation, self.background) {
+            (Isolation::Worktree, _) => Some(
+                "Sub-agents cannot work in a worktree of their own here. Leave out `isolation`: \
+                 the sub-agent then works in your directory.",
+            ),
+            (Isolation::None, true) => Some(
+                "Sub-agents cannot work in the background here. Leave out `background`: start \
+                 several in one turn to have them work in parallel.",
+            ),
+            (Isolation::None, false) => None,
+        }
+    }
+
+    fn inheritance(&self) -> Inheritance {
+        match self.inherit_hooks {
+            Some(false) => Inheritance::Deciding,
+            Some(true) | None => Inheritance::All,
+        }
+    }
 }
 
 impl AgentTool {
@@ -119,7 +162,7 @@ impl AgentTool {
         agent.settings.purpose = Purpose::SubAgent;
         agent.settings.answer = None;
         agent.input = None;
-        if let Some(hooks) = agent.hooks.for_sub_agent() {
+        if let Some(hooks) = agent.hooks.for_sub_agent(input.inheritance()) {
             agent.hooks = hooks;
         }
         agent
@@ -160,19 +203,23 @@ say what to find out, where to look and what to answer with. It takes at most 20
         if input.prompt.trim().is_empty() {
             return ToolOutput::invalid("The prompt is empty; describe the whole task.");
         }
+        if let Some(reason) = input.unavailable() {
+            return ToolOutput::new(ToolStatus::CouldNotRun, reason);
+        }
         let kind = match self.kind(&input) {
             Ok(kind) => kind,
             Err(problem) => return ToolOutput::invalid(problem),
         };
         let agent = self.sub_agent(&input, kind);
-        agent
+        // Whether there is a sub-agent is its parent's business, whatever it inherits.
+        self.parent
             .hooks
             .notify(&HookEvent::TaskCreated {
                 id: context.call_id.to_string(),
                 task: input.prompt.clone(),
             })
             .await;
-        agent
+        self.parent
             .hooks
             .notify(&HookEvent::SubagentStart {
                 call_id: Arc::clone(&context.call_id),
@@ -188,20 +235,22 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let prompt = Message::user(input.prompt);
         let running = Box::pin(agent.run(&mut conversation, prompt, &relay, &context.cancel));
         let (outcome, totals) = running.await;
-        agent
+        self.parent
             .hooks
             .notify(&HookEvent::SubagentStop {
                 call_id: Arc::clone(&context.call_id),
                 outcome: outcome.clone(),
             })
             .await;
-        agent
+        self.parent
             .hooks
             .notify(&HookEvent::TaskCompleted {
                 id: context.call_id.to_string(),
             })
             .await;
-        report(&outcome, totals.last_text.as_deref())
+        report(&outcome, totals.last_text.as_deref()).with_details(Details::Delegated {
+            denials: totals.denials,
+        })
     }
 }
 
@@ -225,7 +274,11 @@ fn report(outcome: &Outcome, last_text: Option<&str>) -> ToolOutput {
         | Outcome::SchemaMismatch { .. }
         | Outcome::Internal { .. } => ToolStatus::Failed,
     };
-    let reason = outcome.message().unwrap_or_default();
+    let reason = match outcome {
+        // No flag raises this limit.
+        Outcome::MaxTurns { limit } => format!("it took {limit} turns, the most it may"),
+        outcome => outcome.message().unwrap_or_default(),
+    };
     let text = match last_text {
         Some(text) => format!(
             "The sub-agent did not finish ({reason}). Its last words were:\n\n{}",

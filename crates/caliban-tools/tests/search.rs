@@ -112,7 +112,7 @@ async fn glob_lists_matching_paths_in_order() {
     let output = fixture
         .glob(json!({"pattern": "../*.ts", "path": "src/deep"}))
         .await;
-    assert_eq!(text(&output), "src/a.ts\nsrc/deep/c.ts");
+    assert_eq!(text(&output), "src/a.ts");
 }
 
 #[tokio::test]
@@ -473,6 +473,33 @@ async fn a_cancelled_search_ends_at_once() {
 
     let before = fixture.glob(json!({"pattern": "*"})).await;
     assert_eq!(before.status, ToolStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn a_directory_that_a_pattern_names_is_not_searched_in_depth() {
+    let fixture = Fixture::with(&[("a.txt", ""), ("deep/b.txt", "")]);
+    std::fs::write(fixture.base.join("beside.txt"), "").unwrap();
+    let root = fixture.path("");
+    for (pattern, expected) in [
+        (format!("{}*.txt", root.display()), vec!["a.txt"]),
+        ("*.txt".to_owned(), vec!["a.txt", "deep/b.txt"]),
+    ] {
+        let found = fixture.glob(json!({ "pattern": pattern })).await.text();
+        assert_eq!(found.lines().collect::<Vec<_>>(), expected, "{pattern}");
+    }
+    let found = fixture.glob(json!({"pattern": "../*.txt"})).await.text();
+    assert!(found.ends_with("/beside.txt") && found.lines().count() == 1);
+}
+
+#[tokio::test]
+async fn fields_have_the_names_of_other_tools_too() {
+    let fixture = Fixture::with(&[("a.txt", "one\nFOO\nfoo\n")]);
+    let found = fixture
+        .grep(json!({"pattern": "foo", "-i": true, "-C": 1, "head_limit": 1}))
+        .await
+        .text();
+    assert!(found.starts_with("a.txt-1-one\na.txt:2:FOO"), "{found}");
+    assert!(found.contains("only the first 1"), "{found}");
 }
 
 #[test]

@@ -7,20 +7,23 @@ use caliban_model::{Block, Message, Role};
 use crate::conversation::estimate;
 
 /// The index from which turns are kept: as many recent ones as fit into `budget` tokens, at
-/// least the last, beginning where a cut separates no call from its result.
+/// least the last, beginning where a cut separates no call from its result. Where all of them
+/// would fit, only the last is kept: they were found too many, whatever they are guessed to be.
 pub(super) fn tail_start(turns: &[Arc<Message>], budget: u64) -> usize {
     let mut tokens = 0;
-    let mut start = None;
+    let mut last = None;
+    let mut start = 0;
     for (index, turn) in turns.iter().enumerate().rev() {
         tokens += estimate(turn);
-        if tokens > budget && start.is_some() {
-            break;
+        if tokens > budget && last.is_some() {
+            return start;
         }
         if is_boundary(turn) {
-            start = Some(index);
+            start = index;
+            last.get_or_insert(index);
         }
     }
-    start.unwrap_or(0)
+    last.unwrap_or(0)
 }
 
 /// A turn before which history may be cut: one that answers no call.

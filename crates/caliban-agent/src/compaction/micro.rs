@@ -1,15 +1,12 @@
 //! Replaces results that a later call of the same kind has made obsolete. Costs no model call,
 //! but changes earlier messages, so it costs the provider's cache: it runs in batches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use caliban_model::{Block, Message, ToolContent};
 
 use crate::registry::Registry;
-
-/// Results shorter than their placeholder are left alone.
-const WORTHWHILE_CHARS: usize = 200;
 
 /// What must happen to thinking that stands behind an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,48 +23,50 @@ pub(crate) fn supersede(
     thinking: BoundThinking,
 ) -> Option<Vec<Arc<Message>>> {
     let obsolete = obsolete_results(messages, registry);
-    if obsolete.is_empty() {
-        return None;
-    }
     let mut edited = false;
     let replaced = messages
         .iter()
         .map(|message| {
-            let mut copy = Message::clone(message);
-            let mut changed = false;
-            for block in &mut copy.content {
-                if let Block::ToolResult {
-                    tool_use_id,
-                    content,
-                    ..
-                } = block
-                    && let Some(placeholder) = obsolete.get(tool_use_id.as_str())
-                {
-                    *content = vec![ToolContent::Text {
-                        text: placeholder.clone(),
-                    }];
-                    changed = true;
+            let strip = edited && thinking == BoundThinking::Strip;
+            let is_outdated = |block: &Block| match block {
+                Block::ToolResult { content, .. } => {
+                    placeholder(block, &obsolete).is_some_and(|new| *content != new)
                 }
+                Block::Thinking { .. } | Block::RedactedThinking { .. } => strip,
+                _ => false,
+            };
+            if !message.content.iter().any(is_outdated) {
+                return Arc::clone(message);
             }
-            if edited && thinking == BoundThinking::Strip {
-                let before = copy.content.len();
+            edited = true;
+            let mut copy = Message::clone(message);
+            if strip {
                 copy.content.retain(|block| {
                     !matches!(
                         block,
                         Block::Thinking { .. } | Block::RedactedThinking { .. }
                     )
                 });
-                changed |= copy.content.len() < before;
             }
-            edited |= changed;
-            if changed {
-                Arc::new(copy)
-            } else {
-                Arc::clone(message)
+            for block in &mut copy.content {
+                let new = placeholder(block, &obsolete);
+                if let (Block::ToolResult { content, .. }, Some(new)) = (block, new) {
+                    *content = new;
+                }
             }
+            Arc::new(copy)
         })
         .collect();
-    Some(replaced)
+    edited.then_some(replaced)
+}
+
+/// What stands for a result that is obsolete.
+fn placeholder(block: &Block, obsolete: &HashMap<&str, String>) -> Option<Vec<ToolContent>> {
+    let Block::ToolResult { tool_use_id, .. } = block else {
+        return None;
+    };
+    let text = obsolete.get(tool_use_id.as_str())?.clone();
+    Some(vec![ToolContent::Text { text }])
 }
 
 /// The ids of results that a newer one replaces, with their placeholders.
@@ -77,7 +76,7 @@ fn obsolete_results<'a>(
 ) -> HashMap<&'a str, String> {
     let mut newest: HashMap<(String, String), &str> = HashMap::new();
     let mut obsolete = HashMap::new();
-    let sizes = result_sizes(messages);
+    let succeeded = succeeded(messages);
     for message in messages {
         for (id, name, input) in message.tool_uses() {
             let Some(key) = registry
@@ -87,15 +86,11 @@ fn obsolete_results<'a>(
                 continue;
             };
             // A failed newer call replaces nothing: the older result is still the best there is.
-            if sizes.get(id).is_none_or(|result| result.failed) {
+            if !succeeded.contains(id) {
                 continue;
             }
             let placeholder = format!("[superseded: {name}({key})]");
-            if let Some(older) = newest.insert((name.to_owned(), key), id)
-                && sizes
-                    .get(older)
-                    .is_some_and(|result| result.chars > WORTHWHILE_CHARS)
-            {
+            if let Some(older) = newest.insert((name.to_owned(), key), id) {
                 obsolete.insert(older, placeholder);
             }
         }
@@ -103,36 +98,17 @@ fn obsolete_results<'a>(
     obsolete
 }
 
-struct ResultSize {
-    chars: usize,
-    failed: bool,
-}
-
-fn result_sizes(messages: &[Arc<Message>]) -> HashMap<&str, ResultSize> {
+/// The ids of calls whose result is none of a failure.
+fn succeeded(messages: &[Arc<Message>]) -> HashSet<&str> {
     messages
         .iter()
         .flat_map(|message| &message.content)
         .filter_map(|block| match block {
             Block::ToolResult {
                 tool_use_id,
-                content,
-                is_error,
-            } => {
-                let chars = content
-                    .iter()
-                    .map(|part| match part {
-                        ToolContent::Text { text } => text.len(),
-                        ToolContent::Image(_) => usize::MAX / 2,
-                    })
-                    .fold(0, usize::saturating_add);
-                Some((
-                    tool_use_id.as_str(),
-                    ResultSize {
-                        chars,
-                        failed: *is_error,
-                    },
-                ))
-            }
+                is_error: false,
+                ..
+            } => Some(tool_use_id.as_str()),
             _ => None,
         })
         .collect()

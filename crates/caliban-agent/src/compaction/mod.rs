@@ -17,8 +17,10 @@ pub(crate) use micro::{BoundThinking, supersede};
 
 /// Part of the window that may be in use after compaction.
 const TARGET: f64 = 0.5;
-/// Part of the window that recent messages may keep.
+/// The most of the window that recent messages may keep.
 const TAIL: f64 = 0.25;
+/// The most they may keep of what makes compaction necessary: else it would free nothing.
+const TAIL_OF_THRESHOLD: f64 = 1.0 / 3.0;
 /// The most tokens of one result that survives in the kept part when nothing else helps.
 const SHORT_RESULT_CHARS: usize = 2_000;
 
@@ -56,6 +58,31 @@ impl From<Stuck> for Outcome {
     }
 }
 
+/// Whether there is anything that [`compact`] could replace or cut.
+pub(crate) fn can_help(
+    conversation: &Conversation,
+    window: u64,
+    overhead: u64,
+    settings: &Settings,
+) -> bool {
+    let sizes = conversation.messages().iter().map(|turn| estimate(turn));
+    kept_from(conversation, window, overhead, settings) > 0
+        || overhead + sizes.sum::<u64>() > share(window, TARGET)
+}
+
+/// Which of the turns stay: those from here on.
+fn kept_from(
+    conversation: &Conversation,
+    window: u64,
+    overhead: u64,
+    settings: &Settings,
+) -> usize {
+    let turns = &conversation.messages()[conversation.system_len()..];
+    let threshold = settings.compaction.threshold.unwrap_or(1.0);
+    let tail = share(window, TAIL.min(threshold * TAIL_OF_THRESHOLD));
+    cut::tail_start(turns, conversation.in_estimates(tail, overhead))
+}
+
 /// Shortens history to about half of `window`. The beginning is replaced by a summary, or
 /// dropped; recent messages stay, a call never without its result; results that are still too
 /// large are cut.
@@ -69,8 +96,7 @@ pub(crate) async fn compact(
 ) -> Result<Compacted, Stuck> {
     let system_len = conversation.system_len();
     let (system, turns) = conversation.messages().split_at(system_len);
-    let start = cut::tail_start(turns, share(window, TAIL));
-    let (old, recent) = turns.split_at(start);
+    let (old, recent) = turns.split_at(kept_from(conversation, window, overhead, settings));
     let mut spent = Vec::new();
     let mut summary_failed = None;
     let note = if old.is_empty() {

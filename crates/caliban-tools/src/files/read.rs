@@ -72,10 +72,13 @@ impl TypedTool for ReadTool {
 
     /// A page is made obsolete by a newer reading of the same page only.
     fn supersession_key(&self, input: &ReadInput) -> Option<String> {
+        let spelled: std::path::PathBuf = std::path::Path::new(&input.path).components().collect();
         let first = input.offset.unwrap_or(1).max(1);
         let limit = input.limit.unwrap_or(DEFAULT_LINES);
-        let spelled: std::path::PathBuf = std::path::Path::new(&input.path).components().collect();
-        Some(format!("{}:{first}+{limit}", spelled.display()))
+        Some(match (first, limit) {
+            (1, DEFAULT_LINES) => spelled.display().to_string(),
+            (first, limit) => format!("{}:{first}+{limit}", spelled.display()),
+        })
     }
 
     async fn run(&self, input: ReadInput, context: ToolContext) -> ToolOutput {

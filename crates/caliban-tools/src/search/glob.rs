@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::Directory;
-use super::pattern::{Pattern, split};
+use super::pattern::{Depth, Pattern, split};
 use super::walk::{list, shortfall};
 use super::{IGNORE_HINT, cancelled, not_found, off_runtime, one_line, sentence, start};
 
@@ -65,9 +65,9 @@ fn find(
     workspace: &Workspace,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolOutput> {
-    let (from, rest) = origin(input, workspace);
+    let Origin { from, rest, depth } = origin(input, workspace);
     let base = start(workspace, from.as_deref())?;
-    let pattern = Pattern::new(&rest)
+    let pattern = Pattern::within(&rest, depth)
         .map_err(|error| ToolOutput::invalid(format!("{}.", sentence(&error.to_string()))))?;
     let shown = one_line(&workspace.display(&base.given));
     match std::fs::metadata(&base.real) {
@@ -110,22 +110,41 @@ fn find(
     )))
 }
 
-/// Where the walk starts and what must match beneath. A pattern that spells out the workspace
-/// root is the same as a relative one; any other absolute one brings its own start.
-fn origin(input: &GlobInput, workspace: &Workspace) -> (Option<String>, String) {
+/// Where the walk starts and what must match beneath.
+struct Origin {
+    from: Option<String>,
+    rest: String,
+    depth: Depth,
+}
+
+/// A pattern that spells out the workspace root is the same as a relative one; any other absolute
+/// one brings its own start. A directory that a pattern names is where its names are looked for.
+fn origin(input: &GlobInput, workspace: &Workspace) -> Origin {
     let root = workspace.root().display().to_string();
     if let Some(rest) = input.pattern.strip_prefix(&root)
         && let Some(rest) = rest.strip_prefix('/')
     {
-        return (None, rest.to_owned());
+        return Origin {
+            from: None,
+            rest: rest.to_owned(),
+            depth: Depth::Top,
+        };
     }
     let (from, rest) = split(&input.pattern);
+    let depth = match from {
+        Some(_) => Depth::Top,
+        None => Depth::Any,
+    };
     let from = match (from, &input.path) {
         (Some(from), Some(path)) if !from.starts_with(['/', '~']) => Some(format!("{path}/{from}")),
         (Some(from), _) => Some(from.to_owned()),
         (None, path) => path.clone(),
     };
-    (from, rest.to_owned())
+    Origin {
+        from,
+        rest: rest.to_owned(),
+        depth,
+    }
 }
 
 fn render(

@@ -46,16 +46,16 @@ pub struct GrepInput {
     file_type: Option<String>,
     #[serde(default)]
     output_mode: OutputMode,
-    #[serde(default)]
+    #[serde(default, alias = "-i", alias = "case_insensitive")]
     ignore_case: bool,
     /// Let matches cross lines; `.` then matches newlines.
     #[serde(default)]
     multiline: bool,
     /// Lines around each match, at most 20.
-    #[serde(default)]
+    #[serde(default, alias = "-C")]
     context: Option<usize>,
     /// Results shown: default 100, at most 500.
-    #[serde(default)]
+    #[serde(default, alias = "max_results", alias = "head_limit")]
     limit: Option<usize>,
 }
 

@@ -15,6 +15,14 @@ pub(super) struct Pattern {
     hidden: Hidden,
 }
 
+/// Where a name alone matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    Any,
+    /// In the directory itself.
+    Top,
+}
+
 /// A pattern that is no glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is not a valid glob pattern: {reason}")]
@@ -27,6 +35,11 @@ impl Pattern {
     /// A pattern without `/` matches names at any depth; `**` crosses directories, `*` and `?`
     /// do not; `dir/` means everything in it.
     pub(super) fn new(pattern: &str) -> Result<Self, BadPattern> {
+        Self::within(pattern, Depth::Any)
+    }
+
+    /// The same, where a pattern without `/` may be the end of one that has some.
+    pub(super) fn within(pattern: &str, depth: Depth) -> Result<Self, BadPattern> {
         let bad = |reason: String| BadPattern {
             pattern: pattern.to_owned(),
             reason,
@@ -38,7 +51,7 @@ impl Pattern {
         if translated.ends_with('/') {
             translated.push_str("**");
         }
-        if !translated.contains('/') {
+        if depth == Depth::Any && !translated.contains('/') {
             translated.insert_str(0, "**/");
         }
         let matcher = GlobBuilder::new(&translated)
