@@ -644,8 +644,15 @@ fn a_change_of_the_settings_is_told_while_the_run_goes_on() {
         Reply::text("ok"),
     ]));
     user(&bench, "effort = 'high'\n");
-    let ran =
-        run(plain(&bench).args(["-p", "hi", "--auto-allow", "--output-format", "stream-json"]));
+    // The settings are a protected place, which no mode opens.
+    let args = [
+        "-p",
+        "hi",
+        "--no-permissions",
+        "--output-format",
+        "stream-json",
+    ];
+    let ran = run(plain(&bench).args(args));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let frames: Vec<Value> = ran
         .stdout

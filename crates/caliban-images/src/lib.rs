@@ -126,20 +126,20 @@ fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
 
 /// A photograph stays one; everything else is kept without loss.
 fn encode(mime: ImageMime, picture: &DynamicImage) -> Result<(ImageMime, Vec<u8>), ImageError> {
-    let mut encoded = Cursor::new(Vec::new());
+    let mut file = Cursor::new(Vec::new());
     let (mime, written) = match mime {
         ImageMime::Jpeg => {
-            let writer = JpegEncoder::new_with_quality(&mut encoded, JPEG_QUALITY);
-            let written = picture.to_rgb8().write_with_encoder(writer);
+            let encoder = JpegEncoder::new_with_quality(&mut file, JPEG_QUALITY);
+            let written = picture.to_rgb8().write_with_encoder(encoder);
             (ImageMime::Jpeg, written)
         }
         ImageMime::Png | ImageMime::Gif | ImageMime::Webp => {
-            let written = picture.write_to(&mut encoded, ImageFormat::Png);
+            let written = picture.write_to(&mut file, ImageFormat::Png);
             (ImageMime::Png, written)
         }
     };
     written.map_err(|error| ImageError::Damaged(error.to_string()))?;
-    Ok((mime, encoded.into_inner()))
+    Ok((mime, file.into_inner()))
 }
 
 fn carried(mime: ImageMime, bytes: &[u8], dims: (u32, u32)) -> Image {

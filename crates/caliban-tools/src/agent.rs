@@ -59,7 +59,7 @@ pub struct AgentInput {
     /// Three to five words on what it is for.
     #[serde(default)]
     description: Option<String>,
-    /// If false, hooks that only look on are not told of its calls; those that decide still are.
+    // Without a doc comment: the name says it, and every request would carry it.
     #[serde(default)]
     inherit_hooks: Option<bool>,
     #[serde(default)]
