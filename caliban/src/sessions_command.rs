@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use caliban_model::{Block, Role, ToolContent};
 use caliban_sessions::{SessionState, Store, Summary};
 use jiff::Timestamp;
+use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 
 use crate::args::{SessionExport, SessionsCommand};
@@ -129,7 +130,7 @@ fn row(summary: &Summary) -> Value {
         "cwd": summary.cwd,
         "turns": summary.turns,
         "total_tokens": summary.usage.total_input() + summary.usage.output,
-        "total_cost_usd": summary.cost.to_string(),
+        "total_cost_usd": summary.cost.to_f64(),
         "created_at": summary.created_at.to_string(),
         "updated_at": summary.updated_at.to_string(),
     })
@@ -146,7 +147,7 @@ fn document(state: &SessionState) -> Value {
         "updated_at": state.updated_at.to_string(),
         "turns": state.turns,
         "total_usage": state.usage,
-        "total_cost_usd": state.cost.to_string(),
+        "total_cost_usd": state.cost.to_f64(),
         "messages": state.messages,
         "todos": state.todos,
         "plan_mode": state.plan_mode,

@@ -342,6 +342,7 @@ fn sessions_are_listed_shown_exported_and_removed() {
         .collect();
     assert_eq!(names, ["two", "one"]);
     let json: Value = serde_json::from_str(&command(&["list", "on", "--json"]).stdout).unwrap();
+    assert!(json[0]["total_cost_usd"].is_f64(), "{json}");
     assert_eq!(json[0]["name"], "one");
     assert!(command(&["show", "one"]).stdout.contains("the answer"));
     let exported = command(&["export", "one", "--format", "json"]).stdout;

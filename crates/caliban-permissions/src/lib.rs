@@ -3,6 +3,7 @@
 
 mod audit;
 mod auto;
+mod bash;
 mod catastrophe;
 mod commands;
 mod evaluation;

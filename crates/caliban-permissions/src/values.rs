@@ -197,7 +197,7 @@ mod tests {
     #[rstest]
     #[case("d=~", "$d/.bashrc", &["~/.bashrc"])]
     #[case("d=$HOME", "${d}/x", &["~/x"])]
-    #[case("a=.ba b=${a}shrc", "~/$b", &["~/.bashrc"])]
+    #[case("a=.bash b=${a}rc", "~/$b", &["~/.bashrc"])]
     #[case("export n=git", ".$n/config", &[".git/config"])]
     #[case("d=a d=b", "$d", &["a", "b"])]
     #[case("d=a d+=b", "$d", &["a", "ab"])]

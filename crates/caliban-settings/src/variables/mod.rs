@@ -56,7 +56,10 @@ impl<'a> Environment<'a> {
             Ok(number) => Ok(Some(number)),
             Err(_) => Err(VariableError {
                 name: name.to_owned(),
-                expected: "a whole number",
+                expected: match value.trim() {
+                    "0" => "a whole number above 0",
+                    _ => "a whole number",
+                },
                 value,
             }),
         }
@@ -142,6 +145,13 @@ mod tests {
         assert_eq!(
             environment.number::<u32>("BAD").unwrap_err().to_string(),
             "`BAD` must be a whole number, not `ten`"
+        );
+        assert_eq!(
+            environment
+                .number::<std::num::NonZeroU32>("ZERO")
+                .unwrap_err()
+                .to_string(),
+            "`ZERO` must be a whole number above 0, not `0`"
         );
     }
 
