@@ -24,14 +24,28 @@ pub(crate) fn ensure_directory(path: &Path) -> io::Result<()> {
 
 /// Replaces a file in one step that survives a power cut: readers see the old or the new content.
 pub(crate) fn replace(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".caliban-")
-        .tempfile_in(directory)?;
-    file.write_all(content.as_ref())?;
+    let file = prepared(path, content)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
-    sync_directory(directory)
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Creates a file that can be made again, unless there is one: nobody waits for the disk or for
+/// other writers. After a power cut it may be missing or empty.
+pub(crate) fn begin(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    match prepared(path, content)?.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error.error),
+    }
+}
+
+fn prepared(path: &Path, content: impl AsRef<[u8]>) -> io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix(".caliban-")
+        .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(content.as_ref())?;
+    Ok(file)
 }
 
 /// Removes a file for good; whether there was one.

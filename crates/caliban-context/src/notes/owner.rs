@@ -29,10 +29,7 @@ pub(super) fn is_claimed(directory: &Path) -> bool {
 
 /// Makes the directory this workspace's, unless it is somebody's already.
 pub(super) fn claim(directory: &Path, workspace: &Path) -> io::Result<()> {
-    match owner(directory)? {
-        Some(_) => Ok(()),
-        None => private::replace(&directory.join(OWNER), bytes(workspace)),
-    }
+    private::begin(&directory.join(OWNER), bytes(workspace))
 }
 
 fn owner(directory: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -43,7 +40,7 @@ fn owner(directory: &Path) -> io::Result<Option<Vec<u8>>> {
     };
     let mut owner = Vec::new();
     file.take(MAX_PATH).read_to_end(&mut owner)?;
-    Ok(Some(owner))
+    Ok(Some(owner).filter(|owner| !owner.is_empty()))
 }
 
 fn bytes(workspace: &Path) -> &[u8] {

@@ -64,16 +64,11 @@ impl NoteStore {
         if self.directory.join(INDEX).exists() && owner::is_claimed(&self.directory) {
             return Ok(());
         }
-        let lock = self.lock()?;
-        owner::claim(&self.directory, workspace).map_err(|source| NotesError::Write {
-            path: self.directory.clone(),
-            source,
-        })?;
-        if self.text(INDEX, MAX_INDEX)?.is_none() {
-            self.replace(INDEX, index::TEMPLATE)?;
-        }
-        drop(lock);
-        Ok(())
+        let path = self.directory.join(INDEX);
+        private::ensure_directory(&self.directory)
+            .and_then(|()| owner::claim(&self.directory, workspace))
+            .and_then(|()| private::begin(&path, index::TEMPLATE))
+            .map_err(|source| NotesError::Write { path, source })
     }
 
     /// Every topic on disk.
