@@ -61,8 +61,7 @@ pub(crate) fn keep(update: &PermissionUpdate, places: &Places) -> Result<(), Gra
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
-    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    text.push('\n');
+    let text = format!("{:#}\n", Value::Object(document));
     caliban_settings::replace_private_file(&path, text.as_bytes()).map_err(failed)
 }
 

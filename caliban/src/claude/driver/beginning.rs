@@ -22,6 +22,7 @@ use super::super::structured::{Fixed, Reminder, StructuredOutput};
 use super::{Begun, Work};
 use crate::console::note;
 use crate::exit::Failure;
+use crate::extras;
 use crate::history;
 use crate::mcp::Servers;
 use crate::session::{self, Continued};
@@ -223,7 +224,7 @@ impl Work<'_> {
         let mut at_hand = session::additional_directories(tools, configuration)?;
         let locations = &configuration.locations;
         at_hand.push(locations.spill(session_id));
-        at_hand.push(locations.auto_memory(&configuration.workspace));
+        at_hand.push(extras::places(configuration).notes);
         at_hand.extend(locations.skills(&configuration.workspace));
         at_hand.push(self.config.join("skills"));
         let allowed: Vec<String> = at_hand.iter().map(|path| readable(path)).collect();
