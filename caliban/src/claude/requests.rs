@@ -83,7 +83,8 @@ impl Known {
         if !states.iter().any(|state| state.name == name) {
             return Err(missing(name));
         }
-        self.switches.turn(name, switch);
+        let all = states.iter().map(|state| state.name.as_str());
+        self.switches.turn(name, all, switch);
         Ok(json!({}))
     }
 

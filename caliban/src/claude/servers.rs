@@ -1,12 +1,13 @@
 //! Servers of tools that live in the client: their messages travel over the control protocol.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{Tool, ToolSource};
 use caliban_mcp::{Link, Status};
+use caliban_settings::mcp_names;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -90,34 +91,41 @@ pub(crate) async fn settle(servers: &Servers, hosted: &[String]) {
 /// Which servers a client has switched off.
 #[derive(Debug, Default)]
 pub(crate) struct Switches {
-    off: Mutex<BTreeSet<String>>,
+    /// What the names of their tools begin with, by server.
+    off: Mutex<BTreeMap<String, String>>,
     changes: AtomicU64,
 }
 
 impl Switches {
-    pub(crate) fn turn(&self, server: &str, switch: Switch) {
+    /// `all` are the servers of the session, this one among them.
+    pub(crate) fn turn<'a>(
+        &self,
+        server: &str,
+        all: impl IntoIterator<Item = &'a str>,
+        switch: Switch,
+    ) {
         let mut off = self.off();
-        match switch {
-            Switch::On => off.remove(server),
-            Switch::Off => off.insert(server.to_owned()),
-        };
+        match (switch, mcp_names::server_parts(all).get(server)) {
+            (Switch::Off, Some(part)) => {
+                off.insert(server.to_owned(), mcp_names::prefix(part));
+            }
+            (Switch::On, _) | (Switch::Off, None) => {
+                off.remove(server);
+            }
+        }
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn is_off(&self, server: &str) -> bool {
-        self.off().contains(server)
+        self.off().contains_key(server)
     }
 
     /// Whether a tool is one of a server that is switched off.
     fn hides(&self, tool: &str) -> bool {
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
-        self.off().iter().any(|server| {
-            let part = server.replace(|letter| !is_plain(letter), "_");
-            tool.starts_with(&format!("mcp__{part}__"))
-        })
+        self.off().values().any(|prefix| tool.starts_with(prefix))
     }
 
-    fn off(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn off(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.off.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
