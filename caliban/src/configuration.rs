@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use caliban_harness::child_environment;
-use caliban_providers::ProviderKind;
+use caliban_model::ProviderKind;
 use caliban_settings::variables::{Environment, names};
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,

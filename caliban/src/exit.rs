@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use caliban_agent::Outcome;
 use caliban_harness::SetupError;
-use caliban_model as model;
+use caliban_model::{self as model, UnknownProvider};
+use caliban_providers::ConfigError;
 use caliban_providers::cassette::CassetteError;
-use caliban_providers::{ConfigError, UnknownProvider};
 use caliban_settings::SettingsError;
 use caliban_settings::variables::VariableError;
 use caliban_settings::write::WriteError;

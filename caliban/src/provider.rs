@@ -4,16 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use caliban_harness::model_for;
-use caliban_model::{Provider, Purpose};
+use caliban_model::{Credentials, Provider, ProviderKind, Purpose, UnknownProvider};
 use caliban_providers::cassette::{Masking, Recording, Replay};
-use caliban_providers::{
-    Connection, Credentials, Fallback, OpenAiApi, ProviderKind, RetryPolicy, Retrying, Timeouts,
-    UnknownProvider,
-};
+use caliban_providers::{Connection, Fallback, RetryPolicy, Retrying, Timeouts};
 use caliban_sessions::SessionState;
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
 use caliban_settings::variables::{Environment, names};
-use caliban_settings::{ModelChoice, OpenAiStyle, Scope};
+use caliban_settings::{ModelChoice, Scope};
 
 use crate::args::{CassetteArgs, ModelArgs, ProviderArgs};
 use crate::configuration::Configuration;
@@ -178,22 +175,20 @@ pub(crate) fn connect_with(
     let block = configuration.provider_block(kind);
     let connection = Connection {
         timeouts: timeouts(&configuration.environment)?,
-        openai_api: block.and_then(|block| block.api).map(|api| match api {
-            OpenAiStyle::Responses => OpenAiApi::Responses,
-            OpenAiStyle::Chat => OpenAiApi::Chat,
-        }),
+        openai_api: block.and_then(|block| block.api),
         credentials,
     };
     let lookup = |name: &str| variable(kind, configuration, name);
     let key_variable = block.and_then(|block| block.api_key_env.as_deref());
-    let adapter = kind.connect(&lookup, &connection).map_err(|error| {
-        match (key_variable, Failure::from(error)) {
-            (Some(variable), Failure::Config(message)) => Failure::Config(format!(
-                "{message} (`api_key_env` names `{variable}` instead)"
-            )),
-            (_, failure) => failure,
-        }
-    })?;
+    let adapter =
+        caliban_providers::connect(kind, &lookup, &connection).map_err(|error| {
+            match (key_variable, Failure::from(error)) {
+                (Some(variable), Failure::Config(message)) => Failure::Config(format!(
+                    "{message} (`api_key_env` names `{variable}` instead)"
+                )),
+                (_, failure) => failure,
+            }
+        })?;
     Ok(Arc::new(Retrying::new(
         Arc::new(adapter),
         retries(configuration)?,
@@ -236,7 +231,7 @@ fn keyring(kind: ProviderKind, environment: &Environment<'_>) -> Option<Arc<dyn 
         return None;
     }
     let key = caliban_settings::keyring::lookup(kind.as_str(), environment)?;
-    Some(Arc::new(caliban_providers::StaticKey::new(key)))
+    Some(Arc::new(caliban_model::StaticKey::new(key)))
 }
 
 #[cfg(not(feature = "keyring"))]

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use caliban_providers::ProviderKind;
+use caliban_model::ProviderKind;
 use clap::{ArgGroup, Args, ValueEnum};
 use rust_decimal::Decimal;
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_model::{Error, ErrorKind, ModelInfo, base_model};
-use caliban_providers::{NoKey, ProviderKind};
+use caliban_model::{Error, ErrorKind, ModelInfo, NoKey, ProviderKind, base_model};
 use caliban_settings::Scope;
 use tokio::time::timeout;
 use url::Url;

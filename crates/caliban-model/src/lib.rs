@@ -3,12 +3,14 @@
 
 mod capability;
 mod cost;
+mod credentials;
 mod error;
 mod event;
 mod message;
 mod messages;
 mod model_id;
 mod provider;
+mod provider_kind;
 mod rates;
 mod request;
 mod usage;
@@ -18,6 +20,7 @@ pub use capability::{
     ThinkingDefault, ThinkingForm, ToolSupport, capabilities, traits,
 };
 pub use cost::{CostLedger, LedgerEntry, Price};
+pub use credentials::{Credentials, Freshness, NoKey, StaticKey};
 pub use error::{Error, ErrorKind, RetryAdvice, RetryCategory};
 pub use event::{Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
 pub use message::{
@@ -26,6 +29,7 @@ pub use message::{
 pub use messages::Messages;
 pub use model_id::base_model;
 pub use provider::{EventStream, ModelInfo, Provider};
+pub use provider_kind::{OpenAiApi, ProviderKind, UnknownProvider};
 pub use rates::{Rate, RateCard, RateCardError, Tier};
 pub use request::{
     CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
@@ -33,4 +37,5 @@ pub use request::{
 };
 pub use usage::Usage;
 
+pub use secrecy::SecretString;
 pub use tokio_util::sync::CancellationToken;

@@ -9,8 +9,8 @@ use async_stream::try_stream;
 use bytes::Bytes;
 use caliban_http::Events;
 use caliban_model::{
-    CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Origin, Provider,
-    Request, StreamEvent, Usage, Warning, WarningKind, base_model,
+    CancellationToken, Capabilities, Error, ErrorKind, EventStream, Freshness, ModelInfo, Origin,
+    Provider, Request, StreamEvent, Usage, Warning, WarningKind, base_model,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,7 +19,6 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::assembly::Assembly;
-use crate::credentials::Freshness;
 use crate::failure::{Refusal, fail, network_error};
 use crate::framing::{Frame, Framer, Lines, MAX_FRAME};
 use crate::http::{self, Timeouts};

@@ -1,36 +1,18 @@
 //! From the environment to a provider: which variables each reads, and what is wrong with them.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
+use caliban_model::{Credentials, NoKey, OpenAiApi, ProviderKind, StaticKey};
 use reqwest::header::HeaderName;
 use url::Url;
 
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
-use crate::credentials::{Credentials, NoKey, StaticKey};
 use crate::google::Gemini;
 use crate::http::Timeouts;
 use crate::ollama::{Blind, Ollama};
 use crate::openai::{Chat, Responses, Server};
 use crate::transport::{AuthHeader, Direct};
-
-/// The providers that `--provider` names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProviderKind {
-    Anthropic,
-    OpenAi,
-    Google,
-    Ollama,
-}
-
-/// Which of OpenAI's two APIs is spoken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenAiApi {
-    Responses,
-    Chat,
-}
 
 /// How a provider is reached, where it differs from what the environment says.
 #[derive(Debug, Clone, Default)]
@@ -70,194 +52,112 @@ pub enum ConfigError {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown provider `{0}`; use anthropic, openai, google or ollama")]
-pub struct UnknownProvider(pub String);
-
 /// A token for gateways that stand in for Anthropic's API; presented as a bearer's.
 const AUTH_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 
-/// What is fixed about a provider.
-struct Facts {
-    name: &'static str,
-    default_model: &'static str,
-    keys: &'static [&'static str],
-    base_variable: &'static str,
-    base: &'static str,
+/// Sets a provider up from `variable`, which reads the environment. Empty variables count
+/// as unset.
+pub fn connect(
+    kind: ProviderKind,
+    variable: &dyn Fn(&str) -> Option<String>,
+    connection: &Connection,
+) -> Result<Adapter, ConfigError> {
+    let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+    let base = base_url(kind, &variable)?;
+    let credentials = match &connection.credentials {
+        Some(credentials) => Arc::clone(credentials),
+        None => credentials(kind, &variable)?,
+    };
+    let timeouts = connection.timeouts;
+    Ok(match kind {
+        ProviderKind::Anthropic => {
+            let version = variable("ANTHROPIC_VERSION").unwrap_or_else(|| "2023-06-01".to_owned());
+            let headers = vec![(HeaderName::from_static("anthropic-version"), version)];
+            let header = match key(kind, &variable) {
+                Some((AUTH_TOKEN, _)) if connection.credentials.is_none() => AuthHeader::Bearer,
+                Some(_) | None => AuthHeader::XApiKey,
+            };
+            let transport = Direct::new(base, header, credentials, headers);
+            Adapter::new(Anthropic::new(), transport, timeouts)
+        }
+        ProviderKind::OpenAi => {
+            let headers = [
+                ("openai-organization", "OPENAI_ORG_ID"),
+                ("openai-project", "OPENAI_PROJECT"),
+            ]
+            .into_iter()
+            .filter_map(|(header, name)| Some((HeaderName::from_static(header), variable(name)?)))
+            .collect();
+            let server = server_at(&base);
+            let api = openai_api(connection.openai_api, &variable, server)?;
+            let transport = Direct::new(base, AuthHeader::Bearer, credentials, headers);
+            match api {
+                OpenAiApi::Responses => Adapter::new(Responses::new(), transport, timeouts),
+                OpenAiApi::Chat => Adapter::new(Chat::new(server), transport, timeouts),
+            }
+        }
+        ProviderKind::Google => {
+            let version = variable("GEMINI_API_VERSION").unwrap_or_else(|| "v1beta".to_owned());
+            let transport = Direct::new(base, AuthHeader::XGoogApiKey, credentials, Vec::new());
+            Adapter::new(Gemini::new(version), transport, timeouts)
+        }
+        ProviderKind::Ollama => {
+            let transport = Direct::new(base, AuthHeader::Bearer, credentials, Vec::new());
+            let family = Ollama::new(context_length(&variable)?, blind(&variable));
+            Adapter::new(family, transport, timeouts)
+        }
+    })
 }
 
-impl ProviderKind {
-    pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::Google, Self::Ollama];
+fn base_url(
+    kind: ProviderKind,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Url, ConfigError> {
+    let value =
+        variable(kind.base_url_variable()).unwrap_or_else(|| kind.default_base_url().to_owned());
+    let bad = |reason: String| ConfigError::BadBaseUrl {
+        variable: kind.base_url_variable(),
+        value: value.clone(),
+        reason,
+        example: kind.default_base_url(),
+    };
+    let url = Url::parse(value.trim()).map_err(|error| bad(format!("does not parse ({error})")))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        "http" | "https" => Err(bad("names no host".to_owned())),
+        other => Err(bad(format!(
+            "has the scheme `{other}` instead of http or https"
+        ))),
+    }
+}
 
-    fn facts(self) -> Facts {
-        match self {
-            Self::Anthropic => Facts {
-                name: "anthropic",
-                default_model: "claude-sonnet-4-6",
-                keys: &["ANTHROPIC_API_KEY", AUTH_TOKEN],
-                base_variable: "ANTHROPIC_BASE_URL",
-                base: "https://api.anthropic.com",
+fn credentials(
+    kind: ProviderKind,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Arc<dyn Credentials>, ConfigError> {
+    match (key(kind, variable), kind.key_variables().first()) {
+        (Some((_, key)), _) => Ok(Arc::new(StaticKey::new(key.trim().to_owned()))),
+        (None, None) => Ok(Arc::new(NoKey)),
+        (None, Some(first)) => Err(ConfigError::MissingKey {
+            provider: kind,
+            variable: first,
+            hint: match kind {
+                ProviderKind::OpenAi => " (any value will do for a server that asks for none)",
+                ProviderKind::Anthropic | ProviderKind::Google | ProviderKind::Ollama => "",
             },
-            Self::OpenAi => Facts {
-                name: "openai",
-                default_model: "gpt-5.5",
-                keys: &["OPENAI_API_KEY"],
-                base_variable: "OPENAI_BASE_URL",
-                base: "https://api.openai.com/v1",
-            },
-            Self::Google => Facts {
-                name: "google",
-                default_model: "gemini-3.8-flash",
-                keys: &["GEMINI_API_KEY", "GOOGLE_GEMINI_API_KEY"],
-                base_variable: "GEMINI_BASE_URL",
-                base: "https://generativelanguage.googleapis.com",
-            },
-            Self::Ollama => Facts {
-                name: "ollama",
-                default_model: "llama3.1",
-                keys: &[],
-                base_variable: "OLLAMA_BASE_URL",
-                base: "http://localhost:11434",
-            },
-        }
+        }),
     }
+}
 
-    pub fn as_str(self) -> &'static str {
-        self.facts().name
-    }
-
-    /// The variable that holds the address of another server.
-    pub fn base_url_variable(self) -> &'static str {
-        self.facts().base_variable
-    }
-
-    /// The address of the provider itself.
-    pub fn default_base_url(self) -> &'static str {
-        self.facts().base
-    }
-
-    /// The variables that may hold the key, the first to be set wins.
-    pub fn key_variables(self) -> &'static [&'static str] {
-        self.facts().keys
-    }
-
-    /// The model used when none is named.
-    pub fn default_model(self) -> &'static str {
-        self.facts().default_model
-    }
-
-    /// Whose model a name sounds like; nothing for names that anybody might serve.
-    pub fn of_model(name: &str) -> Option<Self> {
-        let base = caliban_model::base_model(name);
-        let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| base.starts_with(prefix));
-        if starts(&["claude-"]) {
-            Some(Self::Anthropic)
-        } else if starts(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) {
-            Some(Self::OpenAi)
-        } else if starts(&["gemini-"]) {
-            Some(Self::Google)
-        } else {
-            None
-        }
-    }
-
-    /// Sets the provider up from `variable`, which reads the environment. Empty variables count
-    /// as unset.
-    pub fn connect(
-        self,
-        variable: &dyn Fn(&str) -> Option<String>,
-        connection: &Connection,
-    ) -> Result<Adapter, ConfigError> {
-        let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let base = self.base_url(&variable)?;
-        let credentials = match &connection.credentials {
-            Some(credentials) => Arc::clone(credentials),
-            None => self.credentials(&variable)?,
-        };
-        let timeouts = connection.timeouts;
-        Ok(match self {
-            Self::Anthropic => {
-                let version =
-                    variable("ANTHROPIC_VERSION").unwrap_or_else(|| "2023-06-01".to_owned());
-                let headers = vec![(HeaderName::from_static("anthropic-version"), version)];
-                let header = match variable(self.facts().keys[0]) {
-                    None if variable(AUTH_TOKEN).is_some() && connection.credentials.is_none() => {
-                        AuthHeader::Bearer
-                    }
-                    Some(_) | None => AuthHeader::XApiKey,
-                };
-                let transport = Direct::new(base, header, credentials, headers);
-                Adapter::new(Anthropic::new(), transport, timeouts)
-            }
-            Self::OpenAi => {
-                let headers = [
-                    ("openai-organization", "OPENAI_ORG_ID"),
-                    ("openai-project", "OPENAI_PROJECT"),
-                ]
-                .into_iter()
-                .filter_map(|(header, name)| {
-                    Some((HeaderName::from_static(header), variable(name)?))
-                })
-                .collect();
-                let server = server_at(&base);
-                let api = openai_api(connection.openai_api, &variable, server)?;
-                let transport = Direct::new(base, AuthHeader::Bearer, credentials, headers);
-                match api {
-                    OpenAiApi::Responses => Adapter::new(Responses::new(), transport, timeouts),
-                    OpenAiApi::Chat => Adapter::new(Chat::new(server), transport, timeouts),
-                }
-            }
-            Self::Google => {
-                let version = variable("GEMINI_API_VERSION").unwrap_or_else(|| "v1beta".to_owned());
-                let transport = Direct::new(base, AuthHeader::XGoogApiKey, credentials, Vec::new());
-                Adapter::new(Gemini::new(version), transport, timeouts)
-            }
-            Self::Ollama => {
-                let transport = Direct::new(base, AuthHeader::Bearer, credentials, Vec::new());
-                let family = Ollama::new(context_length(&variable)?, blind(&variable));
-                Adapter::new(family, transport, timeouts)
-            }
-        })
-    }
-
-    fn base_url(self, variable: &impl Fn(&str) -> Option<String>) -> Result<Url, ConfigError> {
-        let facts = self.facts();
-        let value = variable(facts.base_variable).unwrap_or_else(|| facts.base.to_owned());
-        let bad = |reason: String| ConfigError::BadBaseUrl {
-            variable: facts.base_variable,
-            value: value.clone(),
-            reason,
-            example: facts.base,
-        };
-        let url =
-            Url::parse(value.trim()).map_err(|error| bad(format!("does not parse ({error})")))?;
-        match url.scheme() {
-            "http" | "https" if url.has_host() => Ok(url),
-            "http" | "https" => Err(bad("names no host".to_owned())),
-            other => Err(bad(format!(
-                "has the scheme `{other}` instead of http or https"
-            ))),
-        }
-    }
-
-    fn credentials(
-        self,
-        variable: &impl Fn(&str) -> Option<String>,
-    ) -> Result<Arc<dyn Credentials>, ConfigError> {
-        let keys = self.facts().keys;
-        match (keys.iter().find_map(|name| variable(name)), keys.first()) {
-            (Some(key), _) => Ok(Arc::new(StaticKey::new(key.trim().to_owned()))),
-            (None, None) => Ok(Arc::new(NoKey)),
-            (None, Some(first)) => Err(ConfigError::MissingKey {
-                provider: self,
-                variable: first,
-                hint: match self {
-                    Self::OpenAi => " (any value will do for a server that asks for none)",
-                    Self::Anthropic | Self::Google | Self::Ollama => "",
-                },
-            }),
-        }
-    }
+/// The first variable that holds a key, and the key.
+fn key(
+    kind: ProviderKind,
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Option<(&'static str, String)> {
+    let names = kind.key_variables().iter();
+    names
+        .copied()
+        .find_map(|name| Some((name, variable(name)?)))
 }
 
 fn server_at(base: &Url) -> Server {
@@ -313,23 +213,6 @@ fn blind(variable: &impl Fn(&str) -> Option<String>) -> Blind {
     }
 }
 
-impl fmt::Display for ProviderKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ProviderKind {
-    type Err = UnknownProvider;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| UnknownProvider(text.to_owned()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,7 +225,7 @@ mod tests {
                 .find(|(known, _)| *known == name)
                 .map(|(_, value)| (*value).to_owned())
         };
-        kind.connect(&lookup, &Connection::default())
+        super::connect(kind, &lookup, &Connection::default())
     }
 
     #[test]
@@ -390,19 +273,6 @@ mod tests {
     }
 
     #[test]
-    fn a_models_name_tells_its_provider() {
-        for (name, provider) in [
-            ("claude-sonnet-4-6", Some(ProviderKind::Anthropic)),
-            ("gpt-5.5", Some(ProviderKind::OpenAi)),
-            ("o3-mini", Some(ProviderKind::OpenAi)),
-            ("models/gemini-3.8-flash", Some(ProviderKind::Google)),
-            ("llama3.1", None),
-        ] {
-            assert_eq!(ProviderKind::of_model(name), provider, "{name}");
-        }
-    }
-
-    #[test]
     fn every_provider_answers_to_its_name() {
         for kind in ProviderKind::ALL {
             let key = [
@@ -411,8 +281,6 @@ mod tests {
                 ("GEMINI_API_KEY", "k"),
             ];
             assert_eq!(connect(kind, &key).unwrap().id(), kind.as_str());
-            assert_eq!(kind.as_str().parse(), Ok(kind));
         }
-        assert!("bard".parse::<ProviderKind>().is_err());
     }
 }

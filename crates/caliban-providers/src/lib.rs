@@ -9,7 +9,6 @@ mod assembly;
 mod body;
 pub mod cassette;
 mod config;
-mod credentials;
 mod failure;
 mod fallback;
 mod framing;
@@ -26,8 +25,7 @@ mod transport;
 
 pub use adapter::Adapter;
 pub use body::Body;
-pub use config::{ConfigError, Connection, OpenAiApi, ProviderKind, UnknownProvider};
-pub use credentials::{Credentials, Freshness, NoKey, SecretString, StaticKey};
+pub use config::{ConfigError, Connection, connect};
 pub use fallback::Fallback;
 pub use http::Timeouts;
 pub use retry::{RetryPolicy, Retrying};

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use caliban_model::{Error, ErrorKind, Origin};
+use caliban_model::{Credentials, Error, ErrorKind, Freshness, Origin};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::Method;
@@ -13,7 +13,6 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use crate::body::Body;
-use crate::credentials::{Credentials, Freshness};
 use crate::failure::fail;
 
 /// A call as its family encoded it, not yet bound to a platform.

@@ -14,10 +14,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use caliban_model::{
-    Block, CancellationToken, Message, Origin, Provider, Request, Role, StopReason, StreamEvent,
-    ToolContent, ToolSpec,
+    Block, CancellationToken, Message, Origin, Provider, ProviderKind, Request, Role, StopReason,
+    StreamEvent, ToolContent, ToolSpec,
 };
-use caliban_providers::{Connection, ProviderKind};
+use caliban_providers::{Connection, connect};
 use futures::StreamExt;
 use serde_json::json;
 
@@ -112,9 +112,8 @@ async fn a_real_server_completes_a_tool_call_in_both_formats() {
         return;
     };
     for kind in [ProviderKind::OpenAi, ProviderKind::Anthropic] {
-        let provider = kind
-            .connect(&|name| llama.variable(name), &Connection::default())
-            .unwrap();
+        let variable = |name: &str| llama.variable(name);
+        let provider = connect(kind, &variable, &Connection::default()).unwrap();
         let mut messages = vec![Message::user("Say hi with the shell.")];
         let (call, stop) = exchange(&provider, &messages).await;
         assert_eq!(stop, StopReason::ToolUse, "{kind}");

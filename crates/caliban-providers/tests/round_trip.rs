@@ -10,10 +10,10 @@
 use std::sync::Arc;
 
 use caliban_model::{
-    Block, CancellationToken, Effort, Error, Message, Origin, Provider, Reasoning, Request, Role,
-    StopReason, StreamEvent, ToolContent, ToolSpec, Usage,
+    Block, CancellationToken, Effort, Error, Message, OpenAiApi, Origin, Provider, ProviderKind,
+    Reasoning, Request, Role, StopReason, StreamEvent, ToolContent, ToolSpec, Usage,
 };
-use caliban_providers::{Adapter, Connection, OpenAiApi, ProviderKind};
+use caliban_providers::{Adapter, Connection};
 use caliban_testkit::{ModelEntry, ModelServer, Outcome, Quirk, Reply, Script};
 use futures::StreamExt;
 use rstest::rstest;
@@ -40,7 +40,7 @@ fn connect(kind: ProviderKind, api: Option<OpenAiApi>, url: &str) -> Adapter {
         openai_api: api,
         ..Connection::default()
     };
-    kind.connect(&lookup, &connection).unwrap()
+    caliban_providers::connect(kind, &lookup, &connection).unwrap()
 }
 
 struct Answer {

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use caliban_providers::SecretString;
+use caliban_model::SecretString;
 use keyring_core::{Entry, Error};
 use zbus_secret_service_keyring_store::Store;
 

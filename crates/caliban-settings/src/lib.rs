@@ -40,8 +40,8 @@ pub use merge::Provenance;
 pub use policy::{Effect, Trust, gate};
 pub use private::{create_private_file, ensure_private_dir, replace_private_file};
 pub use router::{
-    Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, OpenAiStyle, ProviderBlock,
-    ProviderId, Requirements, Route, RouteEffort, RouterConfig, RouterFile, RouterSource, Toggle,
+    Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, ProviderBlock, ProviderId,
+    Requirements, Route, RouteEffort, RouterConfig, RouterFile, RouterSource, Toggle,
     find_router_file, load_router_file,
 };
 pub use schema::settings_schema;

@@ -2,9 +2,9 @@
 
 use caliban_agent::SharedOperator;
 use caliban_harness::{Partners, Session};
+use caliban_model::ProviderKind;
 use caliban_permissions::KNOWN;
 use caliban_protocol::heddle::{ApprovalMode, Config, native_name};
-use caliban_providers::ProviderKind;
 use caliban_sessions::Store;
 use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};

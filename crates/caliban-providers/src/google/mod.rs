@@ -150,11 +150,10 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::adapter::Adapter;
-    use crate::credentials::StaticKey;
     use crate::http::Timeouts;
     use crate::testing::{Reply, serve};
     use crate::transport::{AuthHeader, Direct};
-    use caliban_model::Provider;
+    use caliban_model::{Provider, StaticKey};
     use std::sync::Arc;
 
     #[test]

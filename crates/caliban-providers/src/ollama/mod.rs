@@ -248,13 +248,12 @@ impl Family for Ollama {
 mod tests {
     use super::*;
     use crate::adapter::Adapter;
-    use crate::credentials::NoKey;
     use crate::http::Timeouts;
     use crate::testing::{Reply, Server, blocks, serve};
     use crate::transport::{AuthHeader, Direct};
     use caliban_model::{
-        CancellationToken, Image, ImageMime, ImageSource, Message, Provider, StreamEvent, ToolSpec,
-        ToolSupport,
+        CancellationToken, Image, ImageMime, ImageSource, Message, NoKey, Provider, StreamEvent,
+        ToolSpec, ToolSupport,
     };
     use futures::TryStreamExt;
     use rstest::rstest;

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use caliban_model::{Error, ErrorKind};
-use caliban_providers::{Credentials, Freshness, SecretString};
+use caliban_model::{Credentials, Error, ErrorKind, Freshness, SecretString};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use tokio::time::{Instant, sleep};

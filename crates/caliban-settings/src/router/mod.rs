@@ -7,6 +7,6 @@ mod types;
 pub use discovery::{FoundRouterFile, RouterSource, find_router_file};
 pub use read::{LoadedRouterFile, load_router_file};
 pub use types::{
-    Breaker, Hedge, ImageLimits, OpenAiStyle, ProviderBlock, ProviderId, Requirements, Route,
-    RouteEffort, RouterConfig, RouterFile, Toggle,
+    Breaker, Hedge, ImageLimits, ProviderBlock, ProviderId, Requirements, Route, RouteEffort,
+    RouterConfig, RouterFile, Toggle,
 };

@@ -193,9 +193,9 @@ fn belongs_to_another(provider: &str, variable: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use caliban_model::Purpose;
+    use caliban_model::{OpenAiApi, Purpose};
 
-    use super::super::types::{Hedge, OpenAiStyle, RouteEffort, Toggle};
+    use super::super::types::{Hedge, RouteEffort, Toggle};
     use super::*;
 
     const FULL: &str = r#"
@@ -259,7 +259,7 @@ model = "llama3.2:3b"
             .unwrap()
             .file;
         let openai = &file.provider[&ProviderId::OpenAi];
-        assert_eq!(openai.api, Some(OpenAiStyle::Chat));
+        assert_eq!(openai.api, Some(OpenAiApi::Chat));
         assert_eq!(
             openai.api_key_env.as_deref(),
             Some("OPENAI_API_KEY_STAGING")
@@ -293,7 +293,7 @@ model = "llama3.2:3b"
         let loaded = load(RouterSource::Project, FULL, Trust::Untrusted).unwrap();
         let openai = &loaded.file.provider[&ProviderId::OpenAi];
         assert_eq!((&openai.base_url, &openai.api_key_env), (&None, &None));
-        assert_eq!(openai.api, Some(OpenAiStyle::Chat));
+        assert_eq!(openai.api, Some(OpenAiApi::Chat));
         let keys: Vec<_> = loaded
             .ignored
             .iter()

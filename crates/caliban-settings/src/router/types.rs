@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use caliban_model::Purpose;
+use caliban_model::{OpenAiApi, Purpose};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -91,26 +91,10 @@ pub struct ProviderBlock {
     pub api_key_env: Option<String>,
     pub base_url: Option<String>,
     /// Which of OpenAI's APIs is spoken; chosen by the base URL where absent.
-    pub api: Option<OpenAiStyle>,
+    pub api: Option<OpenAiApi>,
     /// What other providers need: regions, projects, deployments.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OpenAiStyle {
-    Responses,
-    Chat,
-}
-
-impl From<OpenAiStyle> for caliban_providers::OpenAiApi {
-    fn from(style: OpenAiStyle) -> Self {
-        match style {
-            OpenAiStyle::Responses => Self::Responses,
-            OpenAiStyle::Chat => Self::Chat,
-        }
-    }
 }
 
 /// How large images may be.

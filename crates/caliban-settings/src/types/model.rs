@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use caliban_providers::ProviderKind;
+use caliban_model::ProviderKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};

@@ -2,10 +2,11 @@
 
 use std::fmt::Debug;
 
-use caliban_model::Error;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-pub use secrecy::SecretString;
+use secrecy::SecretString;
+
+use crate::error::Error;
 
 /// A source of keys. Sources that can produce a new key are asked for one, once, when the
 /// provider rejects the current one.
