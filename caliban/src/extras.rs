@@ -16,7 +16,7 @@ use caliban_settings::variables::names;
 use crate::args::Cli;
 use crate::configuration::Configuration;
 use crate::exit::Failure;
-use crate::session::additional_directories;
+use crate::session::{additional_directories, guard};
 
 /// Reads everything that is added. Nothing of it runs yet.
 pub(crate) fn load(cli: &Cli, configuration: &Configuration<'_>) -> Result<Extras, Failure> {
@@ -34,6 +34,7 @@ pub(crate) fn load(cli: &Cli, configuration: &Configuration<'_>) -> Result<Extra
         notes: (options.notes == Notes::On).then(|| NoteStore::new(places.notes.clone())),
         hooks: hooks(cli, configuration)?,
         hook_environment: configuration.child_environment(),
+        guard: guard(),
         repository: if configuration.is_trusted() {
             Repository::Trusted
         } else {

@@ -64,9 +64,9 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words
         .next()
-        .is_some_and(|word| word == caliban_tools::GUARD_ARGUMENT)
+        .is_some_and(|word| word == caliban_process::GUARD_ARGUMENT)
     {
-        return caliban_tools::guard_main(words);
+        return caliban_process::guard_main(words);
     }
     let all: Vec<OsString> = std::env::args_os().collect();
     let variable = std::env::var(names::CALIBAN_DIALECT).ok();

@@ -16,6 +16,7 @@ use crate::args::{CassetteArgs, ModelArgs, ProviderArgs};
 use crate::configuration::Configuration;
 use crate::console::note;
 use crate::exit::Failure;
+use crate::session::guard;
 
 /// Who answers, and with which model.
 #[derive(Debug)]
@@ -218,6 +219,7 @@ fn helper(
         Surroundings {
             directory: configuration.workspace.clone(),
             environment: configuration.child_environment(),
+            guard: guard(),
             ttl: ttl_override(ttl.as_deref()).map_err(|error| unusable(&error))?,
             warn: Arc::new(|message| note(&format!("warning: {message}"))),
         },

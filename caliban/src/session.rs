@@ -11,10 +11,11 @@ use caliban_harness::{
 };
 use caliban_model::{CachePolicy, RateCard};
 use caliban_permissions::{AutoAllow, Regime};
+use caliban_process::Guard;
 use caliban_protocol::Init;
 use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
-use caliban_tools::{Guard, PrivateAddresses, SearchConfig, WebPolicy};
+use caliban_tools::{PrivateAddresses, SearchConfig, WebPolicy};
 
 use crate::args::{Cli, RunArgs, ToolArgs};
 use crate::attachments::Limits;

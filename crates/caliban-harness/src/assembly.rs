@@ -383,6 +383,7 @@ fn add(
         facts: Arc::new(facts),
         project_dir: project_dir.to_owned(),
         environment: extras.hook_environment,
+        guard: extras.guard,
         runners: Runners {
             agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
             ..runners

@@ -10,7 +10,8 @@ use caliban_agent::{
 use caliban_mcp::Servers;
 use caliban_model::{Provider, RateCard};
 use caliban_permissions::KNOWN;
-use caliban_tools::{AgentKind, Guard, SearchConfig, WebPolicy};
+use caliban_process::Guard;
+use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
 

@@ -11,6 +11,7 @@ use caliban_context::{Commands, Context, Expansion, NoteStore, OnDemand};
 use caliban_hooks::{EventWording, HookConfig};
 use caliban_model::{Block, Message};
 use caliban_permissions::file_path;
+use caliban_process::Guard;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -28,6 +29,8 @@ pub struct Extras {
     pub hooks: HookConfig,
     /// All that the programs of hooks see of the environment.
     pub hook_environment: Vec<(OsString, OsString)>,
+    /// Who makes sure that nothing outlives them.
+    pub guard: Guard,
     /// Where hooks know other names than ours.
     pub hook_wording: Option<Arc<dyn EventWording>>,
     pub repository: Repository,

@@ -3,10 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use caliban_process::{Exit, SignalNumber};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::command::{Ending, Program, Surroundings};
+use crate::command::{Program, Surroundings};
 use crate::http::Endpoint;
 use crate::runner::{AgentCall, McpCall, PromptCall, Runners};
 
@@ -127,14 +128,14 @@ impl Action {
                 let finished = program
                     .run(surroundings, input.as_bytes())
                     .await
-                    .map_err(Failure::Start)?;
+                    .map_err(|error| Failure::Start(error.into()))?;
                 let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();
-                match finished.ending {
-                    Ending::Killed { signal } => Err(Failure::Killed(signal)),
-                    Ending::Exited(code) if NOT_RUNNABLE.contains(&code) => {
+                match Exit::from(finished.status) {
+                    Exit::Signal(SignalNumber(signal)) => Err(Failure::Killed(signal)),
+                    Exit::Code(code) if NOT_RUNNABLE.contains(&code) => {
                         Err(Failure::NotRunnable { code, stderr })
                     }
-                    Ending::Exited(code) => Ok(Reply::Exit {
+                    Exit::Code(code) => Ok(Reply::Exit {
                         code,
                         stdout: String::from_utf8_lossy(&finished.stdout).into_owned(),
                         stderr,

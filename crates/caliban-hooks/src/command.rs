@@ -1,24 +1,16 @@
-//! Handlers that are programs: started in their own process group, given the event on standard
-//! input, and gone with everything they started when they end, take too long or are let go.
+//! Handlers that are programs: given the event on standard input, and gone with everything they
+//! started when they end, take too long or are let go.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use caliban_process::{Beyond, Bound, Bounds, CaptureError, Captured, Guard, Invocation};
 
-/// How much of each output is kept, in bytes; the rest is read and forgotten.
-const OUTPUT: usize = 1024 * 1024;
-/// The most that is read at once.
-const PIECE: usize = 16 * 1024;
-/// How long the outputs are read after the end. Somebody who left the group may hold them open.
-const DRAIN: Duration = Duration::from_secs(1);
+/// How much of each output is kept.
+const KEPT: Bound = Bound {
+    bytes: 1024 * 1024,
+    beyond: Beyond::Forget,
+};
 /// Names of the project's directory in the environment and in arguments.
 const PROJECT_DIR: [&str; 2] = ["CALIBAN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
 
@@ -38,20 +30,7 @@ pub(crate) struct Surroundings {
     /// same file wherever the model went.
     pub(crate) project_dir: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-}
-
-/// How a program ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finished {
-    pub(crate) ending: Ending,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Exited(i32),
-    Killed { signal: i32 },
+    pub(crate) guard: Guard,
 }
 
 impl Program {
@@ -79,63 +58,38 @@ impl Program {
         }
     }
 
-    /// Runs it to its end. Dropping the future kills its process group.
+    /// Runs it to its end. Dropping the future ends it and what it started.
     pub(crate) async fn run(
         &self,
         surroundings: &Surroundings,
         input: &[u8],
-    ) -> io::Result<Finished> {
-        let mut child = self.command(surroundings).spawn()?;
-        let group = Group::of(&child)?;
-        let (stdin, pipes) = (
-            child.stdin.take(),
-            (child.stdout.take(), child.stderr.take()),
-        );
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let write = async {
-            if let Some(mut stdin) = stdin {
-                // A program need not read what it is told.
-                let _ = stdin.write_all(input).await;
-            }
+    ) -> Result<Captured, CaptureError> {
+        let bounds = Bounds {
+            stdout: KEPT,
+            stderr: KEPT,
         };
-        let read = async {
-            tokio::join!(collect(pipes.0, &mut stdout), collect(pipes.1, &mut stderr));
-        };
-        let status = end(child, group, async { tokio::join!(write, read) }).await?;
-        Ok(Finished {
-            ending: ending(status),
-            stdout,
-            stderr,
-        })
+        self.invocation(surroundings)
+            .capture(&surroundings.guard, input, bounds)
+            .await
     }
 
-    fn command(&self, surroundings: &Surroundings) -> Command {
+    fn invocation(&self, surroundings: &Surroundings) -> Invocation {
         let project_dir = &surroundings.project_dir;
-        let mut command = match self {
-            Self::Arguments { program, args } => {
-                let mut command = Command::new(filled_in(program, project_dir));
-                command.args(args.iter().map(|arg| filled_in(arg, project_dir)));
-                command
-            }
-            Self::Shell(text) => {
-                let mut command = Command::new("/bin/sh");
-                command.arg("-c").arg(text);
-                command
-            }
+        let (program, args) = match self {
+            Self::Arguments { program, args } => (
+                filled_in(program, project_dir),
+                args.iter().map(|arg| filled_in(arg, project_dir)).collect(),
+            ),
+            Self::Shell(text) => ("/bin/sh".into(), vec!["-c".into(), text.into()]),
         };
-        let environment = &surroundings.environment;
-        command
-            .current_dir(project_dir)
-            .env_clear()
-            .envs(environment.iter().map(|(name, value)| (name, value)))
-            .envs(PROJECT_DIR.map(|name| (name, project_dir)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            // The group is killed first; this collects the process itself.
-            .kill_on_drop(true);
-        command
+        let mut environment = surroundings.environment.clone();
+        environment.extend(PROJECT_DIR.map(|name| (name.into(), project_dir.into())));
+        Invocation {
+            program,
+            args,
+            directory: project_dir.clone(),
+            environment,
+        }
     }
 }
 
@@ -178,73 +132,6 @@ fn after_project_dir(reference: &str) -> Option<&str> {
             (!after.starts_with(name_continues)).then_some(after)
         })
     })
-}
-
-/// The processes of a handler; dropping it ends them.
-struct Group(Pid);
-
-impl Group {
-    fn of(child: &Child) -> io::Result<Self> {
-        child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw)
-            .map(Self)
-            .ok_or_else(|| io::Error::other("the process has no id"))
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // An empty group is what is wanted.
-        let _ = kill_process_group(self.0, Signal::KILL);
-    }
-}
-
-/// Waits for the end of a process while its input and outputs are served. The process's end is
-/// what counts, whoever still holds its pipes.
-async fn end<T>(
-    mut child: Child,
-    group: Group,
-    transfer: impl Future<Output = T>,
-) -> io::Result<ExitStatus> {
-    let mut transfer = std::pin::pin!(transfer);
-    tokio::select! {
-        biased;
-        status = child.wait() => {
-            drop(group);
-            let _ = timeout(DRAIN, transfer).await;
-            status
-        }
-        _ = &mut transfer => {
-            let status = child.wait().await;
-            drop(group);
-            status
-        }
-    }
-}
-
-/// Reads to the end, keeping the beginning. An output that fails has ended.
-async fn collect(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
-    let Some(mut pipe) = pipe else {
-        return;
-    };
-    let mut piece = vec![0; PIECE];
-    while let Ok(length) = pipe.read(&mut piece).await
-        && length > 0
-    {
-        let room = OUTPUT - kept.len();
-        kept.extend_from_slice(&piece[..length.min(room)]);
-    }
-}
-
-fn ending(status: ExitStatus) -> Ending {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, Some(signal)) => Ending::Killed { signal },
-        // Waiting reports only these two.
-        (None, None) => Ending::Exited(-1),
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use caliban_agent::{
     ToolCall, Verdict,
 };
 use caliban_model::Message;
+use caliban_process::Guard;
 use caliban_settings::Scope;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -37,6 +38,8 @@ pub struct HookParts {
     pub project_dir: PathBuf,
     /// All that programs see of the environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// Who makes sure that nothing outlives programs.
+    pub guard: Guard,
     pub runners: Runners,
     pub sink: Arc<dyn FiringSink>,
 }
@@ -63,6 +66,7 @@ impl ExternalHooks {
                 surroundings: Surroundings {
                     project_dir: parts.project_dir,
                     environment: parts.environment,
+                    guard: parts.guard,
                 },
                 runners: parts.runners,
                 sink: parts.sink,

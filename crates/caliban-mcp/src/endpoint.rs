@@ -4,8 +4,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use caliban_process::Invocation;
 use caliban_settings::{McpServer, McpTransport};
-use caliban_tools::Service;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
@@ -26,7 +26,7 @@ const RESERVED_HEADERS: [&str; 7] = [
 /// How a server is reached.
 #[derive(Debug, Clone)]
 pub(crate) enum Endpoint {
-    Stdio(Service),
+    Stdio(Invocation),
     Http(Address),
     Sse(Address),
 }
@@ -83,7 +83,7 @@ impl Surroundings<'_> {
         expand(text, field, &all)
     }
 
-    fn service(&self, server: &McpServer) -> Result<Service, EndpointError> {
+    fn service(&self, server: &McpServer) -> Result<Invocation, EndpointError> {
         let program = self.expand(&server.command, "command")?;
         if program.is_empty() {
             return Err(EndpointError::NoCommand);
@@ -105,7 +105,7 @@ impl Surroundings<'_> {
             environment.retain(|(known, _)| known != name.as_str());
             environment.push((name.into(), value.into()));
         }
-        Ok(Service {
+        Ok(Invocation {
             program: located(&program, &directory),
             args,
             directory,

@@ -8,7 +8,7 @@
 //! use caliban_agent::{Registry, Toolbox};
 //! use caliban_mcp::{Parts, PinStore, Servers, Variables};
 //! use caliban_settings::McpServer;
-//! use caliban_tools::Guard;
+//! use caliban_process::Guard;
 //!
 //! # async fn example(settings: std::collections::BTreeMap<String, McpServer>, fixed: Registry) {
 //! let mut parts = Parts::new(

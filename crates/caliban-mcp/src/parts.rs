@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_tools::Guard;
+use caliban_process::Guard;
 
 use crate::authorization::Authorization;
 use crate::elicit::Elicitor;

@@ -15,10 +15,7 @@ pub use search::{Glob, Grep};
 pub use session::{
     EnterPlanMode, ExitPlanMode, InvalidTodos, PlanMode, Todo, TodoList, TodoStatus, TodoWrite,
 };
-pub use shell::{
-    Bash, BashOutput, GUARD_ARGUMENT, Guard, JobLimits, Jobs, KillShell, Service, ServiceProcess,
-    ServiceStreams, Shell, guard_main,
-};
+pub use shell::{Bash, BashOutput, JobLimits, Jobs, KillShell, Shell};
 pub use web::{
     PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch, WebPolicy,
     WebSearch,

@@ -11,6 +11,7 @@ use caliban_hooks::{
     CallPattern, EventName, ExternalHooks, Firing, FiringSink, HookConfig, HookLayer, HookParts,
     HookSwitch, ParseWith, Runners, SessionFacts,
 };
+use caliban_process::Guard;
 use caliban_settings::{PermissionMode, Scope};
 use serde_json::{Value, json};
 
@@ -93,6 +94,7 @@ impl Session {
             facts: facts.clone(),
             project_dir: dir.path().to_owned(),
             environment: environment(),
+            guard: Guard::None,
             runners,
             sink: heard.clone(),
         });

@@ -1,13 +1,12 @@
 //! Servers that are programs: one message a line on their standard streams.
 
 use std::collections::VecDeque;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caliban_model::CancellationToken;
-use caliban_tools::{Guard, Service, ServiceProcess};
+use caliban_process::{Exit, Guard, Invocation, Process, SignalNumber};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -34,7 +33,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// A program that was started, without its streams. It ends when the transport is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
-    process: ServiceProcess,
+    process: Process,
     closing: CancellationToken,
     last_words: LastWords,
     /// Ends when everything the program wrote on its standard error has been read.
@@ -65,12 +64,12 @@ pub(crate) struct Stdio {
 
 /// Starts a program and returns the way to it.
 pub(crate) fn start(
-    service: &Service,
+    server: &Invocation,
     guard: &Guard,
     log: &ServerLog,
 ) -> Result<(Program, Stdio), TransportError> {
-    let (process, streams) = service.start(guard).map_err(|error| {
-        let program = service.program.display();
+    let (process, streams) = server.serve(guard).map_err(|error| {
+        let program = server.program.display();
         TransportError(format!("`{program}` cannot be started: {error}"))
     })?;
     let closing = CancellationToken::new();
@@ -197,10 +196,9 @@ impl Drop for Program {
 }
 
 fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("the program ended with exit code {code}"),
-        (None, Some(signal)) => format!("the program was killed by signal {signal}"),
-        (None, None) => "the program ended".to_owned(),
+    match Exit::from(status) {
+        Exit::Code(code) => format!("the program ended with exit code {code}"),
+        Exit::Signal(SignalNumber(signal)) => format!("the program was killed by signal {signal}"),
     }
 }
 

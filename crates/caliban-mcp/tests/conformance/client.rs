@@ -17,7 +17,7 @@ use caliban_mcp::authorization::{AuthError, Authorization};
 use caliban_mcp::oauth::{Clock, Oauth, OauthServer, TokenStore};
 use caliban_mcp::{Elicited, Elicitor, Parts, Servers, Variables};
 use caliban_model::CancellationToken;
-use caliban_tools::Guard;
+use caliban_process::Guard;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};

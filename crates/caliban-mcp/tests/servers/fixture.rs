@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode, Stdio};
 
 use caliban_mcp::{Parts, Servers, Status, Variables};
 use caliban_model::CancellationToken;
+use caliban_process::{GUARD_ARGUMENT, Guard, guard_main};
 use caliban_settings::McpServer;
-use caliban_tools::{GUARD_ARGUMENT, Guard, guard_main};
 use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;

@@ -9,8 +9,8 @@ use caliban_agent::{
 };
 use caliban_mcp::{Log, Parts, Reconnection, ServerConfig, Servers, Status, Timeouts, Variables};
 use caliban_model::CancellationToken;
+use caliban_process::Guard;
 use caliban_settings::McpServer;
-use caliban_tools::Guard;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;

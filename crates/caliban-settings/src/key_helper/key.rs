@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_model::{Credentials, Error, ErrorKind, Freshness, SecretString};
+use caliban_process::Guard;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use tokio::time::{Instant, sleep};
@@ -21,6 +22,8 @@ pub struct Surroundings {
     pub directory: PathBuf,
     /// The whole environment, already without what helpers must not see.
     pub environment: Vec<(OsString, OsString)>,
+    /// Who makes sure that nothing outlives the helper.
+    pub guard: Guard,
     /// Overrides the helper's `refreshIntervalMs`.
     pub ttl: Option<Duration>,
     /// Is told about slow helpers.
@@ -144,6 +147,7 @@ impl Helper {
             command: &self.spec.command,
             directory: &self.surroundings.directory,
             environment: &self.surroundings.environment,
+            guard: &self.surroundings.guard,
             additions: [
                 ("CALIBAN_PROVIDER", self.provider.clone()),
                 (

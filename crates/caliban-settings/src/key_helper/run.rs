@@ -2,27 +2,31 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
+use std::path::Path;
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use caliban_process::{Beyond, Bound, Bounds, CaptureError, Guard, Invocation};
 use tokio::time::timeout;
 
 /// A helper that prints more than this prints no key.
 const KEY_LIMIT: usize = 64 * 1024;
 /// Complaints are kept up to this and then only read.
 const COMPLAINT_LIMIT: usize = 4 * 1024;
+const BOUNDS: Bounds = Bounds {
+    stdout: Bound {
+        bytes: KEY_LIMIT,
+        beyond: Beyond::Stop,
+    },
+    stderr: Bound {
+        bytes: COMPLAINT_LIMIT,
+        beyond: Beyond::Forget,
+    },
+};
 /// A complaint is quoted up to this many characters.
 const QUOTE_LIMIT: usize = 200;
 /// No key takes longer.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
-/// Once the helper has ended, what it wrote is there; a daemon it left behind may keep its pipes
-/// open for ever.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Why a run gave no key. The texts never contain what was printed to standard output.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +50,16 @@ pub(super) enum RunError {
     NotAKey,
 }
 
+impl From<CaptureError> for RunError {
+    fn from(error: CaptureError) -> Self {
+        match error {
+            CaptureError::Start(error) => Self::Start(error),
+            CaptureError::Lost(error) => Self::Lost(error),
+            CaptureError::TooMuch => Self::TooLong,
+        }
+    }
+}
+
 fn quoted(complaint: &str) -> String {
     if complaint.is_empty() {
         String::new()
@@ -60,11 +74,12 @@ pub(super) struct Run<'a> {
     pub(super) command: &'a [String],
     pub(super) directory: &'a Path,
     pub(super) environment: &'a [(OsString, OsString)],
+    pub(super) guard: &'a Guard,
     pub(super) additions: [(&'static str, String); 2],
 }
 
 impl Run<'_> {
-    /// Runs the helper and takes the key it prints. Dropping the future, or the time limit, kills
+    /// Runs the helper and takes the key it prints. Dropping the future, or the time limit, ends
     /// the helper and what it started.
     pub(super) async fn key(self) -> Result<String, RunError> {
         let Ok(result) = timeout(TIME_LIMIT, self.complete()).await else {
@@ -74,51 +89,14 @@ impl Run<'_> {
     }
 
     async fn complete(self) -> Result<String, RunError> {
-        let mut group = self.start()?;
-        let (Some(stdout), Some(stderr)) = (group.child.stdout.take(), group.child.stderr.take())
-        else {
-            return Err(RunError::Lost(io::ErrorKind::BrokenPipe.into()));
-        };
-        let (mut printed, mut complaint) = (Vec::new(), Vec::new());
-        let status = {
-            let mut printing = pin!(gather(stdout, &mut printed, KEY_LIMIT, Beyond::Stop));
-            let mut complaining = pin!(gather(
-                stderr,
-                &mut complaint,
-                COMPLAINT_LIMIT,
-                Beyond::Discard
-            ));
-            let (mut open, mut heard) = (true, true);
-            let status = loop {
-                tokio::select! {
-                    status = group.child.wait() => break status.map_err(RunError::Lost)?,
-                    end = &mut printing, if open => match end {
-                        End::Closed => open = false,
-                        End::Full => return Err(RunError::TooLong),
-                    },
-                    _ = &mut complaining, if heard => heard = false,
-                }
-            };
-            group.kill();
-            let rest = async {
-                let end = if open { printing.await } else { End::Closed };
-                if heard {
-                    complaining.await;
-                }
-                end
-            };
-            if let Ok(End::Full) = timeout(LAST_WORDS, rest).await {
-                return Err(RunError::TooLong);
-            }
-            status
-        };
-        if !status.success() {
+        let captured = self.invocation()?.capture(self.guard, &[], BOUNDS).await?;
+        if !captured.status.success() {
             return Err(RunError::Failed {
-                status,
-                complaint: first_line(&complaint, &printed),
+                status: captured.status,
+                complaint: first_line(&captured.stderr, &captured.stdout),
             });
         }
-        let key = String::from_utf8(printed).map_err(|_| RunError::NotAKey)?;
+        let key = String::from_utf8(captured.stdout).map_err(|_| RunError::NotAKey)?;
         let key = key.trim_end_matches(['\r', '\n']);
         if key.trim().is_empty() {
             Err(RunError::Empty)
@@ -129,88 +107,25 @@ impl Run<'_> {
         }
     }
 
-    fn start(&self) -> Result<Group, RunError> {
-        let (program, arguments) = self
+    fn invocation(&self) -> Result<Invocation, RunError> {
+        let (program, args) = self
             .command
             .split_first()
             .ok_or_else(|| RunError::Start(io::ErrorKind::NotFound.into()))?;
         // Where a relative program is looked for must not depend on how processes are started.
         let program = if program.contains('/') {
-            self.directory.join(program)
+            self.directory.join(program).into()
         } else {
-            PathBuf::from(program)
+            program.into()
         };
-        let child = Command::new(program)
-            .args(arguments)
-            .current_dir(self.directory)
-            .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .envs(self.additions.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(RunError::Start)?;
-        let leader = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .and_then(Pid::from_raw);
-        Ok(Group { child, leader })
-    }
-}
-
-/// The helper and what it started; dropping it kills them.
-struct Group {
-    child: Child,
-    leader: Option<Pid>,
-}
-
-impl Group {
-    fn kill(&mut self) {
-        if let Some(leader) = self.leader.take() {
-            // An empty group is what is wanted.
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// What to do with output beyond the limit.
-#[derive(Clone, Copy)]
-enum Beyond {
-    Stop,
-    Discard,
-}
-
-enum End {
-    Closed,
-    Full,
-}
-
-async fn gather(
-    mut pipe: impl AsyncRead + Unpin,
-    into: &mut Vec<u8>,
-    limit: usize,
-    beyond: Beyond,
-) -> End {
-    let mut chunk = [0; 1024];
-    loop {
-        // A pipe that fails has nothing more to say.
-        let Ok(count @ 1..) = pipe.read(&mut chunk).await else {
-            return End::Closed;
-        };
-        let room = limit - into.len();
-        into.extend_from_slice(&chunk[..count.min(room)]);
-        match beyond {
-            Beyond::Stop if count > room => return End::Full,
-            Beyond::Stop | Beyond::Discard => {}
-        }
+        let additions = self.additions.iter();
+        let additions = additions.map(|(name, value)| (name.into(), value.into()));
+        Ok(Invocation {
+            program,
+            args: args.iter().map(OsString::from).collect(),
+            directory: self.directory.to_owned(),
+            environment: self.environment.iter().cloned().chain(additions).collect(),
+        })
     }
 }
 

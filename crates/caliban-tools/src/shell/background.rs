@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use caliban_agent::{Effect, ToolContext, ToolOutput, ToolStatus, TypedTool};
+use caliban_process::Ending;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::jobs::{Boundary, Job, JobProgress, JobStatus, Jobs, Reading};
-use super::run::Ending;
 use super::text::{self, Script};
 
 /// Reads what background jobs wrote.

@@ -10,14 +10,14 @@ use caliban_agent::{
     Details, Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
 };
 use caliban_model::ToolContent;
+use caliban_process::{Ending, Finished, Sink, drive};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::MissedTickBehavior;
 
 use super::capture::Capture;
+use super::interpreter::Shell;
 use super::jobs::{Jobs, StartError};
-use super::process::Shell;
-use super::run::{Ending, Finished, Sink, Spec, run};
 use super::text;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
@@ -91,12 +91,10 @@ impl TypedTool for Bash {
         if input.background {
             return self.start(&input.command, &directory, asked);
         }
-        let spec = Spec {
-            command: input.command,
-            directory,
-            timeout: asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT),
-        };
-        let output = self.finish(&spec, &context).await;
+        let limit = asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
+        let output = self
+            .finish(&input.command, &directory, limit, &context)
+            .await;
         match asked {
             Some(asked) if asked > MAX_TIMEOUT => with_clamp_note(output),
             Some(_) | None => output,
@@ -125,11 +123,21 @@ impl Bash {
         )
     }
 
-    async fn finish(&self, spec: &Spec, context: &ToolContext) -> ToolOutput {
+    async fn finish(
+        &self,
+        command: &str,
+        directory: &Path,
+        limit: Duration,
+        context: &ToolContext,
+    ) -> ToolOutput {
         let mut live = Live::default();
         let recent = Arc::clone(&live.recent);
+        let run = async {
+            let (process, output) = self.shell.start(command, directory)?;
+            drive(process, output, limit, &context.cancel, &mut live).await
+        };
         let finished = tokio::select! {
-            finished = run(&self.shell, spec, &context.cancel, &mut live) => finished,
+            finished = run => finished,
             never = show(&recent, &context.progress) => match never {},
         };
         match finished {
@@ -266,7 +274,7 @@ async fn show(recent: &Mutex<Vec<u8>>, progress: &Progress) -> Infallible {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::run::SignalNumber;
+    use caliban_process::SignalNumber;
     use rstest::rstest;
 
     #[rstest]

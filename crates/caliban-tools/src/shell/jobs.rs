@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use caliban_model::CancellationToken;
+use caliban_process::{Finished, Sink, drive};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::task::AbortHandle;
 
-use super::process::Shell;
-use super::run::{Finished, Sink, drive};
+use super::interpreter::Shell;
 use super::text;
 
 /// How many ended jobs are remembered; the oldest are forgotten with their output.
@@ -420,8 +420,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::process::Guard;
-    use crate::shell::run::Ending;
+    use caliban_process::{Ending, Guard};
 
     fn jobs(parent: &Path, limits: JobLimits) -> Jobs {
         let path = ("PATH".into(), std::env::var_os("PATH").unwrap());

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use caliban_agent::{Confinement, Progress, ToolContext, TypedTool, Workspace};
 use caliban_model::CancellationToken;
-use caliban_tools::{Bash, GUARD_ARGUMENT, Guard, JobLimits, Jobs, Shell, guard_main};
+use caliban_process::{GUARD_ARGUMENT, Guard, guard_main};
+use caliban_tools::{Bash, JobLimits, Jobs, Shell};
 use serde_json::json;
 
 type Failure = Box<dyn std::error::Error>;

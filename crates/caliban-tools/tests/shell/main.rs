@@ -7,6 +7,5 @@
 )]
 
 mod guard;
-mod service;
 mod support;
 mod tools;

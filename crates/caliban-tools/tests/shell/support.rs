@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use caliban_agent::{Confinement, Progress, Tool, ToolContext, ToolOutput, TypedTool, Workspace};
 use caliban_model::CancellationToken;
-use caliban_tools::{Bash, BashOutput, Guard, JobLimits, Jobs, KillShell, Shell};
+use caliban_process::Guard;
+use caliban_tools::{Bash, BashOutput, JobLimits, Jobs, KillShell, Shell};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -42,6 +42,7 @@ impl Bench {
         Surroundings {
             directory: self.path().to_owned(),
             environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            guard: Guard::None,
             ttl: None,
             warn: Arc::new(move |text| warnings.lock().unwrap().push(text)),
         }

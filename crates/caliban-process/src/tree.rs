@@ -4,15 +4,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// A process and the group it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) pid: Pid,
-    pub(super) group: Option<Pid>,
+pub(crate) struct Member {
+    pub(crate) pid: Pid,
+    pub(crate) group: Option<Pid>,
 }
 
 impl Member {
     /// Failing means that the process is gone or not ours to signal; either way nothing is left
     /// to do.
-    pub(super) fn signal(self, signal: Signal) {
+    pub(crate) fn signal(self, signal: Signal) {
         let _ = kill_process(self.pid, signal);
     }
 }
@@ -20,7 +20,7 @@ impl Member {
 /// Everything beneath `root`. A process that forks meanwhile may be missed, so callers that want
 /// everybody ask again until nobody is left.
 #[cfg(target_os = "linux")]
-pub(super) fn descendants(root: Pid) -> Vec<Member> {
+pub(crate) fn descendants(root: Pid) -> Vec<Member> {
     let mut children = children_by_parent();
     let mut found = Vec::new();
     let mut parents = vec![root];
@@ -36,7 +36,7 @@ pub(super) fn descendants(root: Pid) -> Vec<Member> {
 
 /// Without orphans coming back to the guardian there is no tree to follow.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn descendants(_root: Pid) -> Vec<Member> {
+pub(crate) fn descendants(_root: Pid) -> Vec<Member> {
     Vec::new()
 }
 

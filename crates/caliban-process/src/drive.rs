@@ -1,20 +1,16 @@
 //! Driving a command to its end: its output is passed on all the time, and a timeout or a
 //! cancellation ends it and everything it started.
 
-use std::fmt;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use caliban_model::CancellationToken;
-use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
-use super::process::{Process, Shell};
+use crate::process::{Exit, Process, SignalNumber};
 
 /// The most that is read at once.
 const PIECE: usize = 64 * 1024;
@@ -26,52 +22,29 @@ const STOP: Duration = Duration::from_secs(6);
 /// How long to wait for what was killed. After that the kernel holds it and nobody can help.
 const KILL: Duration = Duration::from_secs(1);
 
-/// A command to run.
-#[derive(Debug, Clone)]
-pub(super) struct Spec {
-    pub(super) command: String,
-    pub(super) directory: PathBuf,
-    pub(super) timeout: Duration,
-}
-
 /// How a command ended, and how long it took until it did or was stopped.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Finished {
-    pub(super) ending: Ending,
-    pub(super) elapsed: Duration,
+pub struct Finished {
+    pub ending: Ending,
+    pub elapsed: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub enum Ending {
     Exited(i32),
     Signalled(SignalNumber),
     TimedOut,
     Cancelled,
 }
 
-/// A signal that prints as its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SignalNumber(pub(super) i32);
-
 /// Where output goes.
-pub(super) trait Sink: Send {
+pub trait Sink: Send {
     /// Takes the next piece. The command waits, once its pipe is full, until this returns.
     fn take(&mut self, bytes: &[u8]) -> impl Future<Output = ()> + Send;
 }
 
-/// Runs a command to its end. Dropping the future ends the command.
-pub(super) async fn run(
-    shell: &Shell,
-    spec: &Spec,
-    cancel: &CancellationToken,
-    sink: &mut impl Sink,
-) -> io::Result<Finished> {
-    let (process, output) = shell.start(&spec.command, &spec.directory)?;
-    drive(process, output, spec.timeout, cancel, sink).await
-}
-
-/// Runs a started command to its end.
-pub(super) async fn drive(
+/// Runs a started command to its end. Dropping the future ends the command.
+pub async fn drive(
     mut process: Process,
     output: pipe::Receiver,
     limit: Duration,
@@ -89,7 +62,7 @@ pub(super) async fn drive(
     let first = until_end(&mut process, &mut output, sink, stop).await;
     let elapsed = started.elapsed();
     let ending = match first {
-        Step::Ended(status) => ending(status?),
+        Step::Ended(status) => Exit::from(status?).into(),
         Step::Stopped(reason) => {
             process.end();
             let patience = tokio::time::sleep(STOP);
@@ -179,38 +152,11 @@ impl Output {
     }
 }
 
-fn ending(status: ExitStatus) -> Ending {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, Some(signal)) => Ending::Signalled(SignalNumber(signal)),
-        // Waiting reports only these two.
-        (None, None) => Ending::Exited(-1),
-    }
-}
-
-impl fmt::Display for SignalNumber {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Signal, &str); 16] = [
-            (Signal::HUP, "SIGHUP"),
-            (Signal::INT, "SIGINT"),
-            (Signal::QUIT, "SIGQUIT"),
-            (Signal::ILL, "SIGILL"),
-            (Signal::TRAP, "SIGTRAP"),
-            (Signal::ABORT, "SIGABRT"),
-            (Signal::BUS, "SIGBUS"),
-            (Signal::FPE, "SIGFPE"),
-            (Signal::KILL, "SIGKILL"),
-            (Signal::USR1, "SIGUSR1"),
-            (Signal::SEGV, "SIGSEGV"),
-            (Signal::USR2, "SIGUSR2"),
-            (Signal::PIPE, "SIGPIPE"),
-            (Signal::ALARM, "SIGALRM"),
-            (Signal::TERM, "SIGTERM"),
-            (Signal::XCPU, "SIGXCPU"),
-        ];
-        match NAMES.iter().find(|(signal, _)| signal.as_raw() == self.0) {
-            Some((_, name)) => formatter.write_str(name),
-            None => write!(formatter, "signal {}", self.0),
+impl From<Exit> for Ending {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => Self::Exited(code),
+            Exit::Signal(signal) => Self::Signalled(signal),
         }
     }
 }
@@ -218,9 +164,9 @@ impl fmt::Display for SignalNumber {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::process::Guard;
+    use crate::{Guard, Invocation};
     use rstest::rstest;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     #[derive(Default)]
     struct Text(Vec<u8>);
@@ -231,30 +177,35 @@ mod tests {
         }
     }
 
-    fn shell() -> Shell {
+    fn invocation(command: &str) -> Invocation {
         let environment = [
             ("PATH", std::env::var_os("PATH").unwrap()),
-            ("BASH_ENV", "/dev/stdin".into()),
             ("GIVEN", "given".into()),
         ];
-        let environment = environment.map(|(name, value)| (name.into(), value));
-        Shell::new(Guard::None, environment.into())
+        Invocation {
+            program: "bash".into(),
+            args: vec!["-c".into(), command.into()],
+            directory: PathBuf::from("/"),
+            environment: environment.map(|(name, value)| (name.into(), value)).into(),
+        }
     }
 
-    fn spec(command: &str) -> Spec {
-        Spec {
-            command: command.to_owned(),
-            directory: PathBuf::from("/"),
-            timeout: Duration::from_mins(1),
-        }
+    async fn run(
+        command: &str,
+        limit: Duration,
+        cancel: &CancellationToken,
+        sink: &mut impl Sink,
+    ) -> Ending {
+        let (process, output) = invocation(command).start(&Guard::None).unwrap();
+        let finished = drive(process, output, limit, cancel, sink).await;
+        finished.unwrap().ending
     }
 
     async fn outcome(command: &str) -> (Ending, String) {
         let mut text = Text::default();
         let cancel = CancellationToken::new();
-        let finished = run(&shell(), &spec(command), &cancel, &mut text).await;
-        let text = String::from_utf8(text.0).unwrap();
-        (finished.unwrap().ending, text)
+        let ending = run(command, Duration::from_mins(1), &cancel, &mut text).await;
+        (ending, String::from_utf8(text.0).unwrap())
     }
 
     #[rstest]
@@ -267,7 +218,7 @@ mod tests {
     #[case("kill -9 $$", Ending::Signalled(SignalNumber(9)), "")]
     #[case("cat", Ending::Exited(0), "")]
     #[case("pwd", Ending::Exited(0), "/\n")]
-    #[case("echo $GIVEN$BASH_ENV$HOME", Ending::Exited(0), "given\n")]
+    #[case("echo $GIVEN$HOME", Ending::Exited(0), "given\n")]
     #[tokio::test]
     async fn a_command_ends_with_its_output(
         #[case] command: &str,
@@ -305,13 +256,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_timeout_keeps_the_output() {
-        let spec = Spec {
-            timeout: Duration::from_millis(300),
-            ..spec("echo early; sleep 100")
-        };
         let mut text = Text::default();
-        let finished = run(&shell(), &spec, &CancellationToken::new(), &mut text).await;
-        assert_eq!(finished.unwrap().ending, Ending::TimedOut);
+        let (limit, cancel) = (Duration::from_millis(300), CancellationToken::new());
+        let ending = run("echo early; sleep 100", limit, &cancel, &mut text).await;
+        assert_eq!(ending, Ending::TimedOut);
         assert_eq!(text.0, b"early\n");
     }
 
@@ -325,8 +273,8 @@ mod tests {
         }
         let cancel = CancellationToken::new();
         let mut sink = Cancelling(cancel.clone());
-        let finished = run(&shell(), &spec("yes"), &cancel, &mut sink).await;
-        assert_eq!(finished.unwrap().ending, Ending::Cancelled);
+        let ending = run("yes", Duration::from_mins(1), &cancel, &mut sink).await;
+        assert_eq!(ending, Ending::Cancelled);
     }
 
     #[tokio::test]
@@ -340,10 +288,9 @@ mod tests {
         }
         let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let mut sink = Reporting(sender);
-        let (shell, spec) = (shell(), spec("echo $$; exec sleep 100"));
-        let cancel = CancellationToken::new();
+        let (limit, cancel) = (Duration::from_mins(1), CancellationToken::new());
         let line = tokio::select! {
-            finished = run(&shell, &spec, &cancel, &mut sink) => panic!("{finished:?}"),
+            ending = run("echo $$; exec sleep 100", limit, &cancel, &mut sink) => panic!("{ending:?}"),
             line = receiver.recv() => line.unwrap(),
         };
         let pid = String::from_utf8(line).unwrap();
@@ -358,17 +305,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_directory_is_an_error() {
-        let spec = Spec {
+        let invocation = Invocation {
             directory: PathBuf::from("/nonexistent"),
-            ..spec("true")
+            ..invocation("true")
         };
-        let finished = run(
-            &shell(),
-            &spec,
-            &CancellationToken::new(),
-            &mut Text::default(),
-        )
-        .await;
-        assert!(finished.is_err());
+        assert!(invocation.start(&Guard::None).is_err());
     }
 }

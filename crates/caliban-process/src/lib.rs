@@ -1,0 +1,17 @@
+//! Starts programs for a session and ends them. Nothing a program started outlives it, its
+//! session or this process, however that ends: a guardian sees to it. Programs see the
+//! environment they are given and nothing else of this process's, and what they write is kept
+//! within bounds.
+
+mod capture;
+mod drive;
+mod guard;
+mod invocation;
+mod process;
+mod tree;
+
+pub use capture::{Beyond, Bound, Bounds, CaptureError, Captured};
+pub use drive::{Ending, Finished, Sink, drive};
+pub use guard::{GUARD_ARGUMENT, guard_main};
+pub use invocation::{Guard, Invocation, Streams};
+pub use process::{Exit, Process, SignalNumber};

@@ -1,0 +1,12 @@
+//! Real programs under a real guardian.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper that fails is a test that fails"
+)]
+
+mod capture;
+mod guardian;
+mod service;
+mod support;
