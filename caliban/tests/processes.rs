@@ -9,9 +9,15 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use caliban_model::{Credentials, Freshness};
+use caliban_process::Guard;
+use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings};
 use caliban_testkit::{Reply, Script};
 use rstest::rstest;
 use serde_json::json;
@@ -165,4 +171,140 @@ fn a_kill_at_any_moment_leaves_nothing() {
         child.wait().unwrap();
         eventually("nothing is left", || marked(&mark).is_empty());
     }
+}
+
+/// Three that sleep for this long: one in a session of its own, and two that are deaf to TERM.
+struct Sleepers(String);
+
+impl Sleepers {
+    fn new(case: u32) -> Self {
+        Self(format!("sleep 4{}.{case} ", std::process::id()))
+    }
+
+    /// A program that starts them and waits for them.
+    fn script(&self, directory: &Path) -> PathBuf {
+        let sleep = &self.0;
+        let text = format!(
+            "#!/bin/sh\nsetsid {sleep}&\n(trap '' TERM; {sleep}; :)&\ntrap '' TERM\n{sleep}\n"
+        );
+        let path = directory.join("hang.sh");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        path
+    }
+
+    fn are_up(&self) -> bool {
+        marked(&self.0).len() == 3
+    }
+
+    fn are_gone(&self) -> bool {
+        marked(&self.0).is_empty()
+    }
+}
+
+/// Whose program hangs.
+#[derive(Debug, Clone, Copy)]
+enum Whose {
+    Hook,
+    KeyHelper,
+}
+
+/// A session that comes to call a tool, if it gets that far.
+fn hanging(whose: Whose, timeout: &str, sleepers: &Sleepers) -> Bench {
+    let call = Reply::tool("Bash", json!({"command": "true"}));
+    let bench = Bench::new(Wire::Anthropic, Script::new([call, Reply::text("done")]));
+    let script = sleepers.script(bench.workspace.path());
+    let script = script.display();
+    let settings = match whose {
+        Whose::Hook => format!(
+            "[[hooks.PreToolUse]]\ntype = 'command'\ncommand = '{script}'\ntimeout = '{timeout}'\n"
+        ),
+        Whose::KeyHelper => format!("api_key_helper = '{script}'\n"),
+    };
+    let directory = bench.home.path().join(".config/caliban");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("settings.toml"), settings).unwrap();
+    bench
+}
+
+#[rstest]
+#[case::hook_cancelled(Whose::Hook, "-INT", 1)]
+#[case::hook_killed(Whose::Hook, "-KILL", 2)]
+#[case::key_helper_cancelled(Whose::KeyHelper, "-INT", 3)]
+#[case::key_helper_killed(Whose::KeyHelper, "-KILL", 4)]
+fn a_signal_leaves_nothing_of_a_hook_or_a_key_helper(
+    #[case] whose: Whose,
+    #[case] signal: &str,
+    #[case] case: u32,
+) {
+    let sleepers = Sleepers::new(case);
+    let bench = hanging(whose, "60s", &sleepers);
+    let mut child = bench
+        .command()
+        .args(["-p", "go", "--auto-allow"])
+        .spawn()
+        .unwrap();
+    eventually("all sleepers are up", || sleepers.are_up());
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+    assert!(sent.success());
+    assert!(!child.wait().unwrap().success());
+    eventually("no sleeper is left", || sleepers.are_gone());
+}
+
+#[test]
+fn a_hook_that_takes_too_long_leaves_nothing() {
+    let sleepers = Sleepers::new(5);
+    let bench = hanging(Whose::Hook, "3s", &sleepers);
+    let child = bench
+        .command()
+        .args(["-p", "go", "--auto-allow"])
+        .spawn()
+        .unwrap();
+    eventually("all sleepers are up", || sleepers.are_up());
+    let ran = support::finish(child);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(0), "done\n"),
+        "{}",
+        ran.stderr
+    );
+    eventually("no sleeper is left", || sleepers.are_gone());
+}
+
+/// The time limit is a minute, so this runs where the clock can be moved; the guardian is the real
+/// one.
+#[tokio::test]
+async fn a_key_helper_that_takes_too_long_leaves_nothing() {
+    let sleepers = Sleepers::new(6);
+    let directory = tempfile::tempdir().unwrap();
+    let script = sleepers.script(directory.path());
+    let helpers = KeyHelpers::from_value(&json!(script)).unwrap();
+    let spec = helpers.for_provider("anthropic").unwrap().clone();
+    let surroundings = Surroundings {
+        directory: directory.path().to_owned(),
+        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        guard: Guard::ReExec(env!("CARGO_BIN_EXE_caliban").into()),
+        ttl: None,
+        warn: Arc::new(|_| {}),
+    };
+    let key = HelperKey::new("anthropic", spec, surroundings);
+    let mut asking = key.key(Freshness::Cached);
+    let up = async {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !sleepers.are_up() {
+            assert!(Instant::now() < deadline, "all sleepers are up");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        key = &mut asking => panic!("{key:?}"),
+        () = up => {}
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    tokio::time::resume();
+    let error = asking.await.unwrap_err().to_string();
+    assert!(error.contains("gave no key within 60 s"), "{error}");
+    eventually("no sleeper is left", || sleepers.are_gone());
 }

@@ -1,69 +1,165 @@
-//! The layering check: a crate may depend only on crates below it.
-
-use std::collections::HashMap;
+//! The layering check: which crate of the workspace may know which, and why.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::shell::{cargo, output};
 
-/// The house from the ground up. Crates of one floor do not know each other.
-const FLOORS: [&[&str]; 7] = [
-    &["caliban-http", "caliban-model", "caliban-testkit"],
-    &["caliban-agent", "caliban-images", "caliban-providers"],
-    &[
-        "caliban-context",
-        "caliban-protocol",
-        "caliban-sessions",
-        "caliban-settings",
-        "caliban-tools",
-    ],
-    &["caliban-hooks", "caliban-mcp", "caliban-permissions"],
-    &["caliban-harness"],
-    &["caliban"],
-    &["xtask"],
+/// One crate knows another, for a reason.
+type Edge = (&'static str, &'static str, &'static str);
+
+/// Every edge there may be. One that is not here is a mistake, and so is one that is here only.
+#[rustfmt::skip]
+const EDGES: &[Edge] = &[
+    ("caliban-agent", "caliban-model", "the loop sends requests and gathers what comes back"),
+
+    ("caliban-context", "caliban-agent", "skills and notes are tools, and files lie in a workspace"),
+    ("caliban-context", "caliban-model", "what a tool looks like to a model"),
+
+    ("caliban-hooks", "caliban-agent", "handlers advise the loop"),
+    ("caliban-hooks", "caliban-http", "handlers may be addresses"),
+    ("caliban-hooks", "caliban-model", "handlers hear of messages and usage"),
+    ("caliban-hooks", "caliban-process", "handlers may be programs"),
+    ("caliban-hooks", "caliban-settings", "handlers stand in the layers of the settings"),
+
+    ("caliban-images", "caliban-model", "images become parts of messages"),
+
+    ("caliban-mcp", "caliban-agent", "what servers offer are tools"),
+    ("caliban-mcp", "caliban-context", "what servers say is looked through for invisible characters"),
+    ("caliban-mcp", "caliban-http", "servers may be addresses"),
+    ("caliban-mcp", "caliban-model", "results become parts of messages"),
+    ("caliban-mcp", "caliban-process", "servers over stdio are programs"),
+    ("caliban-mcp", "caliban-settings", "servers stand in the settings, and logins in private files"),
+
+    ("caliban-permissions", "caliban-agent", "calls and the workspace they concern are judged"),
+    ("caliban-permissions", "caliban-settings", "rules and modes stand in the settings"),
+
+    ("caliban-protocol", "caliban-agent", "frames are made of the loop's events"),
+    ("caliban-protocol", "caliban-model", "events carry messages, usage and errors"),
+
+    ("caliban-providers", "caliban-http", "providers are spoken to over HTTP"),
+    ("caliban-providers", "caliban-model", "providers fulfil the model's contract"),
+
+    ("caliban-sessions", "caliban-model", "what is kept are messages and usage"),
+
+    ("caliban-settings", "caliban-model", "settings name providers and models, and say where keys come from"),
+    ("caliban-settings", "caliban-process", "key helpers are programs"),
+
+    ("caliban-tools", "caliban-agent", "the contract of a tool"),
+    ("caliban-tools", "caliban-http", "pages are fetched and searched for"),
+    ("caliban-tools", "caliban-model", "results become parts of messages"),
+    ("caliban-tools", "caliban-process", "commands are programs"),
+
+    ("caliban-harness", "caliban-agent", "wires the loop"),
+    ("caliban-harness", "caliban-context", "wires memory, skills, styles and commands"),
+    ("caliban-harness", "caliban-hooks", "wires the handlers"),
+    ("caliban-harness", "caliban-mcp", "wires the servers"),
+    ("caliban-harness", "caliban-model", "wires the provider"),
+    ("caliban-harness", "caliban-permissions", "wires the gate"),
+    ("caliban-harness", "caliban-process", "says who guards programs"),
+    ("caliban-harness", "caliban-sessions", "wires the recorder"),
+    ("caliban-harness", "caliban-settings", "choices follow the settings"),
+    ("caliban-harness", "caliban-tools", "wires the built-in tools"),
+
+    ("caliban", "caliban-agent", "faces show the loop's events"),
+    ("caliban", "caliban-context", "commands show and change memory"),
+    ("caliban", "caliban-harness", "asks for sessions"),
+    ("caliban", "caliban-hooks", "reads the handlers of all layers"),
+    ("caliban", "caliban-images", "attaches images"),
+    ("caliban", "caliban-mcp", "commands list servers and log in to them"),
+    ("caliban", "caliban-model", "names models and providers"),
+    ("caliban", "caliban-permissions", "commands explain and change rules"),
+    ("caliban", "caliban-process", "is the guardian"),
+    ("caliban", "caliban-protocol", "faces are encoders of frames"),
+    ("caliban", "caliban-providers", "connects to providers"),
+    ("caliban", "caliban-sessions", "commands list, show and remove sessions"),
+    ("caliban", "caliban-settings", "loads and follows the settings"),
+    ("caliban", "caliban-tools", "chooses what the built-in tools may do"),
+
+    ("xtask", "caliban-protocol", "writes the schemas of frames"),
+    ("xtask", "caliban-settings", "writes the schema and the reference of settings"),
+    ("xtask", TESTKIT, "measures against a scripted model"),
 ];
 
-/// Floors may be skipped, but only downwards; a test may use the testkit from anywhere.
+/// What only tests and measurements use.
+const TESTKIT: &str = "caliban-testkit";
+/// The one program that is never shipped.
+const UNSHIPPED: &str = "xtask";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Shipped,
+    Dev,
+}
+
+/// A dependency of one crate of the workspace on another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Dependency<'a> {
+    from: &'a str,
+    to: &'a str,
+    kind: Kind,
+}
+
 pub(crate) fn check() -> Result<()> {
     let metadata: Value = serde_json::from_str(&output(cargo().args([
         "metadata",
         "--format-version=1",
         "--no-deps",
     ]))?)?;
-    let mut violations = Vec::new();
-    for package in items(&metadata["packages"]) {
-        violations.extend(violations_of(package));
-    }
+    let violations = violations(&dependencies(&metadata), EDGES);
     if !violations.is_empty() {
         bail!("the layering is broken:\n  {}", violations.join("\n  "));
     }
     Ok(())
 }
 
-fn violations_of(package: &Value) -> Vec<String> {
-    let floors: HashMap<&str, usize> = FLOORS
-        .iter()
-        .enumerate()
-        .flat_map(|(floor, names)| names.iter().map(move |name| (*name, floor)))
-        .collect();
-    let name = text(&package["name"]);
-    let Some(own) = floors.get(name) else {
-        return vec![format!(
-            "`{name}` has no floor; add it to xtask/src/layering.rs"
-        )];
-    };
-    items(&package["dependencies"])
-        .iter()
-        .filter_map(|dependency| {
-            let target = text(&dependency["name"]);
-            let floor = floors.get(target)?;
-            let is_test = text(&dependency["kind"]) == "dev";
-            let allowed = floor < own || (is_test && target == "caliban-testkit");
-            let shipped_testkit = target == "caliban-testkit" && !is_test && name != "xtask";
-            (!allowed || shipped_testkit).then(|| format!("`{name}` must not depend on `{target}`"))
-        })
-        .collect()
+fn dependencies(metadata: &Value) -> Vec<Dependency<'_>> {
+    let packages = items(&metadata["packages"]);
+    let is_own = |name: &str| packages.iter().any(|own| text(&own["name"]) == name);
+    let mut found = Vec::new();
+    for package in packages {
+        for dependency in items(&package["dependencies"]) {
+            let to = text(&dependency["name"]);
+            if is_own(to) {
+                found.push(Dependency {
+                    from: text(&package["name"]),
+                    to,
+                    kind: match text(&dependency["kind"]) {
+                        "dev" => Kind::Dev,
+                        _ => Kind::Shipped,
+                    },
+                });
+            }
+        }
+    }
+    found
+}
+
+fn violations(dependencies: &[Dependency<'_>], edges: &[Edge]) -> Vec<String> {
+    let is_listed = |from: &str, to: &str| edges.iter().any(|edge| (edge.0, edge.1) == (from, to));
+    let mut violations = Vec::new();
+    for Dependency { from, to, kind } in dependencies {
+        match kind {
+            // Any test may use it.
+            Kind::Dev if *to == TESTKIT => {}
+            Kind::Shipped if *to == TESTKIT && *from != UNSHIPPED => violations.push(format!(
+                "`{from}` must not depend on `{to}` except in tests"
+            )),
+            Kind::Shipped | Kind::Dev if is_listed(from, to) => {}
+            Kind::Shipped | Kind::Dev => violations.push(format!(
+                "`{from}` must not depend on `{to}`; if it has to, say why in xtask/src/layering.rs"
+            )),
+        }
+    }
+    for (from, to, _) in edges {
+        let is_there = |known: &Dependency<'_>| (known.from, known.to) == (*from, *to);
+        if !dependencies.iter().any(is_there) {
+            violations.push(format!(
+                "`{from}` no longer depends on `{to}`; remove the edge from xtask/src/layering.rs"
+            ));
+        }
+    }
+    violations
 }
 
 fn items(value: &Value) -> &[Value] {
@@ -76,20 +172,74 @@ fn text(value: &Value) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::violations_of;
+    use super::*;
     use serde_json::json;
 
+    const ALLOWED: &[Edge] = &[("upper", "lower", "it may"), ("xtask", TESTKIT, "it may")];
+
+    /// What is said of a workspace in which the allowed edges and these others are.
+    fn said(others: &[(&str, &str, Option<&str>)]) -> Vec<String> {
+        let allowed = ALLOWED.iter().map(|(from, to, _)| (*from, *to, None));
+        let packages: Vec<Value> = allowed
+            .chain(others.iter().copied())
+            .map(|(from, to, kind)| {
+                json!({"name": from, "dependencies": [{"name": to, "kind": kind}, {"name": "serde"}]})
+            })
+            .chain([json!({"name": "lower"}), json!({"name": TESTKIT})])
+            .collect();
+        violations(&dependencies(&json!({ "packages": packages })), ALLOWED)
+    }
+
     #[test]
-    fn upward_edges_and_shipped_test_code_are_found() {
-        let package = |name: &str, target: &str, kind: Option<&str>| {
-            violations_of(
-                &json!({"name": name, "dependencies": [{"name": target, "kind": kind}, {"name": "serde"}]}),
-            )
-        };
-        assert!(package("caliban-providers", "caliban-model", None).is_empty());
-        assert!(package("caliban-providers", "caliban-testkit", Some("dev")).is_empty());
-        assert_eq!(package("caliban-model", "caliban-providers", None).len(), 1);
-        assert_eq!(package("caliban", "caliban-testkit", None).len(), 1);
-        assert_eq!(package("stranger", "serde", None).len(), 1);
+    fn edges_that_are_listed_and_test_code_in_tests_are_fine() {
+        assert_eq!(said(&[]), Vec::<String>::new());
+        assert_eq!(
+            said(&[("lower", TESTKIT, Some("dev"))]),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn edges_that_are_not_listed_are_found() {
+        for kind in [None, Some("dev"), Some("build")] {
+            let said = said(&[("lower", "upper", kind)]);
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].starts_with("`lower` must not depend on `upper`"));
+        }
+    }
+
+    #[test]
+    fn shipped_test_code_is_found_even_where_it_is_listed() {
+        assert_eq!(said(&[("lower", TESTKIT, None)]).len(), 1);
+        let listed = [("lower", TESTKIT, "no reason is good enough")];
+        let shipped = [Dependency {
+            from: "lower",
+            to: TESTKIT,
+            kind: Kind::Shipped,
+        }];
+        assert_eq!(violations(&shipped, &listed).len(), 1);
+    }
+
+    #[test]
+    fn an_edge_that_is_no_more_is_found() {
+        let gone = violations(&[], &ALLOWED[..1]);
+        assert_eq!(
+            gone,
+            ["`upper` no longer depends on `lower`; remove the edge from xtask/src/layering.rs"]
+        );
+    }
+
+    #[test]
+    fn this_workspace_keeps_to_its_edges() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn every_edge_is_listed_once_and_has_a_reason() {
+        for (index, (from, to, reason)) in EDGES.iter().enumerate() {
+            assert!(!reason.is_empty(), "{from} {to}");
+            let is_same = |edge: &Edge| (edge.0, edge.1) == (*from, *to);
+            assert!(!EDGES[..index].iter().any(is_same), "{from} {to}");
+        }
     }
 }
