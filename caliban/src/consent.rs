@@ -1,8 +1,8 @@
 //! Trust in what the operator writes by a command: it is not a stranger's.
 
+use caliban_harness::Configuration;
 use caliban_settings::{Scope, TrustStore, WorkspaceFiles};
 
-use crate::configuration::Configuration;
 use crate::console::note;
 
 /// Whether the workspace's files counted as the operator's own before a change.
@@ -13,7 +13,7 @@ pub(crate) enum Consent {
 }
 
 impl Consent {
-    pub(crate) fn of(configuration: &Configuration<'_>) -> Self {
+    pub(crate) fn of(configuration: &Configuration) -> Self {
         if configuration.is_trusted() || configuration.loaded.ignored.is_empty() {
             Self::Given
         } else {
@@ -23,7 +23,7 @@ impl Consent {
 
     /// After a change of a scope: where nothing else in the workspace waited for trust, it is
     /// trusted with the change in it.
-    pub(crate) fn keep(self, scope: Scope, configuration: &Configuration<'_>) {
+    pub(crate) fn keep(self, scope: Scope, configuration: &Configuration) {
         if !scope.is_workspace() {
             return;
         }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use caliban_harness::Diagnostics;
+
 use crate::exit::Failure;
 
 /// How much output may wait to be written in one piece.
@@ -85,6 +87,20 @@ impl Console {
 pub(crate) fn note(text: &str) {
     // Nothing can be done about a closed standard error.
     let _ = writeln!(io::stderr(), "{}", harmless(text));
+}
+
+/// Where a run's warnings go, and its debug log where that is wanted there.
+#[derive(Debug)]
+pub(crate) struct StandardError;
+
+impl Diagnostics for StandardError {
+    fn warning(&self, text: &str) {
+        note(&format!("warning: {text}"));
+    }
+
+    fn debug(&self, line: &str) {
+        note(line);
+    }
 }
 
 /// Text that cannot move the cursor, set the clipboard or turn the reading direction: control

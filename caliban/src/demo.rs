@@ -1,18 +1,24 @@
 //! `caliban demo`: a recorded conversation replayed in a temporary workspace, with the tools
 //! running for real. Needs no key and no network.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use caliban_model::{CancellationToken, Message};
+use caliban_agent::{Confinement, Settings};
+use caliban_harness::LaunchError;
+use caliban_harness::provider::{Chosen, masking, replayed};
+use caliban_harness::{
+    BuiltIn, Choices, History, Launched, Partners, Permissions, Problem, Process, Selection,
+    SubAgents, SystemPrompt, Tools, child_environment,
+};
+use caliban_model::{CancellationToken, Message, RateCard};
 use caliban_providers::cassette::Replay;
-use caliban_settings::variables::Environment;
+use caliban_tools::{SearchConfig, WebPolicy};
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::face::Face;
-use crate::print::{Denials, Print, Prompts};
-use crate::provider::{masking, replayed};
-use crate::session;
+use crate::print::{Attends, Denials, Print, Prompts};
 use crate::text_face::{Announcements, TextFace};
 
 const CASSETTE: &str = include_str!("../demo/cassette.jsonl");
@@ -23,7 +29,7 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 pub(crate) async fn demo(
-    environment: &Environment<'_>,
+    process: &Process,
     cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -36,7 +42,7 @@ pub(crate) async fn demo(
     for (name, content) in FILES {
         std::fs::write(workspace.join(name), content).map_err(failed)?;
     }
-    let masking = masking(&workspace, environment);
+    let masking = masking(&workspace, process);
     let replay = Replay::parse(CASSETTE, Path::new("the built-in demo"), masking)?;
     let chosen = replayed(replay, None);
     let prompt = PROMPT.trim();
@@ -45,21 +51,59 @@ pub(crate) async fn demo(
         chosen.model,
         workspace.display()
     ));
-    let session = session::demo(chosen, workspace, folder.path(), environment)?;
-    let init = session::plain_init(&session);
+    let choices = choices(chosen, workspace, folder.path(), process)?;
+    let (handle, events) = Launched::of(choices)?.begin();
     let mut face = Face::Text(TextFace::new(console, Announcements::On));
     let print = Print {
-        session,
+        handle,
+        events,
         cancel,
-        watch: None,
         face: &mut face,
         denials: Denials::Tolerated,
-        debug: None,
+        attends: Attends::No,
     };
-    let prompts = Prompts::one(Message::user(prompt));
-    print.run(prompts, &init).await?;
+    let prompts = Prompts::One(Box::new(Message::user(prompt)));
+    print.run(prompts).await?;
     note(
         "\nTo work with a model yourself, set `ANTHROPIC_API_KEY` (or another provider's key) and run `caliban -p \"…\"`.",
     );
     Ok(())
+}
+
+/// A session that leaves nothing behind outside `state`.
+fn choices(
+    chosen: Chosen,
+    workspace: PathBuf,
+    state: &Path,
+    process: &Process,
+) -> Result<Choices, Failure> {
+    let search = SearchConfig::from_variables(|name| process.environment.text(name));
+    let tools = BuiltIn {
+        environment: child_environment(process.variables.iter().cloned(), &[], []),
+        guard: process.guard.clone(),
+        jobs_directory: state.join("jobs"),
+        search: search
+            .map_err(Problem::from_error)
+            .map_err(LaunchError::Configuration)?,
+        web: WebPolicy::default(),
+        sub_agents: SubAgents::Offered,
+        agent_kinds: Vec::new(),
+    };
+    Ok(Choices {
+        settings: Settings::new(chosen.model),
+        provider: chosen.provider,
+        rates: Arc::new(RateCard::builtin().clone()),
+        session_id: uuid::Uuid::new_v4().to_string(),
+        workspace,
+        additional_directories: Vec::new(),
+        confinement: Confinement::Restricted,
+        home: None,
+        system: SystemPrompt::Default,
+        permissions: Permissions::unattended(),
+        tools: Tools::BuiltIn(Box::new(tools)),
+        selection: Selection::default(),
+        extras: None,
+        partners: Partners::default(),
+        history: History::default(),
+    })
 }

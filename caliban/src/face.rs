@@ -1,11 +1,13 @@
 //! The face a run shows: plain text for people, frames for programs.
 
 use caliban_agent::{Event, RunTotals};
-use caliban_protocol::{Encoder, Init, failure_after, line, result};
+use caliban_protocol::{Encoder, Init, failure, failure_after, line, question, result};
+use caliban_session::{Place, Refused, What};
 use serde_json::Value;
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
+use crate::print::Attends;
 use crate::text_face::TextFace;
 
 /// How a run is shown.
@@ -15,22 +17,11 @@ pub(crate) enum Face<'a> {
 }
 
 impl Face<'_> {
-    /// Before anything happens.
-    pub(crate) fn begin(&mut self, init: &Init) -> Result<(), Failure> {
+    /// Shows what the session tells; programs see it when the face is flushed.
+    pub(crate) fn show(&mut self, what: &What, attends: Attends) -> Result<(), Failure> {
         match self {
-            Self::Text(face) => {
-                face.begin(init);
-                Ok(())
-            }
-            Self::Frames(face) => face.begin(init),
-        }
-    }
-
-    /// Shows an event; programs see it when the face is flushed.
-    pub(crate) fn show(&mut self, event: &Event) -> Result<(), Failure> {
-        match self {
-            Self::Text(face) => face.show(event),
-            Self::Frames(face) => face.show(event),
+            Self::Text(face) => face.show(what),
+            Self::Frames(face) => face.show(what, attends),
         }
     }
 
@@ -59,6 +50,40 @@ impl Face<'_> {
     }
 }
 
+/// Says to a person what an event warns of, where no frame carries it.
+pub(crate) fn warn(event: &Event) {
+    let message = match event {
+        Event::Warning(warning) => &warning.message,
+        Event::Notice { message, .. } => message,
+        Event::PromptAccepted { .. }
+        | Event::Interrupted { .. }
+        | Event::Steered { .. }
+        | Event::TurnStarted { .. }
+        | Event::TextDelta { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::Answer(_)
+        | Event::ToolReady { .. }
+        | Event::PermissionAsked { .. }
+        | Event::PermissionAnswered { .. }
+        | Event::ToolStarted { .. }
+        | Event::SentOn { .. }
+        | Event::HistoryReplaced { .. }
+        | Event::ToolProgress { .. }
+        | Event::ToolFinished { .. }
+        | Event::AssistantMessage { .. }
+        | Event::ToolResults { .. }
+        | Event::TurnEnded { .. }
+        | Event::Retrying(_)
+        | Event::HookFired { .. }
+        | Event::HookPassed { .. }
+        | Event::CompactionStarted { .. }
+        | Event::CompactionFinished { .. }
+        | Event::Nested { .. }
+        | Event::Finished { .. } => return,
+    };
+    note(&format!("warning: {message}"));
+}
+
 /// Writes frames, each as one line when it is complete.
 pub(crate) struct FrameFace<'a> {
     console: &'a mut Console,
@@ -66,6 +91,20 @@ pub(crate) struct FrameFace<'a> {
     stream: Stream,
     /// The result that is the only output, until it is known to be the last.
     held: Option<Value>,
+    between: Between,
+    /// What was told between two exchanges.
+    later: Vec<Event>,
+}
+
+/// What is told between two exchanges and waits for the next; more is told at once.
+const LATER: usize = 256;
+
+/// Where the session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Between {
+    /// Before the first exchange, or in one.
+    Nothing,
+    Exchanges,
 }
 
 /// Which frames are written.
@@ -82,6 +121,8 @@ impl<'a> FrameFace<'a> {
             session_id,
             stream,
             held: None,
+            between: Between::Nothing,
+            later: Vec::new(),
         }
     }
 
@@ -95,7 +136,53 @@ impl<'a> FrameFace<'a> {
         }
     }
 
-    fn show(&mut self, event: &Event) -> Result<(), Failure> {
+    fn show(&mut self, what: &What, attends: Attends) -> Result<(), Failure> {
+        match what {
+            What::Opened(facts) => self.begin(&Init::from(&**facts)),
+            What::Run(event) => match self.between {
+                // The result is the last frame of its exchange, so this waits for the next one.
+                Between::Exchanges if self.later.len() < LATER => {
+                    self.later.push(event.clone());
+                    Ok(())
+                }
+                Between::Exchanges | Between::Nothing => self.step(event),
+            },
+            What::Began { .. } => {
+                self.between = Between::Nothing;
+                let later = std::mem::take(&mut self.later);
+                later.iter().try_for_each(|event| self.step(event))
+            }
+            What::Ended {
+                outcome, totals, ..
+            } => {
+                self.between = Between::Exchanges;
+                self.end(result(outcome, totals, &self.session_id))
+            }
+            What::Refused(Refused {
+                what: Place::Prompt(_),
+                reason,
+            }) => self.end(failure(reason, &self.session_id)),
+            What::Asked(asked) if attends == Attends::Yes => self.write(&question(asked)),
+            What::Closing => {
+                self.later.drain(..).for_each(|event| warn(&event));
+                self.finish()
+            }
+            What::Queued { .. }
+            | What::TakenBack { .. }
+            | What::Repeated { .. }
+            | What::Refused(_)
+            | What::Asked(_)
+            | What::Answered(_)
+            | What::ModeChanged { .. }
+            | What::ModelChanged { .. }
+            | What::ReasoningChanged { .. }
+            | What::RuleChanged(_)
+            | What::Idle
+            | What::Closed { .. } => Ok(()),
+        }
+    }
+
+    fn step(&mut self, event: &Event) -> Result<(), Failure> {
         match self.stream {
             Stream::All(encoder) => {
                 for line in encoder.lines(event) {
@@ -103,15 +190,7 @@ impl<'a> FrameFace<'a> {
                 }
             }
             // There is no frame that would carry it.
-            Stream::ResultOnly => match event {
-                Event::Warning(warning) => note(&format!("warning: {}", warning.message)),
-                Event::Notice { message, .. } => note(&format!("warning: {message}")),
-                _ => {}
-            },
-        }
-        if let Event::Finished { outcome, totals } = event {
-            let frame = result(outcome, totals, &self.session_id);
-            self.end(frame)?;
+            Stream::ResultOnly => warn(event),
         }
         Ok(())
     }

@@ -5,23 +5,25 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use caliban_context::{AllowlistError, Approval, ImportAllowlist, Memory, Section, load_memory};
+use caliban_harness::{Configuration, RunOptions, context_options, context_places};
 use serde_json::{Value, json};
 
-use crate::args::{Cli, MemoryCommand};
-use crate::configuration::Configuration;
+use crate::args::MemoryCommand;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::extras::{options, places};
 
 pub(crate) fn run(
     command: &MemoryCommand,
-    cli: &Cli,
-    configuration: &Configuration<'_>,
+    options: &RunOptions,
+    configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let places = places(configuration);
+    let places = context_places(configuration);
     let list = ImportAllowlist::new(&places.imports_allowlist);
-    let memory = || Ok::<_, Failure>(load_memory(&places, &options(cli, configuration)?));
+    let memory = || {
+        let options = context_options(options, configuration)?;
+        Ok::<_, Failure>(load_memory(&places, &options))
+    };
     match command {
         MemoryCommand::List { json: false } => {
             let memory = memory()?;

@@ -1,17 +1,16 @@
 //! `caliban models`: what the provider offers.
 
 use crate::args::ModelsArgs;
-use crate::configuration::Configuration;
 use crate::console::Console;
 use crate::exit::Failure;
-use crate::provider;
+use caliban_harness::{Configuration, provider};
 
 pub(crate) async fn list(
     args: &ModelsArgs,
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let kind = provider::kind(&args.provider, configuration)?;
+    let kind = provider::kind(args.provider.provider, configuration)?;
     let provider = provider::connect(kind, configuration)?;
     let models = provider.models().await?;
     if args.json {

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use caliban_agent::{Confinement, Workspace};
-use caliban_harness::{judge, protected};
+use caliban_harness::{
+    Configuration, RunOptions, further_directories, idle_rules, judge, protected, rule_book,
+};
 use caliban_permissions::{
     AuditLog, Decision, Filter, Finding, Guard, Judge, Origin, Pattern, Rule, RuleBook, Why, lint,
 };
@@ -13,23 +15,19 @@ use caliban_settings::{RuleAction, RuleSpec, Scope, import};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::args::{CallArgs, Cli, ExportFormat, PermsCommand, RuleArgs, RuleScope, ToolArgs};
-use crate::configuration::Configuration;
+use crate::args::{CallArgs, ExportFormat, PermsCommand, RuleScope};
 use crate::consent::Consent;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::permissions::{book, idle};
-use crate::session::additional_directories;
 
 pub(crate) fn run(
     command: &PermsCommand,
-    cli: &Cli,
-    configuration: &Configuration<'_>,
+    options: &RunOptions,
+    configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let perms = Perms {
-        flags: &cli.rules,
-        tools: &cli.run.tools,
+        options,
         configuration,
         console,
     };
@@ -92,9 +90,8 @@ pub(crate) fn run(
 }
 
 struct Perms<'a> {
-    flags: &'a RuleArgs,
-    tools: &'a ToolArgs,
-    configuration: &'a Configuration<'a>,
+    options: &'a RunOptions,
+    configuration: &'a Configuration,
     console: &'a mut Console,
 }
 
@@ -345,7 +342,7 @@ impl Perms<'_> {
         let home = self.configuration.locations.home().to_owned();
         let workspace = Workspace::new(
             &self.configuration.workspace,
-            &additional_directories(self.tools, self.configuration)?,
+            &further_directories(&self.options.tools, self.configuration)?,
             Some(home.clone()),
             Confinement::Open,
         )
@@ -356,7 +353,7 @@ impl Perms<'_> {
             workspace,
             Some(home),
         );
-        for line in idle(self.flags, self.configuration) {
+        for line in idle_rules(&self.options.permissions.rules, self.configuration) {
             note(&line);
         }
         let decision = judge.decide(&call.tool, &input, Timestamp::now());
@@ -364,7 +361,8 @@ impl Perms<'_> {
     }
 
     fn book(&self) -> Result<RuleBook, Failure> {
-        book(self.flags, self.configuration)
+        let permissions = &self.options.permissions;
+        Ok(rule_book(permissions, &self.configuration.loaded)?)
     }
 
     /// The file that a scope's rules are written to: the older one as long as it is there, because

@@ -1,35 +1,30 @@
-//! Print mode: prompts in, answers out, one exchange after the other.
+//! Print mode as a face of the session: prompts in, answers out, one exchange after the other.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use caliban_agent::{Event, Hooks, Outcome, RunTotals};
-use caliban_harness::Session;
+use caliban_agent::{Answer, Interrupt, Outcome, Remember, RunTotals};
 use caliban_model::{CancellationToken, Message};
-use caliban_protocol::{Command, Init};
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use caliban_protocol::{Command as Line, Decision};
+use caliban_session::{
+    Attach, Attendance, Command, Delivery, EventBatch, Events, Place, Prompt, QuestionKind,
+    RuleChange, SessionEvent, SessionHandle, Shutdown, What,
+};
+use caliban_settings::RuleAction;
+use tokio::sync::{mpsc, oneshot};
 
-use crate::config_watch::{ConfigWatch, Files};
 use crate::console::note;
-use crate::debug_log::DebugLog;
 use crate::exit::Failure;
 use crate::face::Face;
 use crate::stdin::Input;
 
-/// Events that wait to be shown; a run waits for a face that is further behind.
-const EVENT_QUEUE: usize = 256;
-/// Prompts that wait behind the one that is worked on; then standard input waits.
-const PROMPT_QUEUE: usize = 256;
-/// How long background jobs may keep the program after its result.
-const SHUTDOWN: Duration = Duration::from_millis(1500);
+/// Questions whose suggestions are remembered for an answer that shall hold for longer.
+const QUESTIONS: usize = 64;
 
-/// What is still to be done: the prompts that are known, and where more may come from.
-pub(crate) struct Prompts {
-    waiting: VecDeque<Input>,
-    more: Option<mpsc::Receiver<Input>>,
+/// Where prompts come from.
+pub(crate) enum Prompts {
+    /// One, with everything that it names.
+    One(Box<Message>),
+    Lines(mpsc::Receiver<Input>),
 }
 
 /// Whether calls that were not permitted fail the run.
@@ -39,200 +34,284 @@ pub(crate) enum Denials {
     Fail,
 }
 
-impl Prompts {
-    pub(crate) fn one(prompt: Message) -> Self {
-        Self {
-            waiting: VecDeque::from([Ok(Command::User(prompt))]),
-            more: None,
-        }
-    }
-
-    pub(crate) fn stream(more: mpsc::Receiver<Input>) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            more: Some(more),
-        }
-    }
-
-    /// The next prompt; nothing when there will be no more.
-    async fn next(&mut self) -> Option<Result<Message, Failure>> {
-        loop {
-            let input = match self.waiting.pop_front() {
-                Some(input) => input,
-                None => self.more.as_mut()?.recv().await?,
-            };
-            match input {
-                Ok(Command::User(prompt)) => return Some(Ok(prompt)),
-                // There is nothing to interrupt.
-                Ok(Command::Interrupt) => {}
-                Err(failure) => return Some(Err(failure)),
-            }
-        }
-    }
-
-    /// Hears what comes while a prompt is worked on; returns at an interrupt.
-    async fn until_interrupted(&mut self) {
-        loop {
-            let Some(more) = &mut self.more else {
-                return std::future::pending().await;
-            };
-            if self.waiting.len() >= PROMPT_QUEUE {
-                return std::future::pending().await;
-            }
-            match more.recv().await {
-                Some(Ok(Command::Interrupt)) => return,
-                Some(input) => self.waiting.push_back(input),
-                None => self.more = None,
-            }
-        }
-    }
+/// Whether the program at the other end answers questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attends {
+    Yes,
+    No,
 }
 
-/// A session and those who watch it.
+/// A session and what it is shown with.
 pub(crate) struct Print<'a, 'face> {
-    pub(crate) session: Session,
+    pub(crate) handle: SessionHandle,
+    pub(crate) events: Events,
     pub(crate) cancel: &'a CancellationToken,
-    pub(crate) watch: Option<ConfigWatch>,
     pub(crate) face: &'a mut Face<'face>,
     pub(crate) denials: Denials,
-    pub(crate) debug: Option<DebugLog>,
+    pub(crate) attends: Attends,
+}
+
+/// What the exchanges so far came to.
+#[derive(Default)]
+struct Account {
+    last: Option<(Outcome, RunTotals)>,
+    /// The failure with the highest code; an interrupt counts only where it is the last.
+    worst: Option<Outcome>,
 }
 
 impl Print<'_, '_> {
-    /// Works on all prompts and shows what happens. If nobody reads the output any more, the run
-    /// is cancelled.
-    pub(crate) async fn run(mut self, mut prompts: Prompts, init: &Init) -> Result<(), Failure> {
-        self.face.begin(init)?;
-        let ended = self.exchanges(&mut prompts).await;
-        let shown = self.face.finish();
-        // The result is out; what takes longer to end, its guardian ends without us.
-        if let Ok(Err(trouble)) = timeout(SHUTDOWN, self.session.shutdown()).await {
-            note(&format!("warning: the session was not saved: {trouble}"));
+    /// Works on all prompts and shows what happens. If nobody reads the output any more, the
+    /// session ends.
+    pub(crate) async fn run(mut self, prompts: Prompts) -> Result<(), Failure> {
+        let (broken, mut input) = oneshot::channel();
+        let (asked, questions) = mpsc::channel(QUESTIONS);
+        // Whoever cannot say anything any more cannot answer either.
+        let attendance = match self.attends {
+            Attends::Yes => Some(self.handle.attend()),
+            Attends::No => None,
+        };
+        let feeding = feed(self.handle.clone(), prompts, broken, questions, attendance);
+        let feeding = tokio::spawn(feeding);
+        let mut account = Account::default();
+        let shown = self.show(&mut account, &asked).await;
+        feeding.abort();
+        shown?;
+        if let Ok(failure) = input.try_recv() {
+            let totals = account.last.map(|(_, totals)| totals).unwrap_or_default();
+            self.face.fail(&failure.to_string(), &totals)?;
+            self.face.finish()?;
+            return Err(failure);
         }
-        ended.and(shown)
+        self.end(account)
     }
 
-    async fn exchanges(&mut self, prompts: &mut Prompts) -> Result<(), Failure> {
-        let mut last: Option<(Outcome, RunTotals)> = None;
-        while let Some(prompt) = prompts.next().await {
-            let prompt = match prompt {
-                Ok(prompt) => prompt,
-                Err(failure) => {
-                    let totals = last.map(|(_, totals)| totals).unwrap_or_default();
-                    self.face.fail(&failure.to_string(), &totals)?;
-                    return Err(failure);
+    /// Shows everything that the session tells, to its end.
+    async fn show(
+        &mut self,
+        account: &mut Account,
+        asked: &mpsc::Sender<Arc<SessionEvent>>,
+    ) -> Result<(), Failure> {
+        let mut shown = Ok(());
+        let mut is_leaving = false;
+        loop {
+            let heard = tokio::select! {
+                heard = self.events.next() => heard,
+                () = self.cancel.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    self.leave().await;
+                    continue;
                 }
             };
-            let files = match last {
-                None => Files::JustRead,
-                Some(_) => Files::Older,
+            let events = match heard {
+                None => return shown,
+                Some(EventBatch::Events(events)) => events,
+                // The first hearer misses nothing.
+                Some(EventBatch::Missed(_)) => continue,
             };
-            let (outcome, totals) = self.exchange(prompt, files, prompts).await?;
-            let is_over =
-                self.cancel.is_cancelled() || matches!(outcome, Outcome::BudgetExceeded { .. });
-            last = Some((outcome, totals));
-            if is_over {
-                break;
+            for event in events {
+                if let What::Asked(_) = event.what {
+                    // One that is not remembered can still be answered, but not for longer.
+                    let _ = asked.try_send(Arc::clone(&event));
+                }
+                account.note(&event.what);
+                shown = shown.and_then(|()| self.face.show(&event.what, self.attends));
+            }
+            // What is there is written in one piece; nothing waits for what is not.
+            shown = shown.and_then(|()| self.face.flush());
+            if shown.is_err() && !is_leaving {
+                is_leaving = true;
+                self.leave().await;
             }
         }
-        let Some((outcome, totals)) = last else {
+    }
+
+    async fn leave(&self) {
+        let when = Shutdown::Now;
+        // It may have ended by itself.
+        let _ = self.handle.send(Command::Shutdown { when }).await;
+    }
+
+    fn end(&mut self, account: Account) -> Result<(), Failure> {
+        let Some((last, totals)) = account.last else {
+            if self.cancel.is_cancelled() {
+                return Err(Failure::Outcome(Outcome::Cancelled));
+            }
             let failure = Failure::NoInput("there was no prompt on standard input".to_owned());
             self.face
                 .fail(&failure.to_string(), &RunTotals::default())?;
+            self.face.finish()?;
             return Err(failure);
         };
-        match outcome {
-            Outcome::Success { .. } => match self.denials {
-                Denials::Fail if !totals.denials.is_empty() => {
-                    let tools: Vec<&str> =
-                        totals.denials.iter().map(|(_, tool, _)| &**tool).collect();
-                    let tools = tools.join(", ");
-                    Err(Failure::Runtime(format!("not permitted: {tools}")))
-                }
-                Denials::Fail | Denials::Tolerated => Ok(()),
-            },
-            failure => Err(Failure::Outcome(failure)),
+        let worst = match (account.worst, last) {
+            (Some(worst), Outcome::Cancelled)
+                if worst.exit_code() < Outcome::Cancelled.exit_code() =>
+            {
+                Some(Outcome::Cancelled)
+            }
+            (None, Outcome::Cancelled) => Some(Outcome::Cancelled),
+            (worst, _) => worst,
+        };
+        match worst {
+            Some(failure) => Err(Failure::Outcome(failure)),
+            None if self.denials == Denials::Fail && !totals.denials.is_empty() => {
+                let tools: Vec<&str> = totals.denials.iter().map(|(_, tool, _)| &**tool).collect();
+                let tools = tools.join(", ");
+                Err(Failure::Runtime(format!("not permitted: {tools}")))
+            }
+            None => Ok(()),
         }
     }
+}
 
-    /// Works on one prompt to its end.
-    async fn exchange(
-        &mut self,
-        prompt: Message,
-        files: Files,
-        prompts: &mut Prompts,
-    ) -> Result<(Outcome, RunTotals), Failure> {
-        let (sender, mut events) = mpsc::channel::<Event>(EVENT_QUEUE);
-        let stop = self.cancel.child_token();
-        let hooks = Arc::clone(&self.session.agent().hooks);
-        let watch = self.watch.as_ref();
-        let session = &mut self.session;
-        let running = async {
-            if let Some(watch) = watch {
-                // Rarely more than a look, so it need not make every run larger.
-                Box::pin(watch.catch_up(files, &*hooks, &sender)).await;
+impl Account {
+    fn note(&mut self, what: &What) {
+        match what {
+            What::Ended {
+                outcome, totals, ..
+            } => {
+                let code = |outcome: &Outcome| outcome.exit_code();
+                let is_worse = self.worst.as_ref().map_or(0, code) < code(outcome);
+                // Work may go on after an interrupt.
+                if is_worse && *outcome != Outcome::Cancelled {
+                    self.worst = Some(outcome.clone());
+                }
+                self.last = Some((outcome.clone(), (**totals).clone()));
             }
-            let run = session.run(prompt, &sender, &stop);
-            let ended = with_watch(run, watch, &*hooks, &sender, prompts, &stop).await;
-            drop(sender);
-            ended
-        };
-        let face = &mut *self.face;
-        let debug = &mut self.debug;
-        let showing = async {
-            let mut shown = Ok(());
-            let mut ready = Vec::new();
-            // What is there is written in one piece; nothing waits for what is not.
-            while events.recv_many(&mut ready, EVENT_QUEUE).await > 0 {
-                for event in ready.drain(..) {
-                    if let Some(debug) = debug {
-                        debug.note(&event);
+            What::Refused(refused) => match &refused.what {
+                Place::Question(_) => note(&format!("an answer was not used: {}", refused.reason)),
+                Place::Prompt(_) => {
+                    let message = refused.reason.clone();
+                    self.worst.get_or_insert(Outcome::Internal { message });
+                }
+                Place::TakeBack(_)
+                | Place::Mode
+                | Place::Model
+                | Place::Rule
+                | Place::Server(_)
+                | Place::Job(_) => {}
+            },
+            What::Closed {
+                trouble: Some(trouble),
+                ..
+            } => note(&format!("warning: the session was not saved: {trouble}")),
+            What::Opened(_)
+            | What::Queued { .. }
+            | What::Began { .. }
+            | What::Run(_)
+            | What::TakenBack { .. }
+            | What::Repeated { .. }
+            | What::Asked(_)
+            | What::Answered(_)
+            | What::ModeChanged { .. }
+            | What::ModelChanged { .. }
+            | What::ReasoningChanged { .. }
+            | What::RuleChanged(_)
+            | What::Idle
+            | What::Closing
+            | What::Closed { trouble: None, .. } => {}
+        }
+    }
+}
+
+/// Passes prompts and answers on, whatever the session does; then lets it end.
+async fn feed(
+    handle: SessionHandle,
+    prompts: Prompts,
+    broken: oneshot::Sender<Failure>,
+    mut asked: mpsc::Receiver<Arc<SessionEvent>>,
+    attendance: Option<Attendance>,
+) {
+    match prompts {
+        Prompts::One(message) => {
+            let _ = handle.send(queue(*message, Attach::Nothing)).await;
+        }
+        Prompts::Lines(mut lines) => {
+            let mut questions = Vec::new();
+            while let Some(line) = lines.recv().await {
+                while let Ok(event) = asked.try_recv() {
+                    questions.truncate(QUESTIONS - 1);
+                    questions.insert(0, event);
+                }
+                let commands = match line {
+                    Ok(line) => commands(line, &questions),
+                    Err(failure) => {
+                        // What came before it is worked on first.
+                        let _ = broken.send(failure);
+                        break;
                     }
-                    shown = shown.and_then(|()| face.show(&event));
-                }
-                shown = shown.and_then(|()| face.flush());
-                if shown.is_err() {
-                    stop.cancel();
+                };
+                for command in commands {
+                    if handle.send(command).await.is_err() {
+                        return;
+                    }
                 }
             }
-            shown
-        };
-        let (ended, shown) = tokio::join!(running, showing);
-        shown?;
-        Ok(ended)
+        }
+    }
+    drop(attendance);
+    let when = Shutdown::WhenIdle;
+    let _ = handle.send(Command::Shutdown { when }).await;
+}
+
+fn queue(message: Message, attach: Attach) -> Command {
+    let id = uuid::Uuid::new_v4().to_string();
+    Command::Prompt {
+        prompt: Prompt {
+            id: id.into(),
+            message,
+            attach,
+        },
+        delivery: Delivery::Queue,
     }
 }
 
-/// Drives a run while its settings and its input are watched.
-async fn with_watch(
-    run: impl Future<Output = (Outcome, RunTotals)>,
-    watch: Option<&ConfigWatch>,
-    hooks: &dyn Hooks,
-    events: &mpsc::Sender<Event>,
-    prompts: &mut Prompts,
-    stop: &CancellationToken,
-) -> (Outcome, RunTotals) {
-    tokio::select! {
-        ended = run => ended,
-        never = follow(watch, hooks, events) => match never {},
-        never = pass_interrupts(prompts, stop) => match never {},
+/// What a line means to the session.
+fn commands(line: Line, questions: &[Arc<SessionEvent>]) -> Vec<Command> {
+    match line {
+        Line::User(message) => vec![queue(message, Attach::Named)],
+        Line::Interrupt => vec![Command::Interrupt],
+        Line::Reply { question, reply } => vec![Command::AnswerElicitation { question, reply }],
+        Line::Answer {
+            question,
+            decision,
+            input,
+            message,
+        } => {
+            let answer = match decision {
+                Decision::Allow | Decision::AllowSession => Answer::Allow {
+                    input,
+                    remember: Remember::Once,
+                },
+                Decision::Deny => Answer::Deny {
+                    reason: message,
+                    remember: Remember::Once,
+                    interrupt: Interrupt::No,
+                },
+            };
+            let rules = match decision {
+                Decision::AllowSession => suggested(&question, questions),
+                Decision::Allow | Decision::Deny => Vec::new(),
+            };
+            let rules = rules.into_iter().map(|pattern| {
+                let action = RuleAction::Allow;
+                Command::Rule(RuleChange::Add { pattern, action })
+            });
+            rules
+                .chain([Command::Answer { question, answer }])
+                .collect()
+        }
     }
 }
 
-async fn follow(
-    watch: Option<&ConfigWatch>,
-    hooks: &dyn Hooks,
-    events: &mpsc::Sender<Event>,
-) -> Infallible {
-    match watch {
-        Some(watch) => watch.follow(hooks, events).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn pass_interrupts(prompts: &mut Prompts, stop: &CancellationToken) -> Infallible {
-    loop {
-        prompts.until_interrupted().await;
-        stop.cancel();
+/// The rules that together permit what a question is about; where there are none, the answer
+/// holds once.
+fn suggested(question: &str, questions: &[Arc<SessionEvent>]) -> Vec<String> {
+    let asked = questions.iter().find_map(|event| match &event.what {
+        What::Asked(asked) if *asked.question == *question => Some(asked),
+        _ => None,
+    });
+    match asked.map(|asked| &asked.kind) {
+        Some(QuestionKind::Permission(inquiry)) => inquiry.question.suggestions.clone(),
+        Some(QuestionKind::Elicitation(_)) | None => Vec::new(),
     }
 }

@@ -2,12 +2,10 @@
 //! there is no prompt and it is not a terminal.
 
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
 
-use caliban_model::Block;
+use caliban_model::{Block, Message};
 
 use crate::args::RunArgs;
-use crate::attachments::{Attached, Limits, attach};
 use crate::exit::Failure;
 
 /// The most that is read from standard input.
@@ -28,13 +26,18 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// What it becomes: a text beside `-` comes first, what was piped after it.
-    pub(crate) fn attached(&self, roots: &[PathBuf], limits: Limits) -> Result<Attached, Failure> {
-        let mut attached = attach(&self.typed, roots, limits)?;
-        if let Some(Block::Text { text, .. }) = attached.message.content.first_mut() {
+    /// What was typed, which may name files and resources.
+    pub(crate) fn session_prompt(&self) -> caliban_session::Prompt {
+        caliban_session::Prompt::typed("prompt", self.typed.clone())
+    }
+
+    /// The whole of it: a text beside `-` comes first, what was piped after it, then what goes
+    /// along.
+    pub(crate) fn with_piped(&self, mut message: Message) -> Message {
+        if let Some(Block::Text { text, .. }) = message.content.first_mut() {
             *text = self.text();
         }
-        Ok(attached)
+        message
     }
 
     fn text(&self) -> String {

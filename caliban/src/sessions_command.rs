@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use caliban_harness::{Configuration, session_age};
 use caliban_model::{Block, Role, ToolContent};
 use caliban_sessions::{SessionState, Store, Summary};
 use jiff::Timestamp;
@@ -9,15 +10,13 @@ use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 
 use crate::args::{SessionExport, SessionsCommand};
-use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::history::age;
 
 pub(crate) fn run(
     command: &SessionsCommand,
     store: &Store,
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
     match command {
@@ -45,7 +44,7 @@ pub(crate) fn run(
         SessionsCommand::Prune { days } => {
             let age = match days {
                 Some(days) => jiff::SignedDuration::from_hours(i64::from(*days) * 24),
-                None => age(configuration)?,
+                None => session_age(configuration)?,
             };
             let pruned = store.prune(age, Timestamp::now())?;
             for warning in &pruned.warnings {

@@ -2,18 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use caliban_settings::variables::Environment;
+use caliban_harness::{Configuration, Process, locations};
 use caliban_settings::{Scope, import, migrate, value_at};
 use serde_json::Value;
 
 use crate::args::SettingsCommand;
-use crate::configuration::{Configuration, locations};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 
 /// `config print`: JSON for programs, a table for people.
 pub(crate) fn print_effective(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     json: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -97,12 +96,12 @@ pub(crate) fn migrate(
 pub(crate) fn run(
     command: &SettingsCommand,
     workspace: &Path,
-    environment: &Environment<'_>,
+    process: &Process,
     console: &mut Console,
 ) -> Result<(), Failure> {
     match command {
         SettingsCommand::Print { scope } => {
-            let files = scope_files(scope, workspace, environment)?;
+            let files = scope_files(scope, workspace, process)?;
             let present = [&files.toml, &files.json]
                 .into_iter()
                 .find(|path| path.is_file());
@@ -123,8 +122,8 @@ pub(crate) fn run(
             scope,
             dry_run,
         } => {
-            let target = scope_files(scope, workspace, environment)?.toml;
-            import(from, &target, *dry_run, environment, console)
+            let target = scope_files(scope, workspace, process)?.toml;
+            import(from, &target, *dry_run, process, console)
         }
     }
 }
@@ -133,10 +132,10 @@ fn import(
     from: &Path,
     target: &Path,
     dry_run: bool,
-    environment: &Environment<'_>,
+    process: &Process,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let home = environment.text("HOME").map(PathBuf::from);
+    let home = process.environment.text("HOME").map(PathBuf::from);
     if !from.is_file() {
         return Err(Failure::NoInput(format!(
             "there is no file `{}`",
@@ -164,7 +163,7 @@ fn import(
 fn scope_files(
     name: &str,
     workspace: &Path,
-    environment: &Environment<'_>,
+    process: &Process,
 ) -> Result<caliban_settings::ScopeFiles, Failure> {
     let scope = Scope::ON_DISK
         .into_iter()
@@ -174,7 +173,7 @@ fn scope_files(
                 "unknown scope `{name}`; use managed, user, project or local"
             ))
         })?;
-    locations(environment)
+    locations(process)
         .settings(scope, workspace)
         .ok_or_else(|| Failure::Usage(format!("the {name} scope has no file")))
 }

@@ -1,8 +1,8 @@
 //! The plain-text face: the answer on standard output, everything else on standard error.
 
-use caliban_agent::{Event, Outcome};
+use caliban_agent::{Event, Outcome, RunTotals};
 use caliban_model::{Retry, Shown};
-use caliban_protocol::Init;
+use caliban_session::What;
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -31,14 +31,51 @@ impl<'a> TextFace<'a> {
         }
     }
 
-    /// Tells what a program would read in the first frame: only what a person must know.
-    pub(crate) fn begin(&mut self, init: &Init) {
-        for warning in &init.warnings {
-            self.warn_once(warning);
+    pub(crate) fn show(&mut self, what: &What) -> Result<(), Failure> {
+        match what {
+            // What a program would read in the first frame: only what a person must know.
+            What::Opened(facts) => {
+                facts
+                    .warnings
+                    .iter()
+                    .for_each(|warning| self.warn_once(warning));
+                Ok(())
+            }
+            What::Run(event) => self.step(event),
+            What::Ended {
+                outcome, totals, ..
+            } => self.end(outcome, totals),
+            What::Queued { .. }
+            | What::Began { .. }
+            | What::TakenBack { .. }
+            | What::Repeated { .. }
+            | What::Refused(_)
+            | What::Asked(_)
+            | What::Answered(_)
+            | What::ModeChanged { .. }
+            | What::ModelChanged { .. }
+            | What::ReasoningChanged { .. }
+            | What::RuleChanged(_)
+            | What::Idle
+            | What::Closing
+            | What::Closed { .. } => Ok(()),
         }
     }
 
-    pub(crate) fn show(&mut self, event: &Event) -> Result<(), Failure> {
+    fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Result<(), Failure> {
+        if !self.console.is_terminal() {
+            // What there is of an answer is worth having even if it was cut.
+            let answer = match outcome {
+                Outcome::Success { text } => Some(text.as_str()),
+                Outcome::MaxTokens => totals.last_text.as_deref(),
+                _ => None,
+            };
+            self.console.write(answer.unwrap_or_default())?;
+        }
+        self.console.end_line()
+    }
+
+    fn step(&mut self, event: &Event) -> Result<(), Failure> {
         match event {
             Event::TextDelta { text } if self.console.is_terminal() => self.console.write(text)?,
             Event::ToolReady {
@@ -66,18 +103,6 @@ impl<'a> TextFace<'a> {
             } if after_tokens < before_tokens => note(&format!(
                 "the conversation was condensed from about {before_tokens} to {after_tokens} tokens"
             )),
-            Event::Finished { outcome, totals } => {
-                if !self.console.is_terminal() {
-                    // What there is of an answer is worth having even if it was cut.
-                    let answer = match outcome {
-                        Outcome::Success { text } => Some(text.as_str()),
-                        Outcome::MaxTokens => totals.last_text.as_deref(),
-                        _ => None,
-                    };
-                    self.console.write(answer.unwrap_or_default())?;
-                }
-                self.console.end_line()?;
-            }
             // What a sub-agent does is announced too; its words are its parent's to read.
             Event::Nested { event, .. } => {
                 if let Event::ToolReady {
@@ -88,7 +113,10 @@ impl<'a> TextFace<'a> {
                     note(&format!("  {}", announcement(name, first_arg.as_deref())));
                 }
             }
-            Event::PromptAccepted { .. }
+            Event::Finished { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::PromptAccepted { .. }
             | Event::TurnStarted { .. }
             | Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }

@@ -1,22 +1,21 @@
 //! `caliban trust`: which workspaces may run programs and loosen rules.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use caliban_settings::variables::Environment;
+use caliban_harness::{Process, locations, workspace};
 use caliban_settings::{RouterSource, TrustStore, WorkspaceFiles, find_router_file};
 
-use crate::args::{SettingsArgs, TrustArgs};
-use crate::configuration::{locations, workspace};
+use crate::args::TrustArgs;
 use crate::console::Console;
 use crate::exit::Failure;
 
 pub(crate) fn run(
     args: &TrustArgs,
-    settings: &SettingsArgs,
-    environment: &Environment<'_>,
+    router_file: Option<&Path>,
+    process: &Process,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let locations = locations(environment);
+    let locations = locations(process);
     let store = TrustStore::new(locations.workspace_trust());
     let failed = |error: caliban_settings::TrustError| Failure::Runtime(error.to_string());
     if args.list {
@@ -36,8 +35,8 @@ pub(crate) fn run(
         };
         return console.write(&message);
     }
-    let path = workspace(args.path.as_deref())?;
-    let router = find_router_file(settings.config.as_deref(), environment, &path, &locations)
+    let path = workspace(args.path.as_deref(), process)?;
+    let router = find_router_file(router_file, &process.environment, &path, &locations)
         .filter(|found| found.source == RouterSource::Project)
         .map(|found| found.path);
     let files = WorkspaceFiles::read(&path, router.as_deref());

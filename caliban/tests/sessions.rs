@@ -295,6 +295,47 @@ fn a_killed_run_loses_nothing_and_repeats_nothing() {
 }
 
 #[test]
+fn what_a_killed_sub_agent_did_is_not_claimed_to_be_nothing() {
+    let script = Script::new([
+        Reply::tool("AgentTool", json!({"prompt": "make the file"})),
+        Reply::tool(
+            "Bash",
+            json!({"command": "echo started > marker; sleep 600"}),
+        ),
+        Reply::text("recovered"),
+    ]);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let mut child = bench
+        .command()
+        .args(["-p", "begin", "--session", "s", "--no-permissions"])
+        .args(["--output-format", "stream-json"])
+        .spawn()
+        .unwrap();
+    let marker = bench.workspace.path().join("marker");
+    while !marker.exists() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // What the sub-agent is about to do is on disk like everything else.
+    let journal = std::fs::read_to_string(sessions(&bench).join("s.journal")).unwrap();
+    let intents: Vec<&str> = journal
+        .lines()
+        .filter(|line| line.contains("tool_intent"))
+        .collect();
+    assert_eq!(intents.len(), 2, "{journal}");
+    assert!(intents[1].contains("Bash"), "{journal}");
+    let ran = bench.run(["-p", "go on", "--resume", "s", "--output-format", "json"]);
+    assert_eq!(ran.code, Some(0), "{} {}", ran.stdout, ran.stderr);
+    let request = last_request(&bench);
+    assert!(request.contains("Its outcome is unknown"), "{request}");
+    assert!(!request.contains("it changed nothing"), "{request}");
+    // The parent's result tells of it; it is no call that nobody made.
+    assert!(!ran.stderr.contains("Bash"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_disk_that_cannot_be_written_is_told_and_the_run_goes_on() {
     let bench = Bench::new(
         Wire::Anthropic,

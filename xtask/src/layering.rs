@@ -32,13 +32,19 @@ const EDGES: &[Edge] = &[
     ("caliban-mcp", "caliban-settings", "servers stand in the settings, and logins in private files"),
 
     ("caliban-permissions", "caliban-agent", "calls and the workspace they concern are judged"),
+    ("caliban-permissions", "caliban-model", "the table of tools says what their arguments are"),
     ("caliban-permissions", "caliban-settings", "rules and modes stand in the settings"),
 
     ("caliban-protocol", "caliban-agent", "frames are made of the loop's events"),
     ("caliban-protocol", "caliban-model", "events carry messages, usage and errors"),
+    ("caliban-protocol", "caliban-session", "questions and facts of a session are frames"),
 
     ("caliban-providers", "caliban-http", "providers are spoken to over HTTP"),
     ("caliban-providers", "caliban-model", "providers fulfil the model's contract"),
+
+    ("caliban-session", "caliban-agent", "the actor tells the loop's events and answers its questions"),
+    ("caliban-session", "caliban-model", "prompts are messages"),
+    ("caliban-session", "caliban-settings", "modes and rules are changed by their names"),
 
     ("caliban-sessions", "caliban-model", "what is kept are messages and usage"),
 
@@ -53,10 +59,13 @@ const EDGES: &[Edge] = &[
     ("caliban-harness", "caliban-agent", "wires the loop"),
     ("caliban-harness", "caliban-context", "wires memory, skills, styles and commands"),
     ("caliban-harness", "caliban-hooks", "wires the handlers"),
+    ("caliban-harness", "caliban-images", "prompts bring images along"),
     ("caliban-harness", "caliban-mcp", "wires the servers"),
     ("caliban-harness", "caliban-model", "wires the provider"),
     ("caliban-harness", "caliban-permissions", "wires the gate"),
     ("caliban-harness", "caliban-process", "says who guards programs"),
+    ("caliban-harness", "caliban-providers", "connects to who answers"),
+    ("caliban-harness", "caliban-session", "is the engine of the actor"),
     ("caliban-harness", "caliban-sessions", "wires the recorder"),
     ("caliban-harness", "caliban-settings", "choices follow the settings"),
     ("caliban-harness", "caliban-tools", "wires the built-in tools"),
@@ -72,6 +81,7 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-process", "is the guardian"),
     ("caliban", "caliban-protocol", "faces are encoders of frames"),
     ("caliban", "caliban-providers", "connects to providers"),
+    ("caliban", "caliban-session", "faces send commands and hear events"),
     ("caliban", "caliban-sessions", "commands list, show and remove sessions"),
     ("caliban", "caliban-settings", "loads and follows the settings"),
     ("caliban", "caliban-tools", "chooses what the built-in tools may do"),

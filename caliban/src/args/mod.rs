@@ -2,16 +2,18 @@
 
 mod commands;
 mod mcp;
+mod options;
 mod reserved;
 mod run;
 
 use std::path::PathBuf;
 
-use caliban_settings::{ForeignFiles, PermissionMode, RuleAction, RuleSpec};
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser};
+use caliban_settings::PermissionMode;
+use clap::{Args, Parser};
 
 pub(crate) use commands::*;
 pub(crate) use mcp::*;
+pub(crate) use options::*;
 pub(crate) use reserved::*;
 pub(crate) use run::*;
 
@@ -105,14 +107,6 @@ pub(crate) struct RuleArgs {
     /// Ask about calls that match. Can be repeated.
     #[arg(long, value_name = "PAT", global = true, action = clap::ArgAction::Append)]
     pub(crate) ask: Vec<String>,
-
-    /// All three in the order they were typed.
-    #[arg(skip)]
-    pub(crate) ordered: Vec<RuleSpec>,
-
-    /// Tools that the program which drives the session approves, below all other rules.
-    #[arg(skip)]
-    pub(crate) approved: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -144,38 +138,6 @@ pub(crate) struct PermissionArgs {
     pub(crate) disable_auto_mode: bool,
 }
 
-impl Cli {
-    /// Parses the command line of this process.
-    pub(crate) fn from_process() -> Result<Self, clap::Error> {
-        let matches = Self::command().try_get_matches()?;
-        let mut cli = Self::from_arg_matches(&matches)?;
-        cli.rules.ordered = ordered_rules(&matches);
-        Ok(cli)
-    }
-}
-
-/// The rules of `--allow`, `--deny` and `--ask` in the order they were typed.
-fn ordered_rules(matches: &ArgMatches) -> Vec<RuleSpec> {
-    let mut deepest = matches;
-    while let Some((_, inner)) = deepest.subcommand() {
-        deepest = inner;
-    }
-    let mut found: Vec<(usize, RuleSpec)> = [
-        ("allow", RuleAction::Allow),
-        ("deny", RuleAction::Deny),
-        ("ask", RuleAction::Ask),
-    ]
-    .into_iter()
-    .flat_map(|(name, action)| {
-        let places = deepest.indices_of(name).into_iter().flatten();
-        let patterns = deepest.get_many::<String>(name).into_iter().flatten();
-        places.zip(patterns.map(move |pattern| RuleSpec::new(pattern, action)))
-    })
-    .collect();
-    found.sort_by_key(|(place, _)| *place);
-    found.into_iter().map(|(_, rule)| rule).collect()
-}
-
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct SettingsArgs {
@@ -199,18 +161,12 @@ pub(crate) struct SettingsArgs {
     /// Let this workspace's settings run programs and loosen rules (`CALIBAN_TRUST_WORKSPACE`)
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
-
-    /// Whether nothing but the settings of this run counts: no memory and no skills either.
-    #[arg(skip)]
-    pub(crate) isolated: bool,
-
-    /// The files of Claude Code, where they count as well.
-    #[arg(skip)]
-    pub(crate) foreign: Option<ForeignFiles>,
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]

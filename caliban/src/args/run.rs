@@ -166,9 +166,9 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N")]
     pub(crate) attach_budget_bytes: Option<u64>,
 
-    /// Most calls to the model.
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: u32,
+    /// Most calls to the model [default: 50]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
 
     /// Stop, with exit code 137, when the run has cost more than this.
     #[arg(long, allow_negative_numbers = true, value_name = "USD", value_parser = budget)]
@@ -226,10 +226,6 @@ pub(crate) struct ToolArgs {
     /// than there are cores]
     #[arg(long, value_name = "N")]
     pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
-
-    /// The only tools there are, where a program that drives the session listed them.
-    #[arg(skip)]
-    pub(crate) offered: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]
@@ -247,7 +243,8 @@ pub(crate) struct ServerArgs {
     #[arg(long)]
     pub(crate) strict_mcp_config: bool,
 
-    /// Ask this tool of a server, `mcp__SERVER__TOOL`, about calls that need consent.
+    /// Ask this tool of a server, `mcp__SERVER__TOOL`, about calls that need consent; `events`
+    /// asks the program that reads and writes stream-json.
     #[arg(long, value_name = "MCP_TOOL")]
     pub(crate) permission_prompt_tool: Option<String>,
 }
@@ -273,9 +270,9 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) fallback_model: Option<String>,
 
-    /// Most tokens of one answer.
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_tokens: u32,
+    /// Most tokens of one answer [default: 8192]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_tokens: Option<u32>,
 
     /// Sampling temperature between 0 and 2, for models that take one.
     #[arg(long, allow_negative_numbers = true, value_name = "F", value_parser = temperature)]

@@ -1,12 +1,13 @@
 //! Questions to the client: each has an id, and its answer comes back over standard input.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use caliban_protocol::claude::{LONGEST_LINE, cancel_request, request};
 use caliban_protocol::line;
+use caliban_session::SessionHandle;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use uuid::Uuid;
 
 use super::wire::Wire;
@@ -36,8 +37,47 @@ pub(crate) struct Channel(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     wire: Wire,
+    order: Order,
     /// Nothing once the client can no longer answer.
     pending: Mutex<Option<HashMap<String, oneshot::Sender<Reply>>>>,
+}
+
+/// Sees to it that nobody hears of a question before what led to it.
+#[derive(Debug)]
+pub(crate) struct Order {
+    session: OnceLock<SessionHandle>,
+    /// The number of the last event that was shown.
+    shown: watch::Sender<u64>,
+}
+
+impl Order {
+    fn new() -> Self {
+        Self {
+            session: OnceLock::new(),
+            shown: watch::Sender::new(0),
+        }
+    }
+
+    /// From here on there is something to keep behind.
+    pub(crate) fn follow(&self, session: SessionHandle) {
+        // There is one session, so nothing is replaced.
+        let _ = self.session.set(session);
+    }
+
+    pub(crate) fn shown(&self, seq: u64) {
+        self.shown.send_replace(seq);
+    }
+
+    /// Waits until everything is shown that has happened by now.
+    async fn keep(&self) {
+        let Some(session) = self.session.get() else {
+            return;
+        };
+        let told = session.next_seq().saturating_sub(1);
+        let mut shown = self.shown.subscribe();
+        // Whoever shows is gone only with the session.
+        let _ = shown.wait_for(|shown| *shown >= told).await;
+    }
 }
 
 /// A question that was asked. Dropping it before the answer came takes it back.
@@ -50,12 +90,19 @@ impl Channel {
     pub(crate) fn new(wire: Wire) -> Self {
         Self(Arc::new(Inner {
             wire,
+            order: Order::new(),
             pending: Mutex::new(Some(HashMap::new())),
         }))
     }
 
+    /// What keeps questions behind the frames of what happened before them.
+    pub(crate) fn order(&self) -> &Order {
+        &self.0.order
+    }
+
     /// Asks and waits for the answer, however long that takes.
     pub(crate) async fn ask(&self, question: &Value) -> Reply {
+        self.0.order.keep().await;
         let id = Uuid::new_v4().to_string();
         let text = line(&request(&id, question));
         if text.len() > LONGEST_LINE {

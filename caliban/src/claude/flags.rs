@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::args::{FlagTakes, shared_flag};
+
 /// What a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
@@ -82,6 +84,8 @@ const FLAGS: &[(&str, &[&str], Takes)] = &[
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     given: BTreeMap<&'static str, Vec<String>>,
+    /// The flags of ours that this dialect has no word for, as they were typed.
+    pub(crate) native: Vec<String>,
     /// The words that belong to no flag; empty ones say nothing.
     pub(crate) words: Vec<String>,
 }
@@ -115,7 +119,13 @@ impl Flags {
                 _ => (word.as_str(), None),
             };
             let Some((name, takes)) = find(typed) else {
-                flags.switches(typed)?;
+                match typed.strip_prefix("--").and_then(shared_flag) {
+                    Some(takes) => {
+                        let native = native(typed, takes, value, &mut words)?;
+                        flags.native.push(native);
+                    }
+                    None => flags.switches(typed)?,
+                }
                 continue;
             };
             let values = flags.given.entry(name).or_default();
@@ -179,6 +189,24 @@ impl Flags {
             .iter()
             .flat_map(|value| items(value))
             .collect()
+    }
+}
+
+/// A flag of ours as one word.
+fn native(
+    typed: &str,
+    takes: FlagTakes,
+    value: Option<String>,
+    words: &mut impl Iterator<Item = String>,
+) -> Result<String, FlagError> {
+    match (takes, value) {
+        (FlagTakes::Nothing, None) => Ok(typed.to_owned()),
+        (FlagTakes::Nothing, Some(_)) => Err(FlagError::Surplus(typed.to_owned())),
+        (FlagTakes::Value, Some(value)) => Ok(format!("{typed}={value}")),
+        (FlagTakes::Value, None) => match words.next() {
+            Some(value) => Ok(format!("{typed}={value}")),
+            None => Err(FlagError::Missing(typed.to_owned())),
+        },
     }
 }
 
@@ -286,7 +314,29 @@ mod tests {
         assert_eq!(parse(&["-r", "x"]).unwrap().value("resume"), Some("x"));
     }
 
+    #[test]
+    fn our_own_flags_are_kept_as_they_were_typed() {
+        let flags = parse(&[
+            "--provider",
+            "openai",
+            "--auto-allow",
+            "--record=/c",
+            "-p",
+            "hi",
+        ])
+        .unwrap();
+        assert_eq!(
+            flags.native,
+            ["--provider=openai", "--auto-allow", "--record=/c"]
+        );
+        assert_eq!(flags.words, ["hi"]);
+        let missing = parse(&["--provider"]).unwrap_err().to_string();
+        assert_eq!(missing, "error: option '--provider' needs a value");
+    }
+
     #[rstest]
+    #[case(&["--auto-allow=1"], "error: option '--auto-allow' takes no value")]
+    #[case(&["--quiet"], "error: unknown option '--quiet'")]
     #[case(&["--banana"], "error: unknown option '--banana'")]
     #[case(&["--banana=3"], "error: unknown option '--banana'")]
     #[case(&["-x"], "error: unknown option '-x'")]

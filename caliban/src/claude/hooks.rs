@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{
-    Denial, HookEvent, Hooks, PromptVerdict, Question, Remarks, StopVerdict, ToolCall, Verdict,
+    Advice, Adviser, Denial, HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, Remarks,
+    StopStage, StopVerdict, ToolCall,
 };
 use caliban_hooks::EventWording;
 use caliban_model::Message;
@@ -44,7 +45,7 @@ struct Registered {
 
 /// What all callbacks of one event came to.
 #[derive(Debug, Default)]
-struct Heard {
+struct CombinedAnswer {
     stance: Stance,
     reason: Option<String>,
     input: Option<Value>,
@@ -91,14 +92,14 @@ impl HostHooks {
         subject: Option<&str>,
         details: Value,
         call: Option<&ToolCall>,
-    ) -> Result<Heard, String> {
+    ) -> Result<CombinedAnswer, String> {
         let registered = lock(&self.registered)
             .get(event)
             .cloned()
             .unwrap_or_default();
         let applies =
             |entry: &&Arc<Registered>| subject.is_none_or(|name| entry.matcher.matches(name));
-        let mut heard = Heard::default();
+        let mut heard = CombinedAnswer::default();
         for entry in registered.iter().filter(applies) {
             for callback in &entry.callbacks {
                 let mut request = json!({
@@ -119,7 +120,7 @@ impl HostHooks {
             }
         }
         if heard.halt {
-            self.host.interrupt();
+            self.host.interrupt().await;
         }
         Ok(heard)
     }
@@ -139,7 +140,7 @@ impl HostHooks {
         input
     }
 
-    async fn judge(&self, call: &ToolCall) -> Verdict {
+    async fn judge(&self, call: &ToolCall) -> Advice {
         let name = theirs(&call.name);
         let details = about(call);
         let heard = match self
@@ -148,7 +149,7 @@ impl HostHooks {
         {
             Ok(heard) => heard,
             // Who cannot say yes has not said it.
-            Err(problem) => return Verdict::Deny(Denial::by_hook(problem)),
+            Err(problem) => return Advice::Deny(Denial::by_hook(problem)),
         };
         self.remarks.add(&call.id, heard.contexts);
         let input = heard.input.map(|input| input_ours(&call.name, &input));
@@ -157,23 +158,19 @@ impl HostHooks {
                 let reason = heard
                     .reason
                     .unwrap_or_else(|| "a hook refused the call".to_owned());
-                Verdict::Deny(Denial::by_hook(reason))
+                Advice::Deny(Denial::by_hook(reason))
             }
-            Stance::Ask => Verdict::Ask(Box::new(Question {
+            Stance::Ask => Advice::Ask {
                 reason: heard
                     .reason
                     .unwrap_or_else(|| "a hook wants it asked".to_owned()),
-                rule: None,
-                remedy: "The user can permit it when asked.".to_owned(),
-                suggestions: Vec::new(),
-                target: None,
                 input,
-            })),
-            Stance::Approve => Verdict::Approve {
+            },
+            Stance::Approve => Advice::Approve {
                 reason: heard.reason,
                 input,
             },
-            Stance::Silent => input.map_or(Verdict::Allow, Verdict::AllowWith),
+            Stance::Silent => input.map_or(Advice::Allow, Advice::AllowWith),
         }
     }
 
@@ -271,7 +268,7 @@ impl HostHooks {
     }
 }
 
-impl Heard {
+impl CombinedAnswer {
     fn hear(&mut self, answer: HookAnswer) {
         if answer.stance > self.stance {
             self.reason = answer.reason;
@@ -306,32 +303,47 @@ impl EventWording for TheirEvents {
 }
 
 fn about(call: &ToolCall) -> Value {
-    json!({
+    let mut about = json!({
         "tool_name": theirs(&call.name),
         "tool_input": input_theirs(&call.name, &call.input),
         "tool_use_id": call.id,
-    })
+    });
+    if let Some(agent) = &call.agent {
+        about["agent_id"] = (&**agent).into();
+    }
+    about
 }
 
-impl Hooks for HostHooks {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+impl Adviser for HostHooks {
+    fn advise<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Advice> {
         self.judge(call).boxed()
     }
+}
 
-    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
-        self.remarks.take(calls)
-    }
-
+impl PromptStage for HostHooks {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         self.admit(prompt).boxed()
     }
+}
 
+impl StopStage for HostHooks {
     fn before_stop<'a>(&'a self, text: &'a str) -> BoxFuture<'a, StopVerdict> {
         self.dismiss(text).boxed()
     }
+}
 
+impl Observer for HostHooks {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         self.tell(event).boxed()
+    }
+
+    fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
+        self.remarks.take(calls)
+    }
+
+    /// The client runs the session, so nothing of it is kept from the client.
+    fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
+        Some(self)
     }
 }
 

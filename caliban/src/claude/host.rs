@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use caliban_agent::Event;
-use caliban_harness::LiveRules;
-use caliban_model::CancellationToken;
+use caliban_agent::{Event, Outcome, RunTotals};
+use caliban_harness::LiveMode;
 use caliban_protocol::claude::{
-    Audience, Behavior, Cut, Emitted, Encoder, PermissionUpdate, RuleRef, Turn,
+    Audience, Behavior, Emitted, Encoder, PermissionUpdate, RuleRef, Turn,
 };
+use caliban_session::{Command, RuleChange, SessionHandle};
 use caliban_settings::RuleAction;
+use serde_json::Value;
 
 use super::channel::Channel;
 use super::grants::{Places, keep};
@@ -48,10 +49,10 @@ pub(crate) struct Host {
     transcript: Mutex<Option<Transcript>>,
     /// The mode that was set; without one it is what the settings say.
     mode: Mutex<Option<Mode>>,
-    /// The rules of the session, once there is one.
-    rules: OnceLock<LiveRules>,
-    /// Stops the run that is going on.
-    stop: Mutex<Option<CancellationToken>>,
+    /// The session, once there is one.
+    session: OnceLock<(SessionHandle, LiveMode)>,
+    /// What was wanted of it before.
+    early: Mutex<Vec<Command>>,
     /// How full the model's window is.
     tokens: AtomicU64,
 }
@@ -71,23 +72,37 @@ impl Host {
             encoder: Mutex::new(encoder),
             transcript: Mutex::new(transcript),
             mode: Mutex::new(mode),
-            rules: OnceLock::new(),
-            stop: Mutex::default(),
+            session: OnceLock::new(),
+            early: Mutex::default(),
             tokens: AtomicU64::new(0),
         })
     }
 
-    /// There is a session now, and these are its rules.
-    pub(crate) fn govern(&self, rules: LiveRules) {
-        if let Some(mode) = *lock(&self.mode) {
-            rules.set_mode(mode.ours());
-        }
+    /// There is a session now; it hears what was wanted of it before.
+    pub(crate) async fn reach(&self, handle: SessionHandle, mode: LiveMode) {
+        self.channel.order().follow(handle.clone());
         // There is one session, so nothing is replaced.
-        let _ = self.rules.set(rules);
+        let _ = self.session.set((handle, mode));
+        let set = *lock(&self.mode);
+        if let Some(mode) = set {
+            self.send(Command::SetMode { mode: mode.ours() }).await;
+        }
+        let early = std::mem::take(&mut *lock(&self.early));
+        for command in early {
+            self.send(command).await;
+        }
     }
 
-    pub(crate) fn begin(&self, turn: Turn, stop: CancellationToken) {
-        *lock(&self.stop) = Some(stop);
+    /// Wants something of the session, now or as soon as there is one.
+    pub(crate) async fn send(&self, command: Command) {
+        match self.session.get() {
+            // It may have ended by itself.
+            Some((handle, _)) => drop(handle.send(command).await),
+            None => lock(&self.early).push(command),
+        }
+    }
+
+    pub(crate) fn begin(&self, turn: Turn) {
         let frames = lock(&self.encoder).begin(turn);
         self.emit(frames);
     }
@@ -101,41 +116,53 @@ impl Host {
         self.emit(frames);
     }
 
-    /// What there is of the answer that is being written.
-    pub(crate) fn cut(&self) -> Cut {
-        lock(&self.encoder).cut()
+    /// The client is asked something.
+    pub(crate) fn asked(&self) {
+        let frames = lock(&self.encoder).asked();
+        self.emit(frames);
+    }
+
+    /// It need not answer any more.
+    pub(crate) fn answered(&self) {
+        let frames = lock(&self.encoder).answered();
+        self.emit(frames);
+    }
+
+    /// A turn is over; returns its result.
+    pub(crate) fn finish(&self, outcome: Outcome, totals: Box<RunTotals>) -> Option<Value> {
+        let event = Event::Finished { outcome, totals };
+        let frames = lock(&self.encoder).frames(&event);
+        let is_result = |emitted: &&Emitted| emitted.frame["type"] == "result";
+        let result = frames.iter().find(is_result);
+        let result = result.map(|emitted| emitted.frame.clone());
+        self.emit(frames);
+        result
     }
 
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Stops the run that is going on, if there is one.
-    pub(crate) fn interrupt(&self) {
-        if let Some(stop) = &*lock(&self.stop) {
-            stop.cancel();
-        }
-    }
-
-    pub(crate) fn ended(&self) {
-        *lock(&self.stop) = None;
+    /// Stops what is being worked on, if there is anything.
+    pub(crate) async fn interrupt(&self) {
+        self.send(Command::Interrupt).await;
     }
 
     pub(crate) fn mode(&self) -> Mode {
-        let mode = *lock(&self.mode);
-        match (mode, self.rules.get()) {
-            (Some(mode), Some(rules)) => mode.shown(rules.regime()),
+        let set = *lock(&self.mode);
+        match (set, self.session.get()) {
+            (Some(mode), Some((_, live))) => mode.shown(live.regime()),
             (Some(mode), None) => mode,
-            (None, Some(rules)) => Mode::of(rules.regime()),
+            (None, Some((_, live))) => Mode::of(live.regime()),
             (None, None) => Mode::Default,
         }
     }
 
     /// Judges by another mode from the next call on, and says so.
-    pub(crate) fn set_mode(&self, mode: Mode) {
+    pub(crate) async fn set_mode(&self, mode: Mode) {
         *lock(&self.mode) = Some(mode);
-        if let Some(rules) = self.rules.get() {
-            rules.set_mode(mode.ours());
+        if self.session.get().is_some() {
+            self.send(Command::SetMode { mode: mode.ours() }).await;
         }
         let frame = lock(&self.encoder).mode_changed(mode.as_str());
         self.emit(vec![frame]);
@@ -146,20 +173,19 @@ impl Host {
         self.emit(vec![frame]);
     }
 
+    async fn rule(&self, change: RuleChange) {
+        self.send(Command::Rule(change)).await;
+    }
+
+    async fn add(&self, rules: &[RuleRef], behavior: Behavior) {
+        for rule in rules {
+            let (pattern, action) = (rule.pattern(), action(behavior));
+            self.rule(RuleChange::Add { pattern, action }).await;
+        }
+    }
+
     /// Applies what came along with a consent: to the session, and to the files that it names.
-    pub(crate) fn apply(&self, updates: &[PermissionUpdate]) {
-        let Some(rules) = self.rules.get() else {
-            return;
-        };
-        let add = |refs: &[RuleRef], behavior| {
-            for rule in refs {
-                if let Err(error) = rules.add(&rule.pattern(), action(behavior)) {
-                    note(&format!(
-                        "warning: a rule of the client is not used: {error}"
-                    ));
-                }
-            }
-        };
+    pub(crate) async fn apply(&self, updates: &[PermissionUpdate]) {
         for update in updates {
             if let Err(error) = keep(update, &self.facts.places) {
                 note(&format!(
@@ -168,42 +194,39 @@ impl Host {
             }
             match update {
                 PermissionUpdate::AddRules {
-                    rules: refs,
-                    behavior,
-                    ..
-                } => add(refs, *behavior),
+                    rules, behavior, ..
+                } => self.add(rules, *behavior).await,
                 PermissionUpdate::ReplaceRules {
-                    rules: refs,
-                    behavior,
-                    ..
+                    rules, behavior, ..
                 } => {
-                    rules.clear(action(*behavior));
-                    add(refs, *behavior);
+                    let action = action(*behavior);
+                    self.rule(RuleChange::Clear { action }).await;
+                    self.add(rules, *behavior).await;
                 }
                 PermissionUpdate::RemoveRules {
-                    rules: refs,
-                    behavior,
-                    ..
+                    rules, behavior, ..
                 } => {
-                    for rule in refs {
-                        rules.remove(&rule.pattern(), action(*behavior));
+                    for rule in rules {
+                        let (pattern, action) = (rule.pattern(), action(*behavior));
+                        self.rule(RuleChange::Remove { pattern, action }).await;
                     }
                 }
                 PermissionUpdate::SetMode { mode, .. } => match mode.parse() {
-                    Ok(mode) if self.may_enter(mode) => self.set_mode(mode),
+                    Ok(mode) if self.may_enter(mode) => self.set_mode(mode).await,
                     Ok(_) | Err(_) => note(&format!("warning: the mode `{mode}` is not entered")),
                 },
                 PermissionUpdate::AddDirectories { directories, .. } => {
                     for directory in directories {
                         let pattern = readable(&self.facts.cwd.join(directory));
-                        // Every path makes a pattern.
-                        let _ = rules.add(&pattern, RuleAction::Allow);
+                        let action = RuleAction::Allow;
+                        self.rule(RuleChange::Add { pattern, action }).await;
                     }
                 }
                 PermissionUpdate::RemoveDirectories { directories, .. } => {
                     for directory in directories {
                         let pattern = readable(&self.facts.cwd.join(directory));
-                        rules.remove(&pattern, RuleAction::Allow);
+                        let action = RuleAction::Allow;
+                        self.rule(RuleChange::Remove { pattern, action }).await;
                     }
                 }
             }

@@ -1,5 +1,4 @@
-//! What comes in over standard input, read on a thread of its own: prompts wait for their turn,
-//! everything else is dealt with at once.
+//! What comes in over standard input, read on a thread of its own.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -10,36 +9,33 @@ use caliban_protocol::claude::{Input, UserInput, Wording, decode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::requests::{Next, Reception};
+use super::requests::{Next, RequestHandler};
 use crate::exit::Failure;
 use crate::stdin;
 
 /// The longest line that is read, in MiB: images come in lines.
 const LONGEST_LINE: u64 = 64;
-/// Prompts that wait for their turn; then standard input waits.
-const PROMPT_QUEUE: usize = 256;
 /// How long a client that begins with a prompt may take to introduce itself.
 const INTRODUCTION: Duration = Duration::from_millis(30);
+/// Prompts that wait for the session to begin; then standard input waits.
+const EARLY_PROMPTS: usize = 256;
 
-type Line = Result<Input, Failure>;
+pub(crate) type Line = Result<Input, Failure>;
 
-/// What is still to be done, and where more may come from.
+/// What is still to be done before the session begins, and where more comes from.
 pub(crate) struct Inbox {
-    waiting: VecDeque<UserInput>,
+    early: VecDeque<UserInput>,
     more: Option<mpsc::Receiver<Line>>,
-    replay: Echo,
+    echo: Echo,
     has_introduced_itself: bool,
-    /// The client has introduced itself, and nobody was told yet.
-    introduction_is_due: bool,
 }
 
-/// What there is to do next.
-#[derive(Debug)]
+/// What the session begins for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// The client has said how it wants the session, and waits to hear what there is.
-    Introduction,
-    Prompt(UserInput),
-    /// There will be nothing more.
+    /// There is a prompt, or the client waits to hear what there is.
+    Begin,
+    /// There will be nothing.
     End,
 }
 
@@ -63,91 +59,108 @@ impl Inbox {
     /// One prompt and nothing else.
     pub(crate) fn one(message: Message) -> Self {
         Self {
-            waiting: VecDeque::from([UserInput {
+            early: VecDeque::from([UserInput {
                 message,
                 uuid: None,
                 // What it names was attached when it was read.
                 wording: Wording::Composed,
             }]),
             more: None,
-            replay: Echo::Off,
+            echo: Echo::Off,
             has_introduced_itself: true,
-            introduction_is_due: false,
         }
     }
 
     /// Begins to read.
-    pub(crate) fn reading(input: impl Read + Send + 'static, replay: Echo) -> Self {
+    pub(crate) fn reading(input: impl Read + Send + 'static, echo: Echo) -> Self {
         Self {
-            waiting: VecDeque::new(),
+            early: VecDeque::new(),
             more: Some(stdin::decoded(input, LONGEST_LINE, decode)),
-            replay,
+            echo,
             has_introduced_itself: false,
-            introduction_is_due: false,
         }
     }
 
-    /// What comes next.
-    pub(crate) async fn next(&mut self, reception: &Reception<'_>) -> Result<Arrival, Over> {
+    /// Waits until there is a reason for the session to begin.
+    pub(crate) async fn first(&mut self, requests: &RequestHandler) -> Result<Arrival, Over> {
         loop {
-            if std::mem::take(&mut self.introduction_is_due) {
-                return Ok(Arrival::Introduction);
-            }
             let is_heard = self.has_introduced_itself || self.more.is_none();
-            match self.waiting.pop_front_if(|_| is_heard) {
-                Some(prompt) => return Ok(Arrival::Prompt(prompt)),
-                None if self.more.is_none() => return Ok(Arrival::End),
-                None if self.waiting.is_empty() => self.take(reception).await?,
+            if is_heard && !self.early.is_empty() {
+                return Ok(Arrival::Begin);
+            }
+            if self.more.is_none() {
+                return Ok(Arrival::End);
+            }
+            let next = if self.early.is_empty() {
+                self.take(requests).await?
+            } else {
                 // Who sends a prompt first and introduces itself right behind it is heard first.
-                None => match timeout(INTRODUCTION, self.take(reception)).await {
-                    Ok(taken) => taken?,
-                    Err(_) => self.has_introduced_itself = true,
-                },
+                let taken = timeout(INTRODUCTION, self.take(requests)).await;
+                self.has_introduced_itself |= taken.is_err();
+                taken.unwrap_or(Ok(Next::GoOn))?
+            };
+            if next == Next::Introduce {
+                return Ok(Arrival::Begin);
             }
         }
     }
 
-    /// Hears what comes while a prompt is worked on; returns only when nothing will come.
-    pub(crate) async fn listen(&mut self, reception: &Reception<'_>) -> Over {
+    /// Hears what comes while the session is made; returns only when nothing will come.
+    pub(crate) async fn listen(&mut self, requests: &RequestHandler) -> Over {
         loop {
-            if self.more.is_none() || self.waiting.len() >= PROMPT_QUEUE {
+            if self.more.is_none() || self.early.len() >= EARLY_PROMPTS {
                 return std::future::pending().await;
             }
-            if let Err(over) = self.take(reception).await {
+            if let Err(over) = self.take(requests).await {
                 return over;
             }
         }
     }
 
-    /// Takes one line in.
-    async fn take(&mut self, reception: &Reception<'_>) -> Result<(), Over> {
-        let Some(more) = &mut self.more else {
-            return Ok(());
-        };
-        match more.recv().await {
+    /// Takes in one line of before the session.
+    async fn take(&mut self, requests: &RequestHandler) -> Result<Next, Over> {
+        match self.line().await {
             None => {
                 self.more = None;
-                reception.host.channel.close();
+                requests.host.channel.close();
             }
             Some(Err(failure)) => return Err(Over::Failed(failure)),
-            Some(Ok(Input::User(prompt))) => self.waiting.push_back(*prompt),
+            Some(Ok(Input::User(prompt))) => self.early.push_back(*prompt),
             Some(Ok(Input::Control { id, request })) => {
                 self.has_introduced_itself = true;
-                match reception.grant(&id, *request) {
-                    Next::GoOn => {}
-                    Next::Introduce => self.introduction_is_due = true,
-                    Next::End => return Err(Over::Ended),
-                }
+                return match requests.grant(&id, *request, &[]).await {
+                    Next::End => Err(Over::Ended),
+                    next => Ok(next),
+                };
             }
             Some(Ok(Input::Answer { id, result, frame })) => {
-                if self.replay == Echo::On {
-                    reception.host.wire.frame(frame);
-                }
-                reception.host.channel.answer(&id, result);
+                self.echo(frame, requests);
+                requests.host.channel.answer(&id, result);
             }
             // Requests of the client are answered at once, so there is nothing to take back.
             Some(Ok(Input::Cancelled { .. })) => {}
         }
-        Ok(())
+        Ok(Next::GoOn)
+    }
+
+    /// Shows an answer of the client's where that is wanted.
+    pub(crate) fn echo(&self, frame: serde_json::Value, requests: &RequestHandler) {
+        if self.echo == Echo::On {
+            requests.host.wire.frame(frame);
+        }
+    }
+
+    /// The prompts that came before the session.
+    pub(crate) fn early(&mut self) -> VecDeque<UserInput> {
+        std::mem::take(&mut self.early)
+    }
+
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.is_some()
+    }
+
+    /// The next line; nothing where the input has ended.
+    pub(crate) async fn line(&mut self) -> Option<Line> {
+        self.more.as_mut()?.recv().await
     }
 }

@@ -1,33 +1,36 @@
-//! From the flags of this dialect to what the program does: the options of a native run, and the
-//! wishes that it has no options for.
+//! From the flags of this dialect to what the program does: the options of a run, and the wishes
+//! that they have no place for.
 
 use std::io::IsTerminal;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use caliban_harness::Selection;
+use caliban_harness::options::{
+    ConfiguredServers, Continuation, DebugTo, DefaultTurns, EarlierMode, Extent, RunOptions,
+    Saving, SessionChoice, SettingsEnvironment,
+};
 use caliban_model::{Effort, Reasoning};
 use caliban_permissions::{Origin, Rule};
 use caliban_protocol::claude::ours;
 use caliban_settings::McpConfig;
 use caliban_settings::variables::Environment;
 use caliban_settings::{RuleAction, RuleSpec};
-use clap::Parser;
 use serde_json::Value;
 
+use super::consents::Prompts;
 use super::flags::Flags;
 use super::host::Bypass;
 use super::mode::Mode;
 use super::models;
-use super::operator::Prompts;
 use super::wire::Format;
-use crate::args::{Cli, OutputFormat};
+use crate::args::{OutputFormat, shared_options};
 use crate::console::note;
 use crate::exit::Failure;
 
 /// What was asked for on the command line.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    pub(crate) cli: Cli,
+    pub(crate) options: RunOptions,
     pub(crate) prompt: Option<String>,
     pub(crate) input: InputKind,
     pub(crate) format: Format,
@@ -35,8 +38,6 @@ pub(crate) struct Invocation {
     pub(crate) bypass: Bypass,
     pub(crate) prompts: Prompts,
     pub(crate) system: System,
-    pub(crate) selection: Selection,
-    pub(crate) reasoning: Option<Reasoning>,
     pub(crate) json_schema: Option<Value>,
     pub(crate) agents: Option<Value>,
     /// The agent that the session is.
@@ -44,9 +45,6 @@ pub(crate) struct Invocation {
     /// The servers of tools that live in the client.
     pub(crate) hosted: Vec<String>,
     pub(crate) shows: Shows,
-    pub(crate) debug: DebugTo,
-    /// The id that a new session gets.
-    pub(crate) session_id: Option<uuid::Uuid>,
     /// The message after which the history of a resumed session is cut.
     pub(crate) resume_at: Option<String>,
 }
@@ -81,15 +79,6 @@ pub(crate) struct Shows {
     pub(crate) mirror: bool,
 }
 
-/// Where it is written what happens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum DebugTo {
-    /// The log, if one is wanted.
-    Log,
-    File(PathBuf),
-    Stderr,
-}
-
 /// Whoever may do everything on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Privilege {
@@ -104,14 +93,17 @@ fn wrong(message: impl Into<String>) -> Failure {
 impl Invocation {
     pub(crate) fn new(
         flags: &Flags,
-        environment: &Environment<'_>,
+        environment: &Environment,
         privilege: Privilege,
     ) -> Result<Self, Failure> {
         let (format, input) = formats(flags)?;
         let mode = mode(flags, environment, privilege)?;
-        let mut cli = Cli::try_parse_from(["caliban"]).map_err(|error| wrong(error.to_string()))?;
-        let without = rules(flags, &mut cli)?;
-        options(flags, environment, &mut cli)?;
+        let mut options = shared_options(&flags.native)?;
+        options.permissions.mode = mode.map(Mode::ours);
+        rules(flags, &mut options)?;
+        run_options(flags, environment, &mut options)?;
+        session_options(flags, &mut options)?;
+        settings_options(flags, &mut options)?;
         Ok(Self {
             prompt: (!flags.words.is_empty()).then(|| flags.words.join(" ")),
             input,
@@ -137,16 +129,10 @@ impl Invocation {
                 instead: text_or_file(flags, "system-prompt")?,
                 appended: text_or_file(flags, "append-system-prompt")?,
             },
-            selection: Selection {
-                only: None,
-                built_in: tools(flags),
-                without,
-            },
-            reasoning: reasoning(flags, environment)?,
             json_schema: json(flags, "json-schema")?,
             agents: agents(flags)?,
             agent: flags.value("agent").map(str::to_owned),
-            hosted: servers(flags, &mut cli)?,
+            hosted: servers(flags, &mut options)?,
             shows: Shows {
                 partial: flags.has("include-partial-messages"),
                 hooks: flags.has("include-hook-events"),
@@ -154,25 +140,17 @@ impl Invocation {
                 sub_agent_text: flags.has("forward-subagent-text"),
                 mirror: flags.has("session-mirror"),
             },
-            debug: match flags.value("debug-file") {
-                _ if flags.has("debug-to-stderr") => DebugTo::Stderr,
-                Some(path) => DebugTo::File(PathBuf::from(path)),
-                None => DebugTo::Log,
-            },
-            session_id: flags
-                .value("session-id")
-                .map(|id| {
-                    let bad = || {
-                        wrong(format!(
-                            "Error: `{id}` is not a session id: it must be a UUID"
-                        ))
-                    };
-                    id.parse().map_err(|_| bad())
-                })
-                .transpose()?,
             resume_at: flags.value("resume-session-at").map(str::to_owned),
-            cli,
+            options,
         })
+    }
+
+    /// The session that is asked for by name or id.
+    pub(crate) fn resumed(&self) -> Option<&String> {
+        match &self.options.session.choice {
+            SessionChoice::Resume(text) => Some(text),
+            SessionChoice::New | SessionChoice::Named(_) | SessionChoice::Latest => None,
+        }
     }
 }
 
@@ -219,7 +197,7 @@ fn formats(flags: &Flags) -> Result<(Format, InputKind), Failure> {
 
 fn mode(
     flags: &Flags,
-    environment: &Environment<'_>,
+    environment: &Environment,
     privilege: Privilege,
 ) -> Result<Option<Mode>, Failure> {
     let named = flags
@@ -243,34 +221,41 @@ fn mode(
     Ok(mode)
 }
 
-/// The rules of the flags; returns the tools that are not to be offered.
-fn rules(flags: &Flags, cli: &mut Cli) -> Result<Vec<String>, Failure> {
-    let mut without = Vec::new();
-    let mut add = |pattern: &str, action: RuleAction| -> Result<(), Failure> {
+/// The rules of the flags. What is forbidden counts first.
+fn rules(flags: &Flags, options: &mut RunOptions) -> Result<(), Failure> {
+    let usable = |pattern: &str, action: RuleAction| -> Result<Option<RuleSpec>, Failure> {
         let spec = RuleSpec::new(pattern, action);
         match Rule::new(spec.clone(), Origin::Flag) {
-            Ok(_) => cli.rules.ordered.push(spec),
+            Ok(_) => Ok(Some(spec)),
             // A tool that is not there need not be forbidden, and cannot be allowed.
             Err(error) if !pattern.contains('(') || action == RuleAction::Allow => {
                 note(&format!("warning: {error}"));
+                Ok(None)
             }
-            Err(error) => return Err(wrong(format!("Error: {error}"))),
+            Err(error) => Err(wrong(format!("Error: {error}"))),
         }
-        Ok(())
     };
+    let mut rules = Vec::new();
     for pattern in flags.items("disallowed-tools") {
         if !pattern.contains('(') {
+            let without = &mut options.tools.selection.without;
             without.push(ours(&pattern).to_owned());
         }
-        add(&pattern, RuleAction::Deny)?;
+        rules.extend(usable(&pattern, RuleAction::Deny)?);
     }
+    rules.append(&mut options.permissions.rules);
     for pattern in flags.items("allowed-tools") {
-        add(&pattern, RuleAction::Allow)?;
+        rules.extend(usable(&pattern, RuleAction::Allow)?);
     }
-    Ok(without)
+    options.permissions.rules = rules;
+    Ok(())
 }
 
-fn options(flags: &Flags, environment: &Environment<'_>, cli: &mut Cli) -> Result<(), Failure> {
+fn run_options(
+    flags: &Flags,
+    environment: &Environment,
+    options: &mut RunOptions,
+) -> Result<(), Failure> {
     let number = |name: &str, value: &str| {
         let bad = || {
             wrong(format!(
@@ -279,26 +264,30 @@ fn options(flags: &Flags, environment: &Environment<'_>, cli: &mut Cli) -> Resul
         };
         value.parse::<u32>().map_err(|_| bad())
     };
-    let run = &mut cli.run;
-    run.print = Some(String::new());
-    run.model.model = match flags.value("model") {
+    let model = &mut options.model;
+    model.model = match flags.value("model") {
         Some(name) => models::resolve(name, environment),
         None => environment
             .text("ANTHROPIC_MODEL")
             .and_then(|name| models::resolve(&name, environment)),
     };
-    run.model.fallback_model = flags
+    model.fallback = flags
         .value("fallback-model")
         .and_then(|name| models::resolve(name, environment));
-    if let Some(tokens) = environment.text("CLAUDE_CODE_MAX_OUTPUT_TOKENS") {
-        run.model.max_tokens = number("max-tokens", &tokens)?;
+    if let (None, Some(tokens)) = (
+        model.max_tokens,
+        environment.text("CLAUDE_CODE_MAX_OUTPUT_TOKENS"),
+    ) {
+        model.max_tokens = NonZeroU32::new(number("max-tokens", &tokens)?);
     }
-    // Without a limit of its own a turn ends when the model does.
-    run.limits.max_turns = match flags.value("max-turns") {
-        Some(turns) => number("max-turns", turns)?.max(1),
-        None => u32::MAX,
-    };
-    run.limits.max_budget_usd = flags
+    model.reasoning = reasoning(flags, environment)?;
+    // Without a limit of its own a run ends when the model does.
+    options.limits.default_turns = DefaultTurns::Unlimited;
+    if let Some(turns) = flags.value("max-turns") {
+        let turns = NonZeroU32::new(number("max-turns", turns)?);
+        options.limits.max_turns = Some(turns.unwrap_or(NonZeroU32::MIN));
+    }
+    options.limits.budget = flags
         .value("max-budget-usd")
         .map(|amount| {
             let bad = || {
@@ -309,28 +298,66 @@ fn options(flags: &Flags, environment: &Environment<'_>, cli: &mut Cli) -> Resul
             amount.parse().map_err(|_| bad())
         })
         .transpose()?;
-    run.tools.additional_directories = flags.values("add-dir").iter().map(PathBuf::from).collect();
-    run.output.debug = flags.has("debug");
-    cli.session.continue_ = flags.has("continue");
-    cli.session.resume = flags.value("resume").map(str::to_owned);
-    if flags.has("resume") && cli.session.resume.as_deref().is_none_or(str::is_empty) {
-        return Err(wrong(
-            "Error: --resume needs the id or the title of a session when there is no terminal to choose one",
-        ));
+    let directories = flags.values("add-dir").iter().map(PathBuf::from);
+    options.tools.further_directories.extend(directories);
+    options.tools.selection.built_in = tools(flags);
+    options.debug = match flags.value("debug-file") {
+        _ if flags.has("debug-to-stderr") => DebugTo::Diagnostics,
+        Some(path) => DebugTo::File(PathBuf::from(path)),
+        None if flags.has("debug") => DebugTo::Log,
+        None => DebugTo::AsConfigured,
+    };
+    Ok(())
+}
+
+fn session_options(flags: &Flags, options: &mut RunOptions) -> Result<(), Failure> {
+    let session = &mut options.session;
+    // A client that says nothing of the mode means the usual one, whatever the session was in.
+    session.earlier_mode = EarlierMode::Left;
+    if flags.has("continue") {
+        session.choice = SessionChoice::Latest;
     }
-    cli.session.fork_session = flags.has("fork-session");
-    cli.session.no_save = flags.has("no-session-persistence");
-    cli.settings.settings = flags.value("settings").map(str::to_owned);
+    if flags.has("resume") {
+        let named = flags.value("resume").filter(|text| !text.is_empty());
+        let named = named.ok_or_else(|| wrong(
+            "Error: --resume needs the id or the title of a session when there is no terminal to choose one",
+        ))?;
+        session.choice = SessionChoice::Resume(named.to_owned());
+    }
+    if flags.has("fork-session") {
+        session.continuation = Continuation::Fork;
+    }
+    if flags.has("no-session-persistence") {
+        session.saving = Saving::Off;
+    }
+    if let Some(id) = flags.value("session-id") {
+        let bad = || {
+            wrong(format!(
+                "Error: `{id}` is not a session id: it must be a UUID"
+            ))
+        };
+        session.id = Some(id.parse().map_err(|_| bad())?);
+    }
+    Ok(())
+}
+
+fn settings_options(flags: &Flags, options: &mut RunOptions) -> Result<(), Failure> {
+    let settings = &mut options.settings;
+    // What the settings say about the environment holds for the program itself.
+    settings.environment = SettingsEnvironment::WholeRun;
+    settings.overlay = flags.value("settings").map(str::to_owned);
     if let Some(sources) = flags.value("setting-sources") {
         let named: Vec<&str> = sources
             .split(',')
             .map(str::trim)
             .filter(|it| !it.is_empty())
             .collect();
-        cli.settings.isolated = named.is_empty();
+        if named.is_empty() && settings.extent == Extent::Everything {
+            settings.extent = Extent::Isolated;
+        }
         // What the operator of the machine demands holds whatever a client asks for.
         let all: Vec<&str> = std::iter::once("managed").chain(named).collect();
-        cli.settings.setting_sources = Some(all.join(","));
+        settings.sources = Some(all.join(",").parse()?);
     }
     Ok(())
 }
@@ -359,7 +386,7 @@ fn text_or_file(flags: &Flags, name: &str) -> Result<Option<String>, Failure> {
         .map_err(|error| wrong(format!("Error: `{path}` cannot be read: {error}")))
 }
 
-fn reasoning(flags: &Flags, environment: &Environment<'_>) -> Result<Option<Reasoning>, Failure> {
+fn reasoning(flags: &Flags, environment: &Environment) -> Result<Option<Reasoning>, Failure> {
     let effort = match flags.value("effort") {
         // Adaptive thinking is what models do at the effort they take by themselves.
         None if flags.value("thinking") == Some("adaptive") => Some(Effort::High),
@@ -426,17 +453,20 @@ fn config(given: &str, name: &str) -> Result<Value, Failure> {
 }
 
 /// The servers of the flags; returns those that live in the client.
-fn servers(flags: &Flags, cli: &mut Cli) -> Result<Vec<String>, Failure> {
+fn servers(flags: &Flags, options: &mut RunOptions) -> Result<Vec<String>, Failure> {
     let mut given = McpConfig::default();
+    let servers = &mut options.servers;
     for config in flags.values("mcp-config") {
         given
             .read(config)
             .map_err(|error| wrong(format!("Error: --mcp-config: {error}")))?;
-        cli.run.servers.mcp_config.push(config.to_owned());
+        servers.configs.push(config.to_owned());
     }
-    cli.run.servers.strict_mcp_config = flags.has("strict-mcp-config");
+    if flags.has("strict-mcp-config") {
+        servers.configured = ConfiguredServers::Left;
+    }
     let judge = flags.value("permission-prompt-tool");
     let judge = judge.filter(|tool| tool.starts_with("mcp__"));
-    cli.run.servers.permission_prompt_tool = judge.map(str::to_owned);
+    servers.prompt_tool = judge.map(str::to_owned);
     Ok(given.hosted)
 }

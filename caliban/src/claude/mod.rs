@@ -2,6 +2,7 @@
 //! protocol, its exit codes. The engine, its rules and its sessions are the same as ever.
 
 mod channel;
+mod consents;
 mod driver;
 mod flags;
 mod grants;
@@ -11,7 +12,6 @@ mod inbox;
 mod invocation;
 mod mode;
 mod models;
-mod operator;
 mod prompt;
 mod questions;
 mod renaming;
@@ -19,6 +19,7 @@ mod requests;
 mod servers;
 mod sessions;
 mod structured;
+mod talk;
 mod transcript;
 mod unavailable;
 mod wire;
@@ -34,6 +35,7 @@ use serde_json::json;
 use crate::args::Dialect;
 use crate::console::{Console, note};
 use crate::exit::Failure;
+use crate::process;
 use flags::Flags;
 use invocation::{Invocation, Privilege};
 
@@ -83,11 +85,10 @@ pub(crate) fn dialect(
 /// Runs the program in this dialect, with one thread beside the main one as the native one has.
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 pub(crate) async fn start(words: Vec<OsString>) -> ExitCode {
-    let read = |name: &str| std::env::var(name).ok();
     let words = words
         .into_iter()
         .map(|word| word.to_string_lossy().into_owned());
-    match run(words, &read).await {
+    match run(words).await {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed | Failure::Silent(_)) {
@@ -111,16 +112,16 @@ fn complaint(failure: &Failure) -> String {
     }
 }
 
-async fn run(
-    words: impl Iterator<Item = String>,
-    read: &dyn Fn(&str) -> Option<String>,
-) -> Result<u8, Failure> {
+async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
+    let plain = process::environment();
     // This dialect's own names of variables that we have, too.
-    let read = |name: &str| match name {
-        names::CALIBAN_MAX_RETRIES => read(name).or_else(|| read("CLAUDE_CODE_MAX_RETRIES")),
-        _ => read(name),
-    };
-    let environment = Environment::new(&read);
+    let environment = Environment::new(move |name| {
+        let read = plain.reader();
+        match name {
+            names::CALIBAN_MAX_RETRIES => read(name).or_else(|| read("CLAUDE_CODE_MAX_RETRIES")),
+            _ => read(name),
+        }
+    });
     let words: Vec<String> = words.collect();
     let mut console = Console::new();
     if let [first, second, ..] = &words[..]
@@ -151,7 +152,7 @@ This is caliban, which takes the options of Claude Code for programs that were w
 `caliban --help` shows caliban's own options, and its manual has a chapter on embedding.
 ";
 
-fn auth_status(environment: &Environment<'_>) -> serde_json::Value {
+fn auth_status(environment: &Environment) -> serde_json::Value {
     let keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
     let method = keys.iter().find(|name| environment.text(name).is_some());
     json!({

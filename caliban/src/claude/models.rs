@@ -15,7 +15,7 @@ const ALIASES: [(&str, &str, &str); 3] = [
 ];
 
 /// What a name stands for; nothing for the default.
-pub(crate) fn resolve(name: &str, environment: &Environment<'_>) -> Option<String> {
+pub(crate) fn resolve(name: &str, environment: &Environment) -> Option<String> {
     let plain = name.split_once('[').map_or(name, |(plain, _)| plain);
     if plain.is_empty() || plain == "default" {
         return None;
@@ -30,7 +30,7 @@ pub(crate) fn resolve(name: &str, environment: &Environment<'_>) -> Option<Strin
 }
 
 /// The models that a client may offer its user.
-pub(crate) fn list(default: &str, environment: &Environment<'_>) -> Vec<Value> {
+pub(crate) fn list(default: &str, environment: &Environment) -> Vec<Value> {
     let entry = |value: &str, display: &str, model: &str| {
         json!({
             "value": value,
@@ -54,7 +54,7 @@ mod tests {
     fn short_names_stand_for_models() {
         let read =
             |name: &str| (name == "ANTHROPIC_DEFAULT_HAIKU_MODEL").then(|| "mini".to_owned());
-        let environment = Environment::new(&read);
+        let environment = Environment::new(read);
         let resolve = |name: &str| resolve(name, &environment);
         assert_eq!(resolve("default"), None);
         assert_eq!(resolve("sonnet").as_deref(), Some("claude-sonnet-4-6"));

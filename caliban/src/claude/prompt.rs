@@ -1,13 +1,12 @@
 //! The prompt of a run that answers and exits: what was typed, what is piped in, or both.
 
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use caliban_harness::{Attached, Attachments};
 use caliban_model::{Block, Message};
 
-use crate::attachments::{Attached, Limits, attach};
 use crate::console::note;
 use crate::exit::Failure;
 
@@ -19,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The prompt as a message.
 pub(crate) fn message(
     typed: Option<String>,
-    roots: &[PathBuf],
-    limits: Limits,
+    attachments: &Attachments,
 ) -> Result<Message, Failure> {
     let piped = if std::io::stdin().is_terminal() {
         None
@@ -40,7 +38,7 @@ pub(crate) fn message(
     let Attached {
         mut message,
         notices,
-    } = attach(&typed.unwrap_or_default(), roots, limits)?;
+    } = attachments.with_files(&typed.unwrap_or_default())?;
     for notice in notices {
         note(&format!("warning: {notice}"));
     }

@@ -1,8 +1,7 @@
 //! Questions of the model to the user: a tool whose input comes back with the answers in it.
 
 use caliban_agent::{
-    Effect, Hooks, Question, Tool, ToolCall, ToolContext, ToolOutput, ToolStatus, Verdict,
-    Workspace,
+    Advice, Adviser, Effect, Tool, ToolCall, ToolContext, ToolOutput, ToolStatus, Workspace,
 };
 use caliban_model::ToolSpec;
 use caliban_protocol::claude::ASK_USER_QUESTION;
@@ -104,21 +103,17 @@ fn answers(input: &Value) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct AlwaysAsked;
 
-impl Hooks for AlwaysAsked {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
-        let verdict = if &*call.name == ASK_USER_QUESTION {
-            Verdict::Ask(Box::new(Question {
+impl Adviser for AlwaysAsked {
+    fn advise<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Advice> {
+        let advice = if &*call.name == ASK_USER_QUESTION {
+            Advice::Ask {
                 reason: "only the user can answer".to_owned(),
-                rule: None,
-                remedy: "The user can answer when asked.".to_owned(),
-                suggestions: Vec::new(),
-                target: None,
                 input: None,
-            }))
+            }
         } else {
-            Verdict::Allow
+            Advice::Allow
         };
-        async move { verdict }.boxed()
+        async move { advice }.boxed()
     }
 }
 

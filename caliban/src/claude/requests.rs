@@ -1,14 +1,15 @@
 //! What a client wants from the session beside answers, and what it is told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use caliban_harness::{Launched, ServerState, server_states, status_name};
 use caliban_mcp::{ServerStatus, Servers, Status};
 use caliban_model::Reasoning;
-use caliban_protocol::McpServerState;
 use caliban_protocol::claude::{
     ControlError, Initialize, McpServer, Request, VERSION, error_response, success_response,
 };
+use caliban_session::{Command, ModelChange, ServerCommand};
 use caliban_settings::variables::Environment;
 use serde_json::{Value, json};
 
@@ -17,11 +18,10 @@ use super::host::Host;
 use super::invocation::budgeted;
 use super::mode::Mode;
 use super::models;
-use super::servers::{Switch, Switches};
 
 /// What is known of the session to those who ask.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct SessionProfile {
     pub(crate) model: String,
     pub(crate) default_model: String,
     pub(crate) context_window: u64,
@@ -31,16 +31,17 @@ pub(crate) struct Known {
     pub(crate) servers: Option<Servers>,
     /// The names of those that live in the client.
     pub(crate) hosted: Vec<String>,
-    pub(crate) switches: Arc<Switches>,
+    /// Those that were switched off.
+    pub(crate) disabled: BTreeSet<String>,
     pub(crate) output_style: String,
     pub(crate) settings: Value,
 }
 
-impl Known {
+impl SessionProfile {
     /// How the servers are at this moment.
     pub(crate) fn server_states(&self) -> Vec<McpServer> {
-        let states = crate::mcp::states(self.servers.as_ref());
-        let of = |state: McpServerState| McpServer {
+        let states = server_states(self.servers.as_ref());
+        let of = |state: ServerState| McpServer {
             status: self.shown(&state.name, state.status),
             name: state.name,
         };
@@ -53,7 +54,7 @@ impl Known {
         let report = |server: ServerStatus| {
             let mut object = json!({
                 "name": &*server.name,
-                "status": self.shown(&server.name, crate::mcp::status_name(&server.status)),
+                "status": self.shown(&server.name, status_name(&server.status)),
             });
             match server.status {
                 Status::Connected { info, .. } => {
@@ -70,7 +71,7 @@ impl Known {
     }
 
     fn shown(&self, server: &str, status: &'static str) -> &'static str {
-        if self.switches.is_off(server) {
+        if self.disabled.contains(server) {
             "disabled"
         } else {
             status
@@ -78,26 +79,47 @@ impl Known {
     }
 
     /// Offers the tools of a server, or no longer.
-    fn toggle(&self, name: &str, switch: Switch) -> Result<Value, (String, ControlError)> {
-        let states = crate::mcp::states(self.servers.as_ref());
+    fn toggle(&mut self, name: &str, switch: Switch) -> Result<ServerCommand, Unfit> {
+        let states = server_states(self.servers.as_ref());
         if !states.iter().any(|state| state.name == name) {
             return Err(missing(name));
         }
-        let all = states.iter().map(|state| state.name.as_str());
-        self.switches.turn(name, all, switch);
-        Ok(json!({}))
+        let server = name.to_owned();
+        Ok(match switch {
+            Switch::On => {
+                self.disabled.remove(name);
+                ServerCommand::Enable { server }
+            }
+            Switch::Off => {
+                self.disabled.insert(server.clone());
+                ServerCommand::Disable { server }
+            }
+        })
     }
 
     /// Tries a server again.
-    fn reconnect(&self, name: &str) -> Result<Value, (String, ControlError)> {
+    fn reconnect(&self, name: &str) -> Result<Option<ServerCommand>, Unfit> {
         // The way to a server in the client is the one this request came by.
         if self.hosted.iter().any(|hosted| hosted == name) {
-            return Ok(json!({}));
+            return Ok(None);
         }
-        let servers = self.servers.as_ref();
-        let done = servers.is_some_and(|servers| servers.reconnect(name).is_ok());
-        done.then(|| json!({})).ok_or_else(|| missing(name))
+        let states = server_states(self.servers.as_ref());
+        if !states.iter().any(|state| state.name == name) {
+            return Err(missing(name));
+        }
+        let server = name.to_owned();
+        Ok(Some(ServerCommand::Reconnect { server }))
     }
+}
+
+/// Why a request is not granted.
+type Unfit = (String, ControlError);
+
+/// Whether a server's tools are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Switch {
+    On,
+    Off,
 }
 
 /// The answer to who wants other servers.
@@ -109,29 +131,24 @@ fn fixed(names: Vec<String>) -> Value {
     json!({"added": [], "removed": [], "errors": refused})
 }
 
-fn missing(server: &str) -> (String, ControlError) {
+fn missing(server: &str) -> Unfit {
     (
         format!("Server not found: {server}"),
         ControlError::NotFound,
     )
 }
 
-/// What the client changed and the next turn begins with.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    pub(crate) model: Option<ModelChange>,
-    pub(crate) reasoning: Option<Reasoning>,
+/// What follows once a request was answered.
+enum Aftermath {
+    Nothing,
+    Wants(Command),
+    Mode(Mode),
+    /// The model is another one from the next turn on, and the client's user sees that.
+    Model {
+        wanted: ModelChange,
+        said: String,
+    },
 }
-
-/// Another model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ModelChange {
-    Default,
-    Named(String),
-}
-
-/// What is done once a request was answered.
-type Aftermath = Box<dyn FnOnce(&Host)>;
 
 /// Whether the session goes on after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,43 +175,31 @@ impl Default for Introductions {
 }
 
 /// Grants requests.
-pub(crate) struct Reception<'a> {
+pub(crate) struct RequestHandler {
     pub(crate) host: Arc<Host>,
     pub(crate) hooks: Arc<HostHooks>,
-    pub(crate) environment: Environment<'a>,
-    pub(crate) known: Mutex<Known>,
-    pub(crate) changes: Mutex<Changes>,
+    pub(crate) environment: Environment,
+    pub(crate) known: Mutex<SessionProfile>,
     /// What the client wants the session to be, until there is one.
     pub(crate) wishes: Mutex<Initialize>,
     pub(crate) introductions: Mutex<Introductions>,
 }
 
-impl Reception<'_> {
-    /// Grants a request and answers it at once.
-    pub(crate) fn grant(&self, id: &str, request: Request) -> Next {
+impl RequestHandler {
+    /// Grants a request and answers it at once. `queued` are the ids of prompts that wait.
+    pub(crate) async fn grant(&self, id: &str, request: Request, queued: &[String]) -> Next {
         let mut next = Next::GoOn;
-        let mut after: Option<Aftermath> = None;
+        let mut after = Aftermath::Nothing;
         let answer = match request {
             Request::Initialize(wishes) => {
-                self.hooks.register(&wishes);
-                let agents = wishes.agents.clone().unwrap_or_default();
-                let mut known = lock(&self.known);
-                known.agents.extend(
-                    agents
-                        .into_iter()
-                        .map(|(name, agent)| (name, agent.description)),
-                );
-                drop(known);
-                *lock(&self.wishes) = *wishes;
-                if let Introductions::Waiting(ids) = &mut *lock(&self.introductions) {
-                    ids.push(id.to_owned());
+                if self.introduced(id, *wishes) == Next::Introduce {
                     return Next::Introduce;
                 }
                 Ok(self.introduction())
             }
             Request::Interrupt => {
-                after = Some(Box::new(Host::interrupt));
-                Ok(json!({"still_queued": []}))
+                after = Aftermath::Wants(Command::Interrupt);
+                Ok(json!({"still_queued": queued}))
             }
             Request::SetPermissionMode { mode } => match mode.parse::<Mode>() {
                 Err(error) => Err((error, ControlError::InvalidMode)),
@@ -203,7 +208,7 @@ impl Reception<'_> {
                     ControlError::BypassNotLaunched,
                 )),
                 Ok(mode) => {
-                    after = Some(Box::new(move |host: &Host| host.set_mode(mode)));
+                    after = Aftermath::Mode(mode);
                     Ok(json!({"mode": mode.as_str()}))
                 }
             },
@@ -212,23 +217,31 @@ impl Reception<'_> {
                 let mut known = lock(&self.known);
                 known.model = model.clone().unwrap_or_else(|| known.default_model.clone());
                 let name = known.model.clone();
-                drop(known);
-                let change = model.map_or(ModelChange::Default, ModelChange::Named);
-                lock(&self.changes).model = Some(change);
-                let said = format!("Set model to {name}");
-                after = Some(Box::new(move |host: &Host| host.say_locally(&said)));
+                after = Aftermath::Model {
+                    wanted: model.map_or(ModelChange::Default, |name| {
+                        ModelChange::Named(Arc::from(name))
+                    }),
+                    said: format!("Set model to {name}"),
+                };
                 Ok(json!({"model": name}))
             }
             Request::SetMaxThinkingTokens { tokens } => {
-                lock(&self.changes).reasoning = Some(tokens.map_or(Reasoning::Auto, budgeted));
+                let reasoning = tokens.map_or(Reasoning::Auto, budgeted);
+                after = Aftermath::Wants(Command::SetReasoning { reasoning });
                 Ok(json!({}))
             }
             Request::McpStatus => Ok(json!({"mcpServers": lock(&self.known).server_report()})),
             Request::McpSetServers { names } => Ok(fixed(names)),
-            Request::McpReconnect { name } => lock(&self.known).reconnect(&name),
+            Request::McpReconnect { name } => lock(&self.known).reconnect(&name).map(|command| {
+                after = command.map_or(Aftermath::Nothing, of_server);
+                json!({})
+            }),
             Request::McpToggle { name, enabled } => {
                 let switch = if enabled { Switch::On } else { Switch::Off };
-                lock(&self.known).toggle(&name, switch)
+                lock(&self.known).toggle(&name, switch).map(|command| {
+                    after = of_server(command);
+                    json!({})
+                })
             }
             Request::RewindFiles => Err((
                 "File rewinding is not enabled.".to_owned(),
@@ -263,10 +276,37 @@ impl Reception<'_> {
             Err((error, code)) => error_response(id, &error, code),
         };
         self.host.wire.frame(frame);
-        if let Some(after) = after {
-            after(&self.host);
-        }
+        self.follow_up(after).await;
         next
+    }
+
+    async fn follow_up(&self, after: Aftermath) {
+        match after {
+            Aftermath::Nothing => {}
+            Aftermath::Wants(command) => self.host.send(command).await,
+            Aftermath::Mode(mode) => self.host.set_mode(mode).await,
+            Aftermath::Model { wanted, said } => {
+                self.host.send(Command::SetModel { model: wanted }).await;
+                self.host.say_locally(&said);
+            }
+        }
+    }
+
+    /// The client has said what it wants the session to be.
+    fn introduced(&self, id: &str, wishes: Initialize) -> Next {
+        self.hooks.register(&wishes);
+        let agents = wishes.agents.clone().unwrap_or_default();
+        let described = agents.into_iter();
+        let described = described.map(|(name, agent)| (name, agent.description));
+        lock(&self.known).agents.extend(described);
+        *lock(&self.wishes) = wishes;
+        match &mut *lock(&self.introductions) {
+            Introductions::Waiting(ids) => {
+                ids.push(id.to_owned());
+                Next::Introduce
+            }
+            Introductions::Possible => Next::GoOn,
+        }
     }
 
     /// The session has begun: who introduced itself is told what there is.
@@ -339,17 +379,25 @@ impl Reception<'_> {
         })
     }
 
-    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+    /// What there is to know of a session that can begin.
+    pub(crate) fn learn(&self, launched: &Launched, hosted: Vec<String>) {
+        let mut known = lock(&self.known);
+        known.servers = launched.servers().cloned();
+        known.hosted = hosted;
+        known.commands.clone_from(&launched.facts.commands);
     }
 
-    pub(crate) fn take_changes(&self) -> Changes {
-        std::mem::take(&mut *lock(&self.changes))
+    pub(crate) fn known(&self) -> MutexGuard<'_, SessionProfile> {
+        lock(&self.known)
     }
 
     pub(crate) fn wishes(&self) -> Initialize {
         lock(&self.wishes).clone()
     }
+}
+
+fn of_server(command: ServerCommand) -> Aftermath {
+    Aftermath::Wants(Command::Servers(command))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

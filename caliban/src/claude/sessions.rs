@@ -1,9 +1,10 @@
 //! Which session goes on or begins, in the terms of this dialect.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_harness::History;
+use caliban_harness::options::{Continuation, SessionChoice, SessionOptions};
+use caliban_harness::{Configuration, Prepared, session_store};
 use caliban_model::{Message, Role, Usage};
 use caliban_sessions::{SessionName, SessionState, Store};
 use jiff::Timestamp;
@@ -11,16 +12,13 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::invocation::Invocation;
 use super::transcript::{self, Project};
-use crate::args::SessionArgs;
-use crate::configuration::Configuration;
 use crate::exit::Failure;
-use crate::history::{self, Found};
 
 /// What was found before anything is known about the model.
 pub(crate) struct Resolved {
-    pub(crate) found: Found,
+    /// Which session it is, in the terms of the store.
+    pub(crate) options: SessionOptions,
     /// What was said before, where it is not what the store says.
     said: Option<Vec<Arc<Message>>>,
     project: Project,
@@ -41,130 +39,138 @@ impl From<Failure> for Unresolved {
 }
 
 impl Resolved {
+    /// `resume_at` is the message after which the history of a resumed session is cut.
     pub(crate) fn new(
-        invocation: &Invocation,
-        config: &std::path::Path,
-        configuration: &Configuration<'_>,
+        asked: &SessionOptions,
+        resume_at: Option<&str>,
+        config: &Path,
+        configuration: &Configuration,
     ) -> Result<Self, Unresolved> {
-        let args = &invocation.cli.session;
-        let store = history::store(args, configuration);
+        let store = session_store(asked, configuration);
         let project = Project::new(config, &configuration.workspace);
-        let fresh = invocation.session_id.unwrap_or_else(Uuid::new_v4);
-        if let Some(id) = invocation.session_id {
+        if let Some(id) = asked.id {
             let is_used = store.find(&id.to_string()).is_ok() || project.file(id).exists();
-            let continues = args.resume.is_some() || args.continue_;
-            if is_used && (args.fork_session || !continues) {
+            let is_copied = asked.continuation == Continuation::Fork;
+            if is_used && (is_copied || !continues(&asked.choice)) {
                 let message = format!("Error: session id {id} is already in use");
                 return Err(Failure::Usage(message).into());
             }
         }
-        let wanted = wanted(args, &store, &project, configuration)?;
-        let mut native = native(args);
-        let (said, id) = match wanted {
-            Wanted::New => (None, fresh),
+        let wanted = wanted(&asked.choice, &store, &project, configuration)?;
+        let mut options = asked.clone();
+        let mut said = None;
+        match &wanted {
+            Wanted::AsAsked => {}
+            Wanted::New => options.choice = SessionChoice::New,
             Wanted::Stored(name) => {
-                native.resume = Some(name.as_str().to_owned());
-                (None, fresh)
+                options.choice = SessionChoice::Resume(name.as_str().to_owned());
             }
             Wanted::Foreign(id) => {
-                let said = transcript::read(&project.file(id), None);
-                let id = if args.fork_session { fresh } else { id };
-                (Some(said.unwrap_or_default()), id)
+                said = Some(transcript::read(&project.file(*id), None).unwrap_or_default());
+                options.choice = SessionChoice::New;
+                if asked.continuation == Continuation::InPlace {
+                    options.id = Some(*id);
+                }
             }
-        };
-        let found = Found::new(&native, id, configuration)?;
-        let said = match &invocation.resume_at {
-            None => said,
-            Some(uuid) => {
-                let source = found.earlier().map_or(found.session_id, |state| {
-                    state
-                        .parent
-                        .filter(|_| args.fork_session)
-                        .unwrap_or(state.session_id)
-                });
-                let cut = transcript::read(&project.file(source), Some(uuid));
-                Some(cut.ok_or_else(|| {
-                    Unresolved::NoConversation(format!("No message found with uuid: {uuid}"))
-                })?)
-            }
-        };
+        }
+        if let Some(uuid) = resume_at {
+            let none = || Unresolved::NoConversation(format!("No message found with uuid: {uuid}"));
+            let source = wanted.source(&store)?.ok_or_else(none)?;
+            let cut = transcript::read(&project.file(source), Some(uuid));
+            said = Some(cut.ok_or_else(none)?);
+        }
         Ok(Self {
-            found,
+            options,
             said,
             project,
         })
     }
 
     /// Where clients look for the conversation.
-    pub(crate) fn file(&self) -> PathBuf {
-        self.project.file(self.found.session_id)
+    pub(crate) fn file(&self, session_id: Uuid) -> PathBuf {
+        self.project.file(session_id)
     }
 
-    /// The history for a run with this model, and what to warn of.
-    pub(crate) fn history(
-        self,
-        provider: &str,
-        model: &str,
-        configuration: &Configuration<'_>,
-    ) -> Result<(History, Vec<String>), Failure> {
-        let id = self.found.session_id;
-        let (mut history, warnings) = self.found.history(provider, model, configuration)?;
-        if let Some(messages) = self.said {
-            if let Some(state) = &mut history.earlier {
-                let is_system = |message: &&Arc<Message>| message.role == Role::System;
-                let system = state.messages.first().filter(is_system).cloned();
-                state.messages = system.into_iter().chain(messages).collect();
-            } else {
-                let state = imported(id, provider, model, messages, configuration);
-                history.earlier = Some(Box::new(state));
-            }
+    /// Puts what was said before in the place of what the store says.
+    pub(crate) fn put_in_place(self, prepared: &mut Prepared) {
+        let Some(messages) = self.said else {
+            return;
+        };
+        if let Some(state) = &mut prepared.history.earlier {
+            let is_system = |message: &&Arc<Message>| message.role == Role::System;
+            let system = state.messages.first().filter(is_system).cloned();
+            state.messages = system.into_iter().chain(messages).collect();
+        } else {
+            let state = imported(prepared, messages);
+            prepared.history.earlier = Some(Box::new(state));
         }
-        Ok((history, warnings))
+    }
+}
+
+/// Whether it is an earlier session that is asked for.
+fn continues(choice: &SessionChoice) -> bool {
+    match choice {
+        SessionChoice::New | SessionChoice::Named(_) => false,
+        SessionChoice::Latest | SessionChoice::Resume(_) => true,
     }
 }
 
 /// What was asked for.
 enum Wanted {
+    /// In terms that the store knows.
+    AsAsked,
     New,
     Stored(SessionName),
     /// Only its transcript is there.
     Foreign(Uuid),
 }
 
+impl Wanted {
+    /// The session whose transcript holds what was said.
+    fn source(&self, store: &Store) -> Result<Option<Uuid>, Failure> {
+        match self {
+            Self::AsAsked | Self::New => Ok(None),
+            Self::Stored(name) => Ok(Some(store.load(name)?.0.session_id)),
+            Self::Foreign(id) => Ok(Some(*id)),
+        }
+    }
+}
+
 fn wanted(
-    args: &SessionArgs,
+    choice: &SessionChoice,
     store: &Store,
     project: &Project,
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
 ) -> Result<Wanted, Unresolved> {
     let none = |text: &str| {
         Unresolved::NoConversation(format!("No conversation found with session ID: {text}"))
     };
-    if let Some(text) = &args.resume {
-        if let Some(name) = stored(store, text) {
-            return Ok(Wanted::Stored(name));
+    match choice {
+        SessionChoice::New | SessionChoice::Named(_) => Ok(Wanted::AsAsked),
+        SessionChoice::Resume(text) => {
+            if let Some(name) = stored(store, text) {
+                return Ok(Wanted::Stored(name));
+            }
+            let id = text.parse().ok().or_else(|| project.titled(text));
+            let id = id.ok_or_else(|| none(text))?;
+            if let Some(name) = stored(store, &id.to_string()) {
+                return Ok(Wanted::Stored(name));
+            }
+            if transcript::read(&project.file(id), None).is_some() {
+                Ok(Wanted::Foreign(id))
+            } else {
+                Err(none(text))
+            }
         }
-        let id = text.parse().ok().or_else(|| project.titled(text));
-        let id = id.ok_or_else(|| none(text))?;
-        if let Some(name) = stored(store, &id.to_string()) {
-            return Ok(Wanted::Stored(name));
+        SessionChoice::Latest => {
+            let latest = store.latest(Some(&configuration.workspace)).ok();
+            let latest = latest.and_then(|(summary, _)| summary);
+            Ok(match latest {
+                Some(summary) => Wanted::Stored(summary.name),
+                None => project.latest().map_or(Wanted::New, Wanted::Foreign),
+            })
         }
-        return if transcript::read(&project.file(id), None).is_some() {
-            Ok(Wanted::Foreign(id))
-        } else {
-            Err(none(text))
-        };
     }
-    if args.continue_ {
-        let latest = store.latest(Some(&configuration.workspace)).ok();
-        if let Some(summary) = latest.and_then(|(summary, _)| summary) {
-            return Ok(Wanted::Stored(summary.name));
-        }
-        if let Some(id) = project.latest() {
-            return Ok(Wanted::Foreign(id));
-        }
-    }
-    Ok(Wanted::New)
 }
 
 /// A session by its id, its name or its title.
@@ -180,37 +186,19 @@ fn stored(store: &Store, text: &str) -> Option<SessionName> {
     titled.next().map(|summary| summary.name)
 }
 
-/// The options of a session in native terms, before it is known which one it is.
-fn native(args: &SessionArgs) -> SessionArgs {
-    SessionArgs {
-        session: None,
-        continue_: false,
-        resume: None,
-        fork_session: args.fork_session,
-        no_save: args.no_save,
-        sessions_dir: args.sessions_dir.clone(),
-    }
-}
-
-fn imported(
-    id: Uuid,
-    provider: &str,
-    model: &str,
-    messages: Vec<Arc<Message>>,
-    configuration: &Configuration<'_>,
-) -> SessionState {
+fn imported(prepared: &Prepared, messages: Vec<Arc<Message>>) -> SessionState {
     let now = Timestamp::now();
     SessionState {
-        name: SessionName::from_id(id),
-        session_id: id,
+        name: SessionName::from_id(prepared.session_id),
+        session_id: prepared.session_id,
         parent: None,
         title: None,
-        provider: provider.to_owned(),
-        model: model.to_owned(),
+        provider: prepared.chosen.provider.id().to_owned(),
+        model: prepared.chosen.model.clone(),
         mode: None,
         plan_mode: false,
         todos: Value::Array(Vec::new()),
-        cwd: configuration.workspace.clone(),
+        cwd: prepared.configuration.workspace.clone(),
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         created_at: now,
         updated_at: now,

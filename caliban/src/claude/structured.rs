@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use caliban_agent::{
-    AnswerSchema, Effect, Ending, Hooks, PromptVerdict, StopVerdict, Tool, ToolCall, ToolContext,
-    ToolOutput, ToolStatus, Verdict, Workspace,
+    Advice, Adviser, AnswerSchema, Effect, Ending, PromptStage, PromptVerdict, StopStage,
+    StopVerdict, Tool, ToolCall, ToolContext, ToolOutput, ToolStatus, Workspace,
 };
 use caliban_model::{Message, ToolSpec};
 use futures::FutureExt;
@@ -91,25 +91,29 @@ pub(crate) struct Reminder {
     has_reminded: AtomicBool,
 }
 
-impl Hooks for Reminder {
+impl Adviser for Reminder {
     /// Giving the answer that was asked for needs nobody's consent.
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
-        let verdict = if &*call.name == NAME {
-            Verdict::Approve {
+    fn advise<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Advice> {
+        let advice = if &*call.name == NAME {
+            Advice::Approve {
                 reason: None,
                 input: None,
             }
         } else {
-            Verdict::Allow
+            Advice::Allow
         };
-        async move { verdict }.boxed()
+        async move { advice }.boxed()
     }
+}
 
+impl PromptStage for Reminder {
     fn before_prompt<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         self.has_reminded.store(false, Ordering::Relaxed);
         async { PromptVerdict::Accept }.boxed()
     }
+}
 
+impl StopStage for Reminder {
     fn before_stop<'a>(&'a self, _: &'a str) -> BoxFuture<'a, StopVerdict> {
         let verdict = if self.has_reminded.swap(true, Ordering::Relaxed) {
             StopVerdict::Stop

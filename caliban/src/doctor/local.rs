@@ -3,13 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use caliban_harness::{Configuration, LaunchError};
 use caliban_settings::Sandbox;
 
 use super::report::Row;
-use crate::configuration::Configuration;
-use crate::exit::Failure;
 
-pub(super) fn settings(loaded: &Result<Configuration<'_>, Failure>) -> Row {
+pub(super) fn settings(loaded: &Result<Configuration, LaunchError>) -> Row {
     const NAME: &str = "settings";
     let configuration = match loaded {
         Ok(configuration) => configuration,

@@ -7,27 +7,25 @@ mod report;
 mod workspace;
 
 use caliban_agent::Outcome;
-use caliban_harness::Extras;
+use caliban_harness::options::{Part, RunOptions};
+use caliban_harness::{Configuration, Extras, Process, load_extras, workspace as find_workspace};
 use caliban_model::CancellationToken;
-use caliban_settings::variables::{Environment, names};
 
-use crate::args::{Cli, DoctorArgs};
-use crate::configuration::{self, Configuration};
+use crate::args::DoctorArgs;
 use crate::console::Console;
 use crate::exit::Failure;
-use crate::extras;
 use providers::{Depth, Providers};
 use report::{Report, Row};
 
 /// Prints a row for every check; one that failed makes the exit code 1.
 pub(crate) async fn run(
     args: &DoctorArgs,
-    cli: &Cli,
-    environment: Environment<'_>,
+    options: &RunOptions,
+    process: Process,
     cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let rows = cancel.run_until_cancelled(rows(args, cli, environment));
+    let rows = cancel.run_until_cancelled(Box::pin(rows(args, options, process)));
     let report = Report(rows.await.ok_or(Failure::Outcome(Outcome::Cancelled))?);
     console.write(&if args.json {
         report.json()
@@ -40,18 +38,17 @@ pub(crate) async fn run(
     Ok(())
 }
 
-async fn rows(args: &DoctorArgs, cli: &Cli, environment: Environment<'_>) -> Vec<Row> {
-    let named = cli.run.tools.workspace.as_deref();
-    let workspace = match configuration::workspace(named) {
+async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<Row> {
+    let workspace = match find_workspace(options.workspace.as_deref(), &process) {
         Ok(workspace) => workspace,
         // Everything else is about a workspace.
         Err(failure) => return vec![Row::fail("workspace", failure.to_string())],
     };
-    let loaded = Configuration::load(&cli.settings, workspace.clone(), environment);
+    let loaded = Configuration::load(&options.settings, workspace.clone(), process.clone());
     let plain;
     let configuration = match &loaded {
         Ok(configuration) => configuration,
-        Err(_) => match Configuration::empty(workspace, environment) {
+        Err(_) => match Configuration::empty(workspace, process.clone()) {
             Ok(configuration) => {
                 plain = configuration;
                 &plain
@@ -59,11 +56,11 @@ async fn rows(args: &DoctorArgs, cli: &Cli, environment: Environment<'_>) -> Vec
             Err(failure) => return vec![Row::fail("settings", failure.to_string())],
         },
     };
-    let additions = Additions::load(cli, configuration);
-    let named_model = args.model.as_deref().or(cli.run.model.model.as_deref());
+    let additions = Additions::load(options, configuration);
+    let named_model = args.model.as_deref().or(options.model.model.as_deref());
     let providers = Providers {
         configuration,
-        selected: args.provider.provider.or(cli.run.provider.provider),
+        selected: args.provider.provider.or(options.model.provider),
         depth: if args.deep {
             Depth::Deep
         } else {
@@ -85,7 +82,7 @@ async fn rows(args: &DoctorArgs, cli: &Cli, environment: Environment<'_>) -> Vec
     rows.push(providers.model_row());
     rows.extend(match &loaded {
         Ok(configuration) => [
-            workspace::permissions(cli, configuration),
+            workspace::permissions(&options.permissions, configuration),
             workspace::trust(configuration),
             workspace::hooks(&additions),
         ],
@@ -93,7 +90,7 @@ async fn rows(args: &DoctorArgs, cli: &Cli, environment: Environment<'_>) -> Vec
             .map(|name| Row::warn(name, "not checked: the settings cannot be read")),
     });
     rows.extend([
-        local::program("git", environment.text("PATH").as_deref()),
+        local::program("git", process.environment.text("PATH").as_deref()),
         local::shell(),
     ]);
     rows
@@ -108,26 +105,19 @@ struct Additions {
 }
 
 impl Additions {
-    fn load(cli: &Cli, configuration: &Configuration<'_>) -> Self {
-        let fault = match extras::load(cli, configuration) {
+    fn load(options: &RunOptions, configuration: &Configuration) -> Self {
+        let fault = match load_extras(options, configuration) {
             Ok(extras) => {
                 return Self {
                     extras: Ok(extras),
                     hooks_fault: None,
                 };
             }
-            Err(failure) => failure.to_string(),
+            Err(error) => error.to_string(),
         };
-        let read = configuration.environment.reader();
-        let without_hooks = |name: &str| match name {
-            names::CALIBAN_NO_HOOKS => Some("1".to_owned()),
-            name => read(name),
-        };
-        let workspace = configuration.workspace.clone();
-        let environment = Environment::new(&without_hooks);
-        let extras = Configuration::load(&cli.settings, workspace, environment)
-            .and_then(|configuration| extras::load(cli, &configuration))
-            .map_err(|failure| failure.to_string());
+        let mut without_hooks = options.clone();
+        without_hooks.tools.hooks = Part::Off;
+        let extras = load_extras(&without_hooks, configuration).map_err(|error| error.to_string());
         Self {
             hooks_fault: extras.is_ok().then_some(fault),
             extras,

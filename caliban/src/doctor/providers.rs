@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use caliban_harness::Configuration;
+use caliban_harness::provider::{self, KeySource};
 use caliban_model::{Error, ErrorKind, ModelInfo, NoKey, ProviderKind, base_model};
 use caliban_settings::Scope;
 use tokio::time::timeout;
 use url::Url;
 
 use super::report::Row;
-use crate::args::ProviderArgs;
-use crate::configuration::Configuration;
 use crate::exit::Failure;
-use crate::provider::{self, KeySource};
 
 /// How long a provider may take to answer.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -26,7 +25,7 @@ pub(super) enum Depth {
 
 /// What the checks start from.
 pub(super) struct Providers<'a> {
-    pub(super) configuration: &'a Configuration<'a>,
+    pub(super) configuration: &'a Configuration,
     /// By a flag.
     pub(super) selected: Option<ProviderKind>,
     pub(super) depth: Depth,
@@ -165,10 +164,7 @@ impl Providers<'_> {
     }
 
     fn kind(&self) -> Result<ProviderKind, Failure> {
-        let args = ProviderArgs {
-            provider: self.selected,
-        };
-        provider::kind(&args, self.configuration)
+        Ok(provider::kind(self.selected, self.configuration)?)
     }
 }
 

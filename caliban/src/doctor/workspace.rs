@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use caliban_context::{Kind, Notice, Tag};
-use caliban_harness::Extras;
+use caliban_harness::options::PermissionOptions;
+use caliban_harness::{Configuration, Extras, Permissions};
 use caliban_hooks::Configured;
 use caliban_permissions::{Origin, Rule, lint};
 use caliban_settings::IgnoredBecause;
@@ -11,11 +12,8 @@ use jiff::Timestamp;
 
 use super::Additions;
 use super::report::Row;
-use crate::args::Cli;
-use crate::configuration::Configuration;
-use crate::permissions as rules;
 
-pub(super) fn skills(extras: &Result<Extras, String>, configuration: &Configuration<'_>) -> Row {
+pub(super) fn skills(extras: &Result<Extras, String>, configuration: &Configuration) -> Row {
     const NAME: &str = "skills";
     let context = match extras {
         Ok(extras) => &extras.context,
@@ -67,9 +65,9 @@ pub(super) fn instructions(extras: &Result<Extras, String>) -> Row {
     row.warned(memory.notices.iter().map(ToString::to_string))
 }
 
-pub(super) fn permissions(cli: &Cli, configuration: &Configuration<'_>) -> Row {
+pub(super) fn permissions(options: &PermissionOptions, configuration: &Configuration) -> Row {
     const NAME: &str = "permissions";
-    let permissions = match rules::build(&cli.run.permissions, &cli.rules, None, configuration) {
+    let permissions = match Permissions::of_new_run(options, configuration) {
         Ok(permissions) => permissions,
         Err(failure) => return Row::fail(NAME, failure.to_string()),
     };
@@ -101,7 +99,7 @@ fn findings(rules: &[&Rule]) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn trust(configuration: &Configuration<'_>) -> Row {
+pub(super) fn trust(configuration: &Configuration) -> Row {
     const NAME: &str = "trust";
     let router = configuration.router.iter();
     let all = router

@@ -2,26 +2,24 @@
 
 use std::time::Duration;
 
-use caliban_harness::Asides;
+use caliban_harness::{Configuration, NoticeSink, server_parts};
 use caliban_mcp::{ServerConfig, Servers, Status};
 
-use crate::configuration::Configuration;
 use crate::console::Console;
 use crate::exit::Failure;
-use crate::mcp;
 
 /// How long a server may take to end again.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Asks a server what it offers, and approves what it has changed since it was seen first.
 pub(super) async fn approve(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let server = super::server(configuration, name)?;
     let configured = [(name.to_owned(), server.clone())];
-    let parts = mcp::parts(&configured, configuration, &Asides::default(), None);
+    let parts = server_parts(&configured, configuration, &NoticeSink::default(), None);
     let patience = parts.timeouts.connect;
     let [(name, server)] = configured;
     let servers = Servers::start([(name.clone(), ServerConfig::from(server))], parts);

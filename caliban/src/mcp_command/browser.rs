@@ -2,10 +2,9 @@
 
 use std::process::{Command, Stdio};
 
+use caliban_harness::Configuration;
 use caliban_settings::variables::Environment;
 use url::Url;
-
-use crate::configuration::Configuration;
 
 /// Whether a browser is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +23,9 @@ pub(super) enum Opened {
 
 /// The address is an argument, never part of a command line, and of a kind that only browsers
 /// open.
-pub(super) fn open(url: &Url, opening: Opening, configuration: &Configuration<'_>) -> Opened {
+pub(super) fn open(url: &Url, opening: Opening, configuration: &Configuration) -> Opened {
     let is_web = matches!(url.scheme(), "https" | "http");
-    if opening == Opening::Left || !is_web || !has_desktop(&configuration.environment) {
+    if opening == Opening::Left || !is_web || !has_desktop(configuration.environment()) {
         return Opened::Nothing;
     }
     let program = if cfg!(target_os = "macos") {
@@ -49,7 +48,7 @@ pub(super) fn open(url: &Url, opening: Opening, configuration: &Configuration<'_
 }
 
 /// Without a desktop, openers start a browser in the terminal.
-fn has_desktop(environment: &Environment<'_>) -> bool {
+fn has_desktop(environment: &Environment) -> bool {
     cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY"]
             .iter()

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use caliban_harness::{Configuration, logins};
 use caliban_settings::write::{Existing, Put, has_server, put_server, remove_server};
 use caliban_settings::{McpOauth, McpServer, McpTransport};
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::args::{McpAddArgs, McpScope, McpTargetArgs, Oauth};
-use crate::configuration::Configuration;
 use crate::consent::Consent;
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -18,7 +18,7 @@ use crate::exit::Failure;
 const NAME: usize = 40;
 
 pub(super) fn add(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     args: &McpAddArgs,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -27,7 +27,7 @@ pub(super) fn add(
 }
 
 pub(super) fn add_json(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     json: &str,
     target: &McpTargetArgs,
@@ -46,7 +46,7 @@ pub(super) fn add_json(
 }
 
 pub(super) async fn remove(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     scope: Option<McpScope>,
     console: &mut Console,
@@ -93,14 +93,14 @@ pub(super) async fn remove(
 }
 
 /// A login to a server that is gone is of no use; that it stays is no reason to keep the server.
-async fn forget_login(configuration: &Configuration<'_>, name: &str) {
+async fn forget_login(configuration: &Configuration, name: &str) {
     let Some(server) = configuration.settings().mcp_servers.get(name) else {
         return;
     };
     let Ok(Some(server)) = super::oauth_server(configuration, name, server) else {
         return;
     };
-    let oauth = super::logins(configuration, BTreeMap::from([(name.to_owned(), server)]));
+    let oauth = logins(configuration, BTreeMap::from([(name.to_owned(), server)]));
     if let Err(error) = oauth.logout(name).await {
         note(&format!("the login to `{name}` is kept: {error}"));
     }
@@ -168,7 +168,7 @@ fn oauth_config(args: &McpAddArgs) -> Result<Option<McpOauth>, Failure> {
 }
 
 fn write(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     server: &McpServer,
     target: &McpTargetArgs,
@@ -250,7 +250,7 @@ fn holds_secrets(server: &McpServer) -> bool {
     values.into_iter().any(|value| !value.contains("${"))
 }
 
-fn file(configuration: &Configuration<'_>, scope: McpScope) -> Result<PathBuf, Failure> {
+fn file(configuration: &Configuration, scope: McpScope) -> Result<PathBuf, Failure> {
     let (locations, workspace) = (&configuration.locations, &configuration.workspace);
     let files = locations.settings(scope.settings(), workspace);
     files.map(|files| files.toml).ok_or_else(|| {
@@ -261,7 +261,7 @@ fn file(configuration: &Configuration<'_>, scope: McpScope) -> Result<PathBuf, F
 
 /// Servers in the settings put an older `mcp.toml` of the same scope out of use.
 fn refuse_older_file(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     scope: McpScope,
     target: &std::path::Path,
 ) -> Result<(), Failure> {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use caliban_harness::{Configuration, logins};
 use caliban_mcp::oauth::Oauth;
 use caliban_model::CancellationToken;
 use caliban_settings::variables::names;
 
 use super::browser::{Opened, Opening, open};
 use crate::args::McpArgs;
-use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
 
@@ -17,7 +17,7 @@ use crate::exit::Failure;
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(super) async fn login(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     args: &McpArgs,
     opening: Opening,
@@ -25,7 +25,7 @@ pub(super) async fn login(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let oauth = one(configuration, name)?;
-    let environment = &configuration.environment;
+    let environment = configuration.environment();
     let port = match args.mcp_oauth_port {
         Some(port) => port,
         None => environment
@@ -57,7 +57,7 @@ pub(super) async fn login(
 }
 
 pub(super) async fn logout(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -70,7 +70,7 @@ pub(super) async fn logout(
 }
 
 /// The login to a server that must have one.
-fn one(configuration: &Configuration<'_>, name: &str) -> Result<Oauth, Failure> {
+fn one(configuration: &Configuration, name: &str) -> Result<Oauth, Failure> {
     let server = super::server(configuration, name)?;
     let Some(server) = super::oauth_server(configuration, name, server)? else {
         return Err(Failure::Config(format!(
@@ -78,5 +78,5 @@ fn one(configuration: &Configuration<'_>, name: &str) -> Result<Oauth, Failure> 
         )));
     };
     let servers = BTreeMap::from([(name.to_owned(), server)]);
-    Ok(super::logins(configuration, servers))
+    Ok(logins(configuration, servers))
 }

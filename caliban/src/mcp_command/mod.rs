@@ -3,29 +3,24 @@
 mod approval;
 mod browser;
 mod change;
-mod keyring;
 mod login;
 mod masking;
 mod show;
 mod status;
 
-use std::collections::BTreeMap;
-
-use caliban_mcp::authorization::AuthError;
-use caliban_mcp::oauth::{Clock, Oauth, OauthServer, ServerError, TokenStore};
+use caliban_harness::{Configuration, server_variables};
+use caliban_mcp::oauth::{OauthServer, ServerError};
 use caliban_model::CancellationToken;
 use caliban_settings::{McpServer, Scope};
 
 use crate::args::{McpArgs, McpCommand};
-use crate::configuration::Configuration;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::mcp;
 
 pub(crate) async fn run(
     command: &McpCommand,
     args: &McpArgs,
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -57,7 +52,7 @@ pub(crate) async fn run(
 }
 
 /// A server that is configured.
-fn server<'a>(configuration: &'a Configuration<'_>, name: &str) -> Result<&'a McpServer, Failure> {
+fn server<'a>(configuration: &'a Configuration, name: &str) -> Result<&'a McpServer, Failure> {
     let servers = &configuration.settings().mcp_servers;
     servers.get(name).ok_or_else(|| {
         Failure::Config(format!(
@@ -67,7 +62,7 @@ fn server<'a>(configuration: &'a Configuration<'_>, name: &str) -> Result<&'a Mc
 }
 
 /// The highest scope that says something about a server.
-fn scope(configuration: &Configuration<'_>, name: &str) -> Option<Scope> {
+fn scope(configuration: &Configuration, name: &str) -> Option<Scope> {
     let mut layers = configuration.loaded.layers().iter().rev();
     layers
         .find(|layer| layer.settings.mcp_servers.contains_key(name))
@@ -76,36 +71,9 @@ fn scope(configuration: &Configuration<'_>, name: &str) -> Option<Scope> {
 
 /// What a server needs for OAuth; nothing where it does without.
 fn oauth_server(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     server: &McpServer,
 ) -> Result<Option<OauthServer>, ServerError> {
-    OauthServer::from_settings(name, server, &mcp::variables(configuration))
-}
-
-/// The logins to one server or many.
-pub(crate) fn logins(
-    configuration: &Configuration<'_>,
-    servers: BTreeMap<String, OauthServer>,
-) -> Oauth {
-    let locations = &configuration.locations;
-    let keyring = keyring::find(&configuration.environment);
-    Oauth::new(
-        servers,
-        TokenStore::new(keyring, locations.mcp_tokens()),
-        locations.mcp_locks(),
-        Clock::system(),
-    )
-}
-
-impl From<AuthError> for Failure {
-    fn from(error: AuthError) -> Self {
-        Self::Runtime(error.to_string())
-    }
-}
-
-impl From<ServerError> for Failure {
-    fn from(error: ServerError) -> Self {
-        Self::Config(error.to_string())
-    }
+    OauthServer::from_settings(name, server, &server_variables(configuration))
 }

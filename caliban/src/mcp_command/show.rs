@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
+use caliban_harness::Configuration;
 use caliban_settings::{McpServer, McpTransport, Scope};
 use serde_json::{Value, json};
 
 use super::masking::{masked, masked_url};
-use crate::configuration::Configuration;
 use crate::console::Console;
 use crate::exit::Failure;
 
 pub(super) fn list(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     json: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -46,7 +46,7 @@ pub(super) fn list(
 }
 
 pub(super) fn get(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     name: &str,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ pub(super) fn get(
     console.write(&pretty(&row(configuration, name, server))?)
 }
 
-fn row(configuration: &Configuration<'_>, name: &str, server: &McpServer) -> Value {
+fn row(configuration: &Configuration, name: &str, server: &McpServer) -> Value {
     let mut row = json!({
         "name": name,
         "scope": super::scope(configuration, name).map(Scope::as_str),

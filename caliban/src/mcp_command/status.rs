@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use caliban_harness::Asides;
+use caliban_harness::{Configuration, NoticeSink, logins, server_parts, status_name};
 use caliban_mcp::oauth::LoginState;
 use caliban_mcp::{ServerConfig, ServerStatus, Servers, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::show::{pretty, transport};
-use crate::configuration::Configuration;
 use crate::console::Console;
 use crate::exit::Failure;
-use crate::mcp;
 
 /// How long servers may take to end again.
 const GRACE: Duration = Duration::from_secs(1);
@@ -36,7 +34,7 @@ enum Login {
 }
 
 pub(super) async fn print(
-    configuration: &Configuration<'_>,
+    configuration: &Configuration,
     json: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -72,14 +70,14 @@ pub(super) async fn print(
 }
 
 /// Every server that is configured, after it had its time to connect.
-async fn rows(configuration: &Configuration<'_>) -> Vec<Row> {
+async fn rows(configuration: &Configuration) -> Vec<Row> {
     let configured: Vec<_> = configuration
         .settings()
         .mcp_servers
         .clone()
         .into_iter()
         .collect();
-    let parts = mcp::parts(&configured, configuration, &Asides::default(), None);
+    let parts = server_parts(&configured, configuration, &NoticeSink::default(), None);
     let patience = parts.timeouts.connect;
     let configs = configured.iter().cloned();
     let servers = Servers::start(
@@ -101,14 +99,14 @@ async fn rows(configuration: &Configuration<'_>) -> Vec<Row> {
 }
 
 /// What is kept of the login to a server; nothing where it has none.
-async fn login(configuration: &Configuration<'_>, name: &str) -> Option<Login> {
+async fn login(configuration: &Configuration, name: &str) -> Option<Login> {
     let settings = configuration.settings().mcp_servers.get(name)?;
     match super::oauth_server(configuration, name, settings) {
         Err(error) => Some(Login::Unusable(error.to_string())),
         Ok(None) => None,
         Ok(Some(server)) => {
             let servers = BTreeMap::from([(name.to_owned(), server)]);
-            match super::logins(configuration, servers).state(name).await {
+            match logins(configuration, servers).state(name).await {
                 Err(error) => Some(Login::Unusable(error.to_string())),
                 Ok(None | Some(LoginState::Absent | LoginState::Ended)) => Some(Login::None),
                 Ok(Some(LoginState::Renewable)) => Some(Login::Until(None)),
@@ -146,7 +144,7 @@ impl Row {
         let mut object = json!({
             "name": &*self.server.name,
             "type": self.transport,
-            "status": mcp::status_name(&self.server.status),
+            "status": status_name(&self.server.status),
         });
         match &self.server.status {
             Status::Connected { tools, info } => {

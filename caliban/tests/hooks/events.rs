@@ -175,6 +175,10 @@ fn those_who_look_on_are_told_everything() {
         .map(|event| event["tool_name"].as_str().unwrap())
         .collect();
     assert_eq!(tools, ["Read", "Read", "AgentTool"], "{told:?}");
+    let agents: Vec<&Value> = used.iter().map(|event| &event["agent_id"]).collect();
+    let of_the_sub_agent = &of("SubagentStart")[0]["agent_id"];
+    assert!(of_the_sub_agent.is_string());
+    assert_eq!(agents, [&Value::Null, of_the_sub_agent, &Value::Null]);
     let response = &used[0]["tool_response"];
     assert!(
         response["content"].to_string().contains("content of f"),

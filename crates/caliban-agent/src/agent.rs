@@ -2,21 +2,24 @@
 //! is in the modules it calls.
 
 use std::convert::Infallible;
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_model::{Block, CancellationToken, CostLedger, Message, Provider, StopReason};
-use futures::future::BoxFuture;
 
 use crate::answer::MAX_CORRECTIONS;
+use crate::company::{Company, retype};
 use crate::conversation::Conversation;
+use crate::dial::Dial;
 use crate::dispatch::tell;
 use crate::event::{CompactionReason, Event, RunTotals};
-use crate::hooks::{HookEvent, Hooks, PromptVerdict, StopVerdict, retype};
+use crate::hook_event::HookEvent;
 use crate::listener::Listener;
+use crate::mailbox::Mailbox;
+use crate::meanwhile::Mail;
 use crate::operator::SharedOperator;
 use crate::outcome::Outcome;
 use crate::reply::Reply;
+use crate::roles::{PromptVerdict, StopVerdict};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::toolbox::Toolbox;
@@ -27,7 +30,7 @@ use crate::workspace::Workspace;
 pub struct Agent {
     pub provider: Arc<dyn Provider>,
     pub tools: Toolbox,
-    pub hooks: Arc<dyn Hooks>,
+    pub company: Company,
     /// Who is asked for consent.
     pub operator: SharedOperator,
     pub workspace: Arc<Workspace>,
@@ -35,14 +38,12 @@ pub struct Agent {
     /// Shared by all agents of a session, so that limits hold for their sum.
     pub ledger: Arc<Mutex<CostLedger>>,
     pub session_id: Arc<str>,
-    /// Where a finished run waits for more; a run without one ends.
-    pub input: Option<Arc<dyn InputProvider>>,
-}
-
-/// Gives a run its next prompt when the model has finished.
-pub trait InputProvider: Send + Sync + Debug {
-    /// Waits for the next message; nothing ends the run.
-    fn next(&self) -> BoxFuture<'_, Option<Message>>;
+    /// Whom this one works for: the id of another agent's call; nothing for the session's own.
+    pub works_for: Option<Arc<str>>,
+    /// Where messages come from that join a run between two turns.
+    pub mailbox: Option<Mailbox>,
+    /// Where model and effort are changed while a run goes on.
+    pub dial: Option<Dial>,
 }
 
 impl Agent {
@@ -63,6 +64,31 @@ impl Agent {
             },
             Err(outcome) => outcome,
         };
+        self.end(run, outcome).await
+    }
+
+    /// Shortens a conversation because the operator wants it, with a hint at what matters.
+    pub async fn compact(
+        &self,
+        conversation: &mut Conversation,
+        hint: Option<&str>,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let mut run = Run::new(self, conversation, listener, cancel);
+        let outcome = match run.condense(hint).await {
+            Ok(text) => Outcome::Success { text },
+            Err(outcome) => outcome,
+        };
+        self.end(run, outcome).await
+    }
+
+    async fn end(&self, mut run: Run<'_>, outcome: Outcome) -> (Outcome, RunTotals) {
+        let is_own = self.works_for.is_none();
+        if outcome == Outcome::Cancelled && is_own && run.has_begun {
+            run.leave_note().await;
+        }
+        let listener = run.listener;
         let totals = run.finish(&outcome).await;
         let event = Event::Finished {
             outcome: outcome.clone(),
@@ -87,6 +113,8 @@ impl Run<'_> {
     /// Request, answer, tools, and again; leaves only with an outcome.
     async fn turns(&mut self) -> Result<Infallible, Outcome> {
         loop {
+            self.tune();
+            self.take_mail().await?;
             self.check_limits()?;
             self.make_room(CompactionReason::Threshold).await?;
             let Some(reply) = self.ask_model().await? else {
@@ -104,8 +132,17 @@ impl Run<'_> {
     }
 
     /// Takes the prompt into the conversation, unless a hook refuses it.
-    async fn begin(&mut self, mut prompt: Message) -> Result<(), Outcome> {
-        let verdict = self.agent.hooks.before_prompt(&prompt);
+    async fn begin(&mut self, prompt: Message) -> Result<(), Outcome> {
+        let prompt = Arc::new(self.admit(prompt).await?);
+        self.has_begun = true;
+        self.conversation.push(Arc::clone(&prompt));
+        self.listener.hear(Event::PromptAccepted { prompt }).await;
+        Ok(())
+    }
+
+    /// A prompt as hooks let it pass.
+    pub(crate) async fn admit(&mut self, mut prompt: Message) -> Result<Message, Outcome> {
+        let verdict = self.agent.company.before_prompt(&prompt);
         let Some(verdict) = self.cancel.run_until_cancelled(verdict).await else {
             return Err(Outcome::Cancelled);
         };
@@ -123,10 +160,7 @@ impl Run<'_> {
             }
             PromptVerdict::Deny { reason } => return Err(Outcome::HookDenied { reason }),
         }
-        let prompt = Arc::new(prompt);
-        self.conversation.push(Arc::clone(&prompt));
-        self.listener.hear(Event::PromptAccepted { prompt }).await;
-        Ok(())
+        Ok(prompt)
     }
 
     /// Decides what an answer means for the run.
@@ -177,7 +211,7 @@ impl Run<'_> {
         }
     }
 
-    /// The model has finished: a hook may send it on, an input provider may have more for it.
+    /// The model has finished: a hook may send it on, or a message that has come.
     async fn continue_or_stop(&mut self, message: &Message) -> Result<Next, Outcome> {
         let text = message.text();
         if let Some(correction) = self.hold_to_schema(&text)? {
@@ -186,7 +220,7 @@ impl Run<'_> {
         }
         let limits = &self.agent.settings.limits;
         if self.continuations < limits.max_continuations {
-            let verdict = self.agent.hooks.before_stop(&text);
+            let verdict = self.agent.company.before_stop(&text);
             match self.cancel.run_until_cancelled(verdict).await {
                 None => return Err(Outcome::Cancelled),
                 Some(StopVerdict::Stop) => {}
@@ -197,16 +231,10 @@ impl Run<'_> {
                 }
             }
         }
-        let Some(input) = &self.agent.input else {
-            return Err(Outcome::Success { text });
-        };
-        match self.cancel.run_until_cancelled(input.next()).await {
-            None => Err(Outcome::Cancelled),
-            Some(None) => Err(Outcome::Success { text }),
-            Some(Some(prompt)) => {
-                self.begin(prompt).await?;
-                Ok(Next::Turn)
-            }
+        // What came at the last moment is still answered.
+        match self.take_mail().await? {
+            Mail::Some => Ok(Next::Turn),
+            Mail::None => Err(Outcome::Success { text }),
         }
     }
 
@@ -237,6 +265,10 @@ impl Run<'_> {
 
     async fn finish(&mut self, outcome: &Outcome) -> RunTotals {
         let totals = self.totals();
+        // The end of an agent that works for another is not the session's.
+        if self.agent.works_for.is_some() {
+            return totals;
+        }
         let event = match outcome {
             Outcome::Success { .. } => HookEvent::Stopped {
                 usage: totals.usage,
@@ -245,7 +277,7 @@ impl Run<'_> {
                 outcome: failure.clone(),
             },
         };
-        tell(&*self.agent.hooks, &event, self.cancel).await;
+        tell(&self.agent.company, &event, self.cancel).await;
         totals
     }
 }

@@ -37,6 +37,12 @@ impl Conversation {
         self.messages.push(message);
     }
 
+    pub(crate) fn extend(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
+        for message in messages {
+            self.push(message);
+        }
+    }
+
     /// Where the system messages end.
     pub(crate) fn system_len(&self) -> usize {
         self.messages.system_len()

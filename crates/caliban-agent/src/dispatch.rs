@@ -7,22 +7,25 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use caliban_model::{Block, CancellationToken, Message};
+use caliban_model::{Block, CancellationToken, Effect, Message};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::call::{Opinion, ToolCall};
 use crate::capping::cap;
+use crate::company::Company;
 use crate::event::{Denial, Event};
-use crate::hooks::{HookEvent, Hooks, Opinion, ToolCall, Verdict};
+use crate::hook_event::HookEvent;
 use crate::listener::Listener;
-use crate::operator::{Answer, Interrupt, Operator, Question};
+use crate::operator::{Answer, Inquiry, Interrupt, Operator};
 use crate::registry::Entry;
+use crate::roles::Verdict;
 use crate::settings::Capping;
 use crate::tool::{
-    Effect, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
+    Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
 };
 use crate::toolbox::Toolbox;
 use crate::workspace::Workspace;
@@ -35,7 +38,9 @@ const PROGRESS_QUEUE: usize = 256;
 /// What calls are run with.
 pub(crate) struct Dispatch<'a> {
     pub(crate) tools: &'a Toolbox,
-    pub(crate) hooks: &'a dyn Hooks,
+    pub(crate) company: &'a Company,
+    /// The agent whose calls these are, where it works for another.
+    pub(crate) agent: Option<&'a Arc<str>>,
     pub(crate) operator: &'a dyn Operator,
     pub(crate) turn: u32,
     pub(crate) workspace: &'a Arc<Workspace>,
@@ -94,6 +99,7 @@ impl Dispatch<'_> {
         let tool = entry.as_ref().map(Entry::tool);
         let mut call = ToolCall {
             id: Arc::from(id),
+            agent: self.agent.cloned(),
             name: Arc::from(name),
             input: input.clone(),
             effect: tool.map_or(Effect::ReadOnly, |tool| tool.effect()),
@@ -144,42 +150,40 @@ impl Dispatch<'_> {
                     call: call.clone(),
                     denial: denial.clone(),
                 };
-                tell(self.hooks, &event, self.cancel).await;
+                tell(self.company, &event, self.cancel).await;
                 return refuse(call, denied(&denial), Some(denial));
             }
         }
         Gated::Allowed(Arc::clone(entry.tool()), call)
     }
 
-    /// Asks hooks, and the operator where they say so. Returns the changed input, if it was
+    /// Asks the company, and the operator where it says so. Returns the changed input, if it was
     /// changed.
     async fn permission(&self, call: &ToolCall) -> Result<Option<Value>, Denial> {
-        match self.hooks.before_tool(call).await {
-            Verdict::Allow => Ok(None),
-            Verdict::AllowWith(input) => Ok(Some(input)),
-            Verdict::Approve { input, .. } => Ok(input),
-            Verdict::Deny(denial) => Err(denial),
-            Verdict::Ask(question) => self.ask_operator(call, &question).await,
+        match self.company.judge(call).await {
+            (Verdict::Allow, changed) => Ok(changed),
+            (Verdict::Deny(denial), _) => Err(denial),
+            (Verdict::Ask(question), _) => {
+                let inquiry = Inquiry::new(call.clone(), *question);
+                self.ask_operator(&inquiry).await
+            }
         }
     }
 
-    async fn ask_operator(
-        &self,
-        call: &ToolCall,
-        question: &Question,
-    ) -> Result<Option<Value>, Denial> {
+    async fn ask_operator(&self, inquiry: &Inquiry) -> Result<Option<Value>, Denial> {
+        let Inquiry { id, call, question } = inquiry;
         self.listener
             .hear(Event::PermissionAsked {
-                id: Arc::clone(&call.id),
-                question: Box::new(question.clone()),
+                inquiry: Box::new(inquiry.clone()),
             })
             .await;
         let event = HookEvent::PermissionRequest { call: call.clone() };
-        tell(self.hooks, &event, self.cancel).await;
-        let answer = self.operator.decide(call, question).await;
-        self.hooks.answered(call, &answer);
+        tell(self.company, &event, self.cancel).await;
+        let answer = self.operator.decide(inquiry).await;
+        self.company.gate.answered(call, &answer);
         self.listener
             .hear(Event::PermissionAnswered {
+                inquiry: Arc::clone(id),
                 id: Arc::clone(&call.id),
                 answer: answer.clone(),
             })
@@ -261,7 +265,7 @@ impl Dispatch<'_> {
             return Finished::of(call, cancelled(), Instant::now());
         }
         let started = Instant::now();
-        if let Err(reason) = self.hooks.before_run(&call).await {
+        if let Err(reason) = self.company.before_run(&call).await {
             let output = ToolOutput::new(ToolStatus::CouldNotRun, reason);
             return Finished::of(call, output, started);
         }
@@ -305,6 +309,7 @@ impl Dispatch<'_> {
     }
 
     async fn tell_end(&self, end: &Finished) {
+        self.company.after_end(&end.call, &end.output).await;
         self.listener
             .hear(Event::ToolFinished {
                 id: Arc::clone(&end.call.id),
@@ -323,7 +328,7 @@ impl Dispatch<'_> {
         } else {
             HookEvent::PostToolUse { call, output }
         };
-        tell(self.hooks, &event, self.cancel).await;
+        tell(self.company, &event, self.cancel).await;
     }
 }
 
@@ -347,11 +352,11 @@ impl Finished {
     }
 }
 
-/// Tells hooks of something. Once the run is cancelled they are not waited for any longer than
+/// Tells those who look on. Once the run is cancelled they are not waited for any longer than
 /// calls are.
-pub(crate) async fn tell(hooks: &dyn Hooks, event: &HookEvent, cancel: &CancellationToken) {
+pub(crate) async fn tell(company: &Company, event: &HookEvent, cancel: &CancellationToken) {
     // Nothing depends on whether they were done.
-    let _ = until_cancelled(hooks.notify(event), cancel).await;
+    let _ = until_cancelled(company.notify(event), cancel).await;
 }
 
 /// Waits for something; once the run is cancelled, only for a short while longer. Then it is

@@ -1,20 +1,23 @@
 //! What the engine yields: everything a face may want to show, in the order it happened.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_model::{Block, Message, Retry, StopReason, Usage, Warning};
 use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::operator::{Answer, Question};
+use crate::operator::{Answer, Inquiry};
 use crate::outcome::Outcome;
 use crate::tool::ToolOutput;
 
 /// One step of a run. A run starts with [`PromptAccepted`](Self::PromptAccepted), unless a hook
 /// refuses the prompt, and ends with exactly one [`Finished`](Self::Finished); every [`ToolReady`](Self::ToolReady) is followed by one
 /// [`ToolFinished`](Self::ToolFinished) with the same id.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     /// A prompt became part of the conversation; a run that waits for more has several.
     PromptAccepted {
@@ -41,10 +44,12 @@ pub enum Event {
     },
     /// The operator is asked about a call; an answer follows unless the run ends.
     PermissionAsked {
-        id: Arc<str>,
-        question: Box<Question>,
+        inquiry: Box<Inquiry>,
     },
     PermissionAnswered {
+        /// The id of the inquiry.
+        inquiry: Arc<str>,
+        /// The id of the call.
         id: Arc<str>,
         answer: Answer,
     },
@@ -79,6 +84,17 @@ pub enum Event {
         usage: Usage,
         cost: Option<Decimal>,
     },
+    /// The operator stopped the run: what the model had said of an answer that was cut off, and
+    /// the note that it will read about it. Both are part of the conversation.
+    Interrupted {
+        said: Option<Arc<Message>>,
+        note: Arc<Message>,
+    },
+    /// A prompt that came meanwhile joined the run between two turns.
+    Steered {
+        prompt: Arc<str>,
+        message: Arc<Message>,
+    },
     /// The results of a turn, as the model will read them.
     ToolResults {
         message: Arc<Message>,
@@ -91,17 +107,17 @@ pub enum Event {
     Warning(Warning),
     /// Something the engine itself has to say.
     Notice {
-        subtype: &'static str,
+        subtype: Cow<'static, str>,
         message: String,
     },
     /// A handler of the operator's had its part in an event.
     HookFired {
-        event: &'static str,
+        event: Cow<'static, str>,
         output: Value,
     },
     /// An event that no handler heard, or the permission rules' own part in one.
     HookPassed {
-        event: &'static str,
+        event: Cow<'static, str>,
         output: Value,
     },
     CompactionStarted {
@@ -124,7 +140,8 @@ pub enum Event {
 
 /// A step of one answer of the model. [`Started`](Self::Started) begins it anew, also where what
 /// was told before is void.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
 pub enum AnswerStep {
     Started {
         /// The model that answers, as the provider names it.
@@ -153,16 +170,19 @@ pub enum AnswerStep {
 }
 
 /// Why history is being shortened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CompactionReason {
     /// Context use crossed the threshold.
     Threshold,
     /// The provider said the prompt is too long.
     TooLong,
+    /// The operator asked for it.
+    Asked,
 }
 
 /// A call that was not permitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
     pub source: DenialSource,
     pub reason: String,
@@ -172,7 +192,8 @@ pub struct Denial {
     pub remedy: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DenialSource {
     Rule,
     Hook,
@@ -185,7 +206,7 @@ pub enum DenialSource {
 
 /// What a run came to. Usage and cost are sums over the whole session so far, sub-agents,
 /// compaction and failed attempts included.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunTotals {
     pub turns: u32,
     pub usage: Usage,
@@ -205,13 +226,27 @@ pub struct RunTotals {
 }
 
 /// What one model of a session came to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelTotals {
     pub provider: String,
     pub model: String,
     pub usage: Usage,
     /// Nothing where the price is not known.
     pub cost: Option<Decimal>,
+}
+
+impl Event {
+    /// The event itself, whichever agent of the session it is of, and the call that runs that
+    /// agent.
+    pub fn innermost(&self) -> (&Self, Option<&Arc<str>>) {
+        match self {
+            Self::Nested { parent, event } => {
+                let (event, inner) = event.innermost();
+                (event, inner.or(Some(parent)))
+            }
+            event => (event, None),
+        }
+    }
 }
 
 impl RunTotals {

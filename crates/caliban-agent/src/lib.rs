@@ -4,49 +4,65 @@
 
 mod agent;
 mod answer;
+mod call;
 mod capping;
 mod compaction;
+mod company;
 mod consult;
 mod conversation;
+mod dial;
 mod dispatch;
 mod event;
-mod hooks;
+mod hook_event;
+mod limits;
 mod listener;
+mod mailbox;
+mod meanwhile;
 mod operator;
 mod outcome;
 mod registry;
 mod remarks;
 mod repetition;
 mod reply;
+mod roles;
 mod run;
 mod settings;
 mod tool;
 mod toolbox;
+mod window;
 mod workspace;
 
-pub use agent::{Agent, InputProvider};
+pub use agent::Agent;
 pub use answer::AnswerSchema;
+/// What a tool says of itself.
+pub use caliban_model::Effect;
+pub use call::{Opinion, ToolCall};
+pub use company::Company;
 pub use consult::Consultant;
 pub use conversation::Conversation;
+pub use dial::{Dial, Reading};
 pub use event::{
     AnswerStep, CompactionReason, Denial, DenialSource, Event, ModelTotals, RunTotals,
 };
-pub use hooks::{
-    HookChain, HookEvent, Hooks, Inheritance, NoHooks, Opinion, PromptVerdict, SessionSource,
-    StopVerdict, ToolCall, Verdict,
-};
+pub use hook_event::{HookEvent, SessionSource};
 pub use listener::Listener;
+pub use mailbox::Mailbox;
 pub use operator::{
-    Answer, Elicitation, Interrupt, Operator, Question, Remember, Reply, SharedOperator, Unattended,
+    Answer, Elicitation, Inquiry, Interrupt, Operator, Question, Remember, Reply, SharedOperator,
+    Unattended,
 };
 pub use outcome::Outcome;
 pub use registry::Registry;
 pub use remarks::Remarks;
+pub use roles::{
+    Advice, Adviser, Gate, Inheritance, Observer, PromptStage, PromptVerdict, StopStage,
+    StopVerdict, Verdict, Witness,
+};
 pub use settings::{
     Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,
 };
 pub use tool::{
-    Details, Effect, Ending, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput,
+    Details, Ending, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput,
     ToolStatus, TypedTool, input_schema,
 };
 pub use toolbox::{ToolSource, Toolbox};

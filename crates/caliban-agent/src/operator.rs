@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::call::ToolCall;
 use crate::event::{Denial, DenialSource};
-use crate::hooks::ToolCall;
 
 /// Answers questions about calls. Consent exists only as an [`Answer`] that came from here; no
 /// text of a model or a tool confers it.
 pub trait Operator: Send + Sync + Debug {
     /// Waits for the answer. The run may be cancelled meanwhile, which drops the future.
-    fn decide<'a>(&'a self, call: &'a ToolCall, question: &'a Question) -> BoxFuture<'a, Answer>;
+    fn decide<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Answer>;
 
     /// Waits for the answer to what a server wants to know.
     fn elicit<'a>(&'a self, _question: &'a Elicitation) -> BoxFuture<'a, Reply> {
@@ -23,7 +24,7 @@ pub trait Operator: Send + Sync + Debug {
 }
 
 /// A question that a server has for the operator. All of it is the server's own words.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Elicitation {
     pub server: String,
     pub message: String,
@@ -32,7 +33,8 @@ pub struct Elicitation {
 }
 
 /// What the operator says to a server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", content = "content", rename_all = "snake_case")]
 pub enum Reply {
     Accept(Value),
     Decline,
@@ -42,8 +44,27 @@ pub enum Reply {
     Nobody,
 }
 
+/// A question about a call, on its way to the operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Inquiry {
+    /// Told apart from all others of this process.
+    pub id: Arc<str>,
+    pub call: ToolCall,
+    pub question: Question,
+}
+
+impl Inquiry {
+    pub fn new(call: ToolCall, question: Question) -> Self {
+        Self {
+            id: Arc::from(uuid::Uuid::new_v4().to_string()),
+            call,
+            question,
+        }
+    }
+}
+
 /// Why a call is asked about, and what would have permitted it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     pub reason: String,
     /// The rule that asks, as it is written.
@@ -59,7 +80,8 @@ pub struct Question {
 }
 
 /// What the operator says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Answer {
     /// Go on, perhaps with another input, which is validated like the model's own.
     Allow {
@@ -76,7 +98,8 @@ pub enum Answer {
 }
 
 /// How long an answer holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Remember {
     Once,
     /// For the rest of the session, for calls that match this rule.
@@ -86,7 +109,8 @@ pub enum Remember {
 }
 
 /// Whether a refusal also ends the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Interrupt {
     No,
     Yes,
@@ -97,7 +121,7 @@ pub enum Interrupt {
 pub struct Unattended;
 
 impl Operator for Unattended {
-    fn decide<'a>(&'a self, _: &'a ToolCall, _: &'a Question) -> BoxFuture<'a, Answer> {
+    fn decide<'a>(&'a self, _: &'a Inquiry) -> BoxFuture<'a, Answer> {
         async { Answer::Nobody }.boxed()
     }
 }

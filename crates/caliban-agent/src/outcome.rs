@@ -1,9 +1,11 @@
 //! How a run ends. Exit code and result subtype both follow from this one type.
 
 use caliban_model::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
 
 /// The end of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// The model finished its turn; this is its last message's text.
     Success { text: String },
@@ -29,6 +31,8 @@ pub enum Outcome {
     Looping { tool: String, times: u32 },
     /// The final answer does not fit the schema that was asked for.
     SchemaMismatch { message: String },
+    /// The prompt names something that cannot go along with it.
+    Unusable { message: String },
     /// Something in the harness itself failed.
     Internal { message: String },
 }
@@ -42,6 +46,7 @@ impl Outcome {
             Self::MaxTurns { .. } => 75,
             Self::Cancelled => 124,
             Self::BudgetExceeded { .. } => 137,
+            Self::Unusable { .. } => 78,
             Self::MaxTokens
             | Self::Provider(_)
             | Self::HookDenied { .. }
@@ -68,7 +73,48 @@ impl Outcome {
             | Self::ContextFull { .. }
             | Self::Looping { .. }
             | Self::SchemaMismatch { .. }
+            | Self::Unusable { .. }
             | Self::Internal { .. } => "error",
+        }
+    }
+
+    /// The answer of a run that finished.
+    pub fn answer(&self) -> Option<&str> {
+        match self {
+            Self::Success { text } => Some(text),
+            Self::MaxTurns { .. }
+            | Self::BudgetExceeded { .. }
+            | Self::MaxTokens
+            | Self::Cancelled
+            | Self::Provider(_)
+            | Self::HookDenied { .. }
+            | Self::Refusal { .. }
+            | Self::ContentFilter { .. }
+            | Self::ContextFull { .. }
+            | Self::Looping { .. }
+            | Self::SchemaMismatch { .. }
+            | Self::Unusable { .. }
+            | Self::Internal { .. } => None,
+        }
+    }
+
+    /// The failure of the provider that ended it.
+    pub fn provider_error(&self) -> Option<&Error> {
+        match self {
+            Self::Provider(error) => Some(error),
+            Self::Success { .. }
+            | Self::MaxTurns { .. }
+            | Self::BudgetExceeded { .. }
+            | Self::MaxTokens
+            | Self::Cancelled
+            | Self::HookDenied { .. }
+            | Self::Refusal { .. }
+            | Self::ContentFilter { .. }
+            | Self::ContextFull { .. }
+            | Self::Looping { .. }
+            | Self::SchemaMismatch { .. }
+            | Self::Unusable { .. }
+            | Self::Internal { .. } => None,
         }
     }
 
@@ -101,6 +147,7 @@ impl Outcome {
             Self::BudgetExceeded { message }
             | Self::ContextFull { message }
             | Self::SchemaMismatch { message }
+            | Self::Unusable { message }
             | Self::Internal { message } => message.clone(),
         })
     }

@@ -88,7 +88,7 @@ pub(crate) async fn ask(
                 origin = other;
                 listener
                     .hear(Event::Notice {
-                        subtype: "fallback_model",
+                        subtype: "fallback_model".into(),
                         message,
                     })
                     .await;

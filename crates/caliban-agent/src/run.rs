@@ -1,67 +1,50 @@
 //! The state of one run and the phases of a turn.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use caliban_model::{
-    Block, CachePolicy, CancellationToken, Error, ErrorKind, Message, Metadata, Origin,
-    OutputFormat, Price, Request, Role, Usage, traits,
+    Block, CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price,
+    Request, Role, Usage,
 };
 use rust_decimal::Decimal;
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::compaction::{self, BoundThinking, share};
 use crate::conversation::Conversation;
-use crate::dispatch::{Dispatch, Finished, tell};
-use crate::event::{CompactionReason, Denial, Event, ModelTotals, RunTotals};
-use crate::hooks::HookEvent;
+use crate::dispatch::{Dispatch, Finished};
+use crate::event::{Denial, Event, ModelTotals, RunTotals};
 use crate::listener::Listener;
 use crate::outcome::Outcome;
 use crate::repetition::Repetition;
 use crate::reply::{self, Reply};
-use crate::settings::{DEFAULT_THRESHOLD, Micro};
 use crate::tool::{Details, Ending};
-
-/// Part of the compaction threshold at which outdated results are replaced.
-const MICRO_PART: f64 = 0.6;
-/// Part of the window, or of the threshold, by which history must grow before it is changed again.
-const STEP: f64 = 0.1;
-/// How often in a row the provider may find a freshly compacted conversation too long.
-const MAX_TOO_LONG: u32 = 2;
+use crate::window::Room;
 
 pub(crate) struct Run<'a> {
-    pub(crate) agent: &'a Agent,
+    /// As the operator has tuned it by now.
+    pub(crate) agent: Cow<'a, Agent>,
+    pub(crate) tuned: u64,
     pub(crate) conversation: &'a mut Conversation,
     pub(crate) listener: &'a dyn Listener,
     pub(crate) cancel: &'a CancellationToken,
     pub(crate) continuations: u32,
     pub(crate) corrections: u32,
     pub(crate) structured: Option<Value>,
-    turns: u32,
+    pub(crate) turns: u32,
     tool_calls: u32,
     denials: Vec<(Arc<str>, Arc<str>, Denial)>,
     last_message: Option<Arc<Message>>,
     last_text: Option<String>,
     repetition: Repetition,
-    /// The window the provider named when it refused a prompt.
-    learned_window: Option<u64>,
-    too_long: u32,
-    /// Size of history when outdated results were last replaced.
-    micro_at: u64,
-    floor: Floor,
+    pub(crate) room: Room,
+    /// What had been said of an answer when it was cut off.
+    pub(crate) cut: Option<String>,
+    /// Whether there is anything to note about an interrupt.
+    pub(crate) has_begun: bool,
     started: Instant,
     model_time: Duration,
-}
-
-/// What is left of the conversation when it has been compacted.
-#[derive(Debug, Clone, Copy)]
-enum Floor {
-    /// It has not been.
-    None,
-    /// No answer has told yet.
-    Unmeasured,
-    At(u64),
 }
 
 impl<'a> Run<'a> {
@@ -72,7 +55,8 @@ impl<'a> Run<'a> {
         cancel: &'a CancellationToken,
     ) -> Self {
         Self {
-            agent,
+            tuned: agent.dial.as_ref().map_or(0, |dial| dial.read().turned),
+            agent: Cow::Borrowed(agent),
             conversation,
             listener,
             cancel,
@@ -85,78 +69,12 @@ impl<'a> Run<'a> {
             last_message: None,
             last_text: None,
             repetition: Repetition::default(),
-            learned_window: None,
-            too_long: 0,
-            micro_at: 0,
-            floor: Floor::None,
+            room: Room::default(),
+            cut: None,
+            has_begun: false,
             started: Instant::now(),
             model_time: Duration::ZERO,
         }
-    }
-
-    /// What must hold before another turn begins.
-    pub(crate) fn check_limits(&self) -> Result<(), Outcome> {
-        if self.cancel.is_cancelled() {
-            return Err(Outcome::Cancelled);
-        }
-        if !self.has_turns() {
-            let limit = self.agent.settings.limits.max_turns;
-            return Err(Outcome::MaxTurns { limit });
-        }
-        self.check_budget()?;
-        self.check_next_cost()
-    }
-
-    /// Whether the model may be asked again.
-    pub(crate) fn has_turns(&self) -> bool {
-        self.turns < self.agent.settings.limits.max_turns
-    }
-
-    pub(crate) fn check_budget(&self) -> Result<(), Outcome> {
-        let Some(budget) = self.agent.settings.limits.budget else {
-            return Ok(());
-        };
-        let spent = self.agent.ledger().total();
-        if spent > budget {
-            return Err(Outcome::BudgetExceeded {
-                message: format!(
-                    "spent ${spent} of a budget of ${budget}; raise `--max-budget-usd` to go on"
-                ),
-            });
-        }
-        Ok(())
-    }
-
-    /// A turn whose input alone would overspend is not sent.
-    fn check_next_cost(&self) -> Result<(), Outcome> {
-        let settings = &self.agent.settings;
-        let Some(budget) = settings.limits.budget else {
-            return Ok(());
-        };
-        let ledger = self.agent.ledger();
-        let Some(rate) = ledger
-            .card()
-            .lookup(self.agent.provider.id(), &settings.model)
-        else {
-            return Ok(());
-        };
-        // What the provider has seen before is likely cached; it is never dearer than that.
-        let cached = self.conversation.seen_tokens();
-        let next = rate.cost(&Usage {
-            input: self.tokens().saturating_sub(cached),
-            cache_read: cached,
-            ..Usage::default()
-        });
-        let spent = ledger.total();
-        if spent + next > budget {
-            return Err(Outcome::BudgetExceeded {
-                message: format!(
-                    "spent ${spent} of a budget of ${budget}; the next turn's input alone would cost about ${}; raise `--max-budget-usd` to go on",
-                    next.round_dp(6)
-                ),
-            });
-        }
-        Ok(())
     }
 
     /// Asks for the next answer. Nothing means that the prompt was too long, and now is shorter.
@@ -176,6 +94,9 @@ impl<'a> Run<'a> {
                 Ok(Some(reply))
             }
             Err(broken) => {
+                if broken.error.kind == ErrorKind::Cancelled {
+                    self.cut = Some(broken.text.clone());
+                }
                 self.note_text(broken.text);
                 for usage in broken.spent {
                     self.enter(&self.origin(), usage).await;
@@ -190,26 +111,8 @@ impl<'a> Run<'a> {
         let ErrorKind::TooLong { limit } = error.kind else {
             return Err(error.into());
         };
-        self.learned_window = limit.or(self.learned_window);
+        self.room.learn(limit);
         self.shorten(error.to_string()).await
-    }
-
-    /// Makes the conversation shorter because the provider could not take it; if that cannot be
-    /// done, `complaint` is the end of the run.
-    pub(crate) async fn shorten(&mut self, complaint: String) -> Result<(), Outcome> {
-        self.too_long += 1;
-        let full = Outcome::ContextFull { message: complaint };
-        let settings = &self.agent.settings.compaction;
-        if settings.threshold.is_none() || self.too_long > MAX_TOO_LONG {
-            return Err(full);
-        }
-        let before = self.conversation.messages().to_vec();
-        self.make_room(CompactionReason::TooLong).await?;
-        // Sending the same again would fail the same way.
-        if self.conversation.messages() == before {
-            return Err(full);
-        }
-        Ok(())
     }
 
     fn request(&self) -> Result<Request, Outcome> {
@@ -254,7 +157,7 @@ impl<'a> Run<'a> {
 
     /// Makes an answer part of the conversation.
     pub(crate) async fn accept(&mut self, reply: &Reply, cost: Option<Decimal>) {
-        self.too_long = 0;
+        self.room.fits();
         if !reply.message.content.is_empty() {
             self.conversation.push(Arc::clone(&reply.message));
             self.conversation.measured(&reply.usage);
@@ -270,13 +173,13 @@ impl<'a> Run<'a> {
     }
 
     /// Who is asked unless something stands in for it.
-    fn origin(&self) -> Origin {
-        let agent = self.agent;
+    pub(crate) fn origin(&self) -> Origin {
+        let agent = &self.agent;
         Origin::new(agent.provider.id(), Arc::clone(&agent.settings.model))
     }
 
     /// Enters a call into the books and says so once if its price is not known.
-    async fn enter(&self, origin: &Origin, usage: Usage) -> Option<Decimal> {
+    pub(crate) async fn enter(&self, origin: &Origin, usage: Usage) -> Option<Decimal> {
         let Origin { provider, model } = origin;
         let price = self.agent.ledger().record(provider, model, usage);
         match price {
@@ -289,7 +192,7 @@ impl<'a> Run<'a> {
                 };
                 self.listener
                     .hear(Event::Notice {
-                        subtype: "unknown_price",
+                        subtype: "unknown_price".into(),
                         message: format!(
                             "the price of {provider}/{model} is not known: its calls count as $0{budget}"
                         ),
@@ -305,10 +208,11 @@ impl<'a> Run<'a> {
         let Some(message) = self.last_message.clone() else {
             return Ok(());
         };
-        let agent = self.agent;
+        let agent = &self.agent;
         let finished = Dispatch {
             tools: &agent.tools,
-            hooks: &*agent.hooks,
+            company: &agent.company,
+            agent: agent.works_for.as_ref(),
             operator: &*agent.operator,
             turn: self.turns,
             workspace: &agent.workspace,
@@ -326,7 +230,7 @@ impl<'a> Run<'a> {
             .iter()
             .map(|end| Arc::clone(&end.call.id))
             .collect();
-        results.extend(agent.hooks.additions(&calls).map(Block::text));
+        results.extend(self.agent.company.remarks(&calls).map(Block::text));
         let results = Arc::new(Message::new(Role::User, results));
         self.conversation.push(Arc::clone(&results));
         self.listener
@@ -346,7 +250,7 @@ impl<'a> Run<'a> {
                 .map(|end| (&*end.call.name, &end.call.input, &end.output)),
         );
         match finished.first() {
-            Some(first) if times >= agent.settings.limits.max_repetitions => {
+            Some(first) if times >= self.agent.settings.limits.max_repetitions => {
                 self.end_turn().await;
                 Err(Outcome::Looping {
                     tool: first.call.name.to_string(),
@@ -387,151 +291,6 @@ impl<'a> Run<'a> {
         if let Some(message) = self.last_message.take() {
             self.listener.hear(Event::TurnEnded { message }).await;
         }
-    }
-
-    /// Shortens history where its size, or the provider, asks for it.
-    pub(crate) async fn make_room(&mut self, reason: CompactionReason) -> Result<(), Outcome> {
-        let window = self.window();
-        let before = self.tokens();
-        if reason == CompactionReason::Threshold {
-            if self.is_micro_due(before, window) {
-                self.replace_outdated().await;
-            }
-            if !self.is_compaction_due(window) {
-                return Ok(());
-            }
-        }
-        self.listener
-            .hear(Event::CompactionStarted { reason })
-            .await;
-        let event = HookEvent::PreCompact { reason };
-        tell(&*self.agent.hooks, &event, self.cancel).await;
-        let compacted = compaction::compact(
-            self.conversation,
-            window,
-            self.overhead(),
-            &self.agent.settings,
-            &*self.agent.provider,
-            self.cancel,
-        )
-        .await;
-        let compacted = match compacted {
-            Ok(compacted) => compacted,
-            Err(stuck) => {
-                self.tell_compacted(before).await;
-                return Err(stuck.into());
-            }
-        };
-        let summarizer = Origin::new(
-            self.agent.provider.id(),
-            Arc::clone(self.agent.settings.summary_model()),
-        );
-        for usage in compacted.spent {
-            self.enter(&summarizer, usage).await;
-        }
-        if let Some(error) = compacted.summary_failed {
-            self.listener
-                .hear(Event::Notice {
-                    subtype: "summary_failed",
-                    message: format!("older messages were dropped without a summary: {error}"),
-                })
-                .await;
-        }
-        self.replace_history(compacted.messages).await;
-        self.micro_at = self.tokens();
-        self.floor = Floor::Unmeasured;
-        self.tell_compacted(before).await;
-        Ok(())
-    }
-
-    /// Whether outdated results are worth replacing now: the cache is lost by it, so seldom, and
-    /// at every turn where there is none to lose.
-    fn is_micro_due(&self, tokens: u64, window: u64) -> bool {
-        let settings = &self.agent.settings;
-        let compaction = &settings.compaction;
-        let threshold = compaction.threshold.unwrap_or(DEFAULT_THRESHOLD);
-        let is_large = tokens > share(window, threshold * MICRO_PART)
-            && tokens > self.micro_at + share(window, STEP);
-        compaction.micro == Micro::On && (is_large || settings.cache == CachePolicy::Off)
-    }
-
-    /// Whether the conversation fills the part of the window that it may, and something can be
-    /// done about it. What compaction could not free the last time it cannot free now, so it
-    /// waits until there is more.
-    fn is_compaction_due(&mut self, window: u64) -> bool {
-        let settings = &self.agent.settings;
-        let Some(threshold) = settings.compaction.threshold else {
-            return false;
-        };
-        let tokens = self.tokens();
-        if let Floor::Unmeasured = self.floor {
-            self.floor = Floor::At(tokens);
-        }
-        let least = match self.floor {
-            Floor::None | Floor::Unmeasured => 0,
-            Floor::At(floor) => floor + share(window, threshold * STEP),
-        };
-        tokens >= share(window, threshold).max(least)
-            && compaction::can_help(self.conversation, window, self.overhead(), settings)
-    }
-
-    async fn tell_compacted(&self, before_tokens: u64) {
-        let after_tokens = self.tokens();
-        self.listener
-            .hear(Event::CompactionFinished {
-                before_tokens,
-                after_tokens,
-            })
-            .await;
-        let event = HookEvent::PostCompact {
-            before_tokens,
-            after_tokens,
-        };
-        tell(&*self.agent.hooks, &event, self.cancel).await;
-    }
-
-    async fn replace_history(&mut self, messages: Vec<Arc<Message>>) {
-        self.conversation.replace(messages.clone());
-        self.listener
-            .hear(Event::HistoryReplaced { messages })
-            .await;
-    }
-
-    async fn replace_outdated(&mut self) {
-        let model = traits(self.agent.provider.id(), &self.agent.settings.model);
-        let thinking = if model.bound_thinking {
-            BoundThinking::Strip
-        } else {
-            BoundThinking::Keep
-        };
-        let messages = self.conversation.messages();
-        if let Some(replaced) =
-            compaction::supersede(messages, &self.agent.tools.current(), thinking)
-        {
-            self.replace_history(replaced).await;
-            self.micro_at = self.tokens();
-        }
-    }
-
-    fn window(&self) -> u64 {
-        let settings = &self.agent.settings;
-        self.learned_window
-            .or_else(|| {
-                self.agent
-                    .provider
-                    .capabilities(&settings.model)
-                    .context_window
-            })
-            .unwrap_or(settings.compaction.assumed_window)
-    }
-
-    fn tokens(&self) -> u64 {
-        self.conversation.tokens(self.overhead())
-    }
-
-    /// What goes along with every request beside the messages.
-    fn overhead(&self) -> u64 {
-        self.agent.tools.current().spec_bytes().div_ceil(4)
     }
 
     pub(crate) fn totals(&self) -> RunTotals {

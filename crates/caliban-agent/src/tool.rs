@@ -4,12 +4,13 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use caliban_model::{CancellationToken, ToolContent, ToolSpec};
+use caliban_model::{CancellationToken, Effect, ToolContent, ToolSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::event::Denial;
@@ -40,19 +41,6 @@ pub trait Tool: Send + Sync + Debug {
 
     /// Runs to an end. Cancellation drops the future, which must stop everything it started.
     fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
-}
-
-/// What running a tool can do to the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Only looks; may run in plan mode.
-    ReadOnly,
-    /// Changes only the session itself: its task list, its mode.
-    Session,
-    /// Changes files.
-    Writes,
-    /// Runs programs.
-    Executes,
 }
 
 /// What a call is given beside its input.
@@ -90,7 +78,7 @@ pub enum ProgressKind {
 }
 
 /// The end of a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     pub status: ToolStatus,
     pub content: Vec<ToolContent>,
@@ -101,7 +89,8 @@ pub struct ToolOutput {
 }
 
 /// What a call did, beyond what the model reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Details {
     /// A command ended; its output is followed by this note.
     Command {
@@ -133,7 +122,8 @@ pub enum Details {
 }
 
 /// How a call ends the run it was made in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// This is what was asked for.
     Answer(Value),
@@ -142,7 +132,8 @@ pub enum Ending {
 }
 
 /// How a call ended. Only [`Ok`](Self::Ok) is not an error to the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
     Ok,
     /// It ran and did not succeed.

@@ -4,6 +4,8 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// The directories of a session, fixed when it starts. Nothing a tool is asked to do extends
 /// them.
 #[derive(Debug, Clone)]
@@ -15,9 +17,11 @@ pub struct Workspace {
 }
 
 /// Whether paths outside the roots are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Confinement {
     /// Any path the process may use.
+    #[default]
     Open,
     /// Only paths beneath the roots, links resolved.
     Restricted,

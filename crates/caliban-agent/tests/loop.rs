@@ -14,14 +14,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Answer, Confinement, Conversation, Denial, Effect, Event, HookChain, HookEvent, Hooks,
-    InputProvider, Interrupt, NoHooks, Operator, Opinion, Outcome, PromptVerdict, Question,
-    Registry, Remember, Settings, StopVerdict, ToolCall, ToolContext, ToolOutput, ToolStatus,
-    TypedTool, Unattended, Verdict, Workspace,
+    Advice, Adviser, Agent, Answer, CompactionReason, Company, Confinement, Conversation, Denial,
+    Dial, Effect, Event, Gate, HookEvent, Inheritance, Inquiry, Interrupt, Mailbox, Observer,
+    Operator, Opinion, Outcome, PromptStage, PromptVerdict, Question, Registry, Remember, Settings,
+    StopStage, StopVerdict, ToolCall, ToolContext, ToolOutput, ToolStatus, TypedTool, Unattended,
+    Verdict, Witness, Workspace,
 };
 use caliban_model::{
     Block, CachePolicy, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream,
-    Message, ModelInfo, Provider, Purpose, RateCard, Request, Role, StopReason, StreamEvent, Usage,
+    Message, ModelInfo, Provider, Purpose, RateCard, Reasoning, Request, Role, StopReason,
+    StreamEvent, Usage,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -182,6 +184,22 @@ impl TypedTool for Step {
     }
 }
 
+/// Allows everything.
+#[derive(Debug)]
+struct Open;
+
+impl Gate for Open {
+    fn judge<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        async { Verdict::Allow }.boxed()
+    }
+
+    fn answered(&self, _: &ToolCall, _: &Answer) {}
+}
+
+fn nobody() -> Company {
+    Company::new(Arc::new(Open))
+}
+
 struct Bench {
     agent: Agent,
     provider: Arc<Scripted>,
@@ -190,12 +208,12 @@ struct Bench {
 }
 
 fn bench(script: Vec<Vec<Result<StreamEvent, Error>>>) -> Bench {
-    bench_with(script, Arc::new(NoHooks), None)
+    bench_with(script, nobody(), None)
 }
 
 fn bench_with(
     script: Vec<Vec<Result<StreamEvent, Error>>>,
-    hooks: Arc<dyn Hooks>,
+    company: Company,
     window: Option<u64>,
 ) -> Bench {
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +229,7 @@ fn bench_with(
         agent: Agent {
             provider: provider.clone(),
             tools: Registry::new([Step(shared.clone()).boxed()]).into(),
-            hooks,
+            company,
             operator: Arc::new(Unattended),
             workspace: workspace(folder.path()),
             settings,
@@ -219,7 +237,9 @@ fn bench_with(
                 RateCard::builtin().clone(),
             )))),
             session_id: Arc::from("session"),
-            input: None,
+            works_for: None,
+            mailbox: None,
+            dial: None,
         },
         provider,
         shared,
@@ -433,36 +453,75 @@ async fn unknown_tools_bad_input_and_panics_are_results_not_ends() {
     assert_eq!(told[4], "did fine");
 }
 
+/// Changes some inputs, and is the gate that is shut for some calls.
 #[derive(Debug, Default)]
-struct Gate {
+struct Guard {
     asked: Mutex<Vec<String>>,
     told: Mutex<Vec<&'static str>>,
 }
 
-impl Hooks for Gate {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+impl Adviser for Guard {
+    fn advise<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Advice> {
         async move {
             let name = call.first_arg.clone().unwrap_or_default();
             self.asked.lock().unwrap().push(name.clone());
             match name.as_str() {
-                "no" => Verdict::Deny(Denial::by_hook("the gate is shut")),
-                "other" => Verdict::AllowWith(json!({"name": "changed"})),
-                "broken" => Verdict::AllowWith(json!({"name": 7})),
-                _ => Verdict::Allow,
+                "other" => Advice::AllowWith(json!({"name": "changed"})),
+                "broken" => Advice::AllowWith(json!({"name": 7})),
+                _ => Advice::Allow,
+            }
+        }
+        .boxed()
+    }
+}
+
+impl Gate for Guard {
+    fn judge<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+        async move {
+            if call.input["name"] == "no" {
+                Verdict::Deny(Denial::by_hook("the gate is shut"))
+            } else {
+                Verdict::Allow
             }
         }
         .boxed()
     }
 
+    fn answered(&self, _: &ToolCall, _: &Answer) {}
+}
+
+impl Observer for Guard {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         self.told.lock().unwrap().push(event.name());
         async {}.boxed()
     }
+
+    fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
+        None
+    }
+
+    fn for_sub_agent(self: Arc<Self>, inheritance: Inheritance) -> Option<Arc<dyn Observer>> {
+        match inheritance {
+            Inheritance::All => Some(self),
+            Inheritance::Managed => None,
+        }
+    }
+}
+
+impl Guard {
+    fn company(self: &Arc<Self>) -> Company {
+        let gate = Arc::clone(self);
+        Company {
+            advisers: vec![Arc::clone(self) as _],
+            observers: vec![Arc::clone(self) as _],
+            ..Company::new(gate)
+        }
+    }
 }
 
 #[tokio::test]
-async fn the_gate_is_asked_in_order_and_its_word_holds() {
-    let gate = Arc::new(Gate::default());
+async fn everybody_is_asked_in_order_and_their_word_holds() {
+    let gate = Arc::new(Guard::default());
     let bench = bench_with(
         vec![calls(&[
             ("a", "Step", json!({"name": "yes"})),
@@ -470,7 +529,7 @@ async fn the_gate_is_asked_in_order_and_its_word_holds() {
             ("c", "Step", json!({"name": "other"})),
             ("d", "Step", json!({"name": "broken"})),
         ])],
-        gate.clone(),
+        gate.company(),
         None,
     );
     let ran = bench.run().await;
@@ -613,7 +672,7 @@ async fn a_full_window_is_summarised_and_no_call_loses_its_result() {
     let mut script: Vec<_> = (0..6).map(long_step).collect();
     script.push(text("the summary"));
     script.push(text("finished"));
-    let bench = bench_with(script, Arc::new(NoHooks), Some(28_000));
+    let bench = bench_with(script, nobody(), Some(28_000));
     let ran = bench.run().await;
     assert_eq!(
         ran.outcome,
@@ -713,7 +772,7 @@ async fn outdated_results_are_replaced_before_anything_is_summarised() {
     };
     let mut script: Vec<_> = (0..5).map(step).collect();
     script.push(text("end"));
-    let bench = bench_with(script, Arc::new(NoHooks), Some(24_000));
+    let bench = bench_with(script, nobody(), Some(24_000));
     let ran = bench.run().await;
     assert_eq!(ran.outcome, Outcome::Success { text: "end".into() });
     let told: Vec<String> = ran
@@ -755,7 +814,7 @@ async fn the_providers_count_makes_room_once_where_more_would_not_help() {
         step("c"),
         text("end"),
     ];
-    let bench = bench_with(script, Arc::new(NoHooks), Some(100_000));
+    let bench = bench_with(script, nobody(), Some(100_000));
     let ran = bench.run().await;
     assert_eq!(ran.outcome, Outcome::Success { text: "end".into() });
     let requests = bench.provider.requests.lock().unwrap();
@@ -775,7 +834,7 @@ async fn a_small_threshold_leaves_less_and_nothing_is_done_where_nothing_can_be(
     let mut script: Vec<_> = (0..4).map(long_step).collect();
     script.insert(3, text("the summary"));
     script.push(text("end"));
-    let mut bench = bench_with(script, Arc::new(NoHooks), Some(1_000_000));
+    let mut bench = bench_with(script, nobody(), Some(1_000_000));
     bench.agent.settings.compaction.threshold = Some(0.01);
     let ran = bench.run().await;
     assert_eq!(ran.outcome, Outcome::Success { text: "end".into() });
@@ -785,7 +844,7 @@ async fn a_small_threshold_leaves_less_and_nothing_is_done_where_nothing_can_be(
     };
     assert_eq!(compactions(&ran), 1);
 
-    let mut nothing = bench_with(vec![text("end")], Arc::new(NoHooks), Some(1_000));
+    let mut nothing = bench_with(vec![text("end")], nobody(), Some(1_000));
     nothing.agent.settings.compaction.threshold = Some(0.001);
     let ran = nothing.run().await;
     assert_eq!(compactions(&ran), 0);
@@ -809,17 +868,17 @@ async fn outdated_results_go_without_compaction_and_where_no_cache_is_lost() {
             text("end"),
         ]
     };
-    let mut off = bench_with(script(60_000), Arc::new(NoHooks), Some(100_000));
+    let mut off = bench_with(script(60_000), nobody(), Some(100_000));
     off.agent.settings.compaction.threshold = None;
     off.run().await;
     assert_eq!(superseded(&off), 1);
 
-    let mut uncached = bench_with(script(10), Arc::new(NoHooks), Some(100_000));
+    let mut uncached = bench_with(script(10), nobody(), Some(100_000));
     uncached.agent.settings.cache = CachePolicy::Off;
     uncached.run().await;
     assert_eq!(superseded(&uncached), 1);
 
-    let cached = bench_with(script(10), Arc::new(NoHooks), Some(100_000));
+    let cached = bench_with(script(10), nobody(), Some(100_000));
     cached.run().await;
     assert_eq!(superseded(&cached), 0);
 }
@@ -835,64 +894,140 @@ async fn a_price_nobody_knows_is_said_once() {
     let notices = ran
         .events
         .iter()
-        .filter(|event| {
-            matches!(
-                event,
-                Event::Notice {
-                    subtype: "unknown_price",
-                    ..
-                }
-            )
-        })
+        .filter(
+            |event| matches!(event, Event::Notice { subtype, .. } if subtype == "unknown_price"),
+        )
         .count();
     assert_eq!(notices, 1);
 }
 
+/// Leaves a message after the first call, and another when the model wants to stop.
 #[derive(Debug)]
-struct Prompts(Mutex<VecDeque<Message>>);
+struct Postman(Mailbox, Mutex<bool>);
 
-impl InputProvider for Prompts {
-    fn next(&self) -> BoxFuture<'_, Option<Message>> {
-        let next = self.0.lock().unwrap().pop_front();
-        async move { next }.boxed()
+impl Observer for Postman {
+    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
+        if let HookEvent::PostToolUse { .. } = event {
+            self.0.put("first".into(), Message::user("meanwhile"));
+        }
+        async {}.boxed()
+    }
+
+    fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
+        None
+    }
+
+    fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
+        None
+    }
+}
+
+impl StopStage for Postman {
+    fn before_stop<'a>(&'a self, _: &'a str) -> BoxFuture<'a, StopVerdict> {
+        if !std::mem::replace(&mut *self.1.lock().unwrap(), true) {
+            self.0.put("second".into(), Message::user("at last"));
+        }
+        async { StopVerdict::Stop }.boxed()
     }
 }
 
 #[tokio::test]
-async fn a_run_with_an_input_provider_goes_on_until_there_is_no_more() {
-    let mut bench = bench(vec![text("one"), text("two"), text("three")]);
-    let prompts = ["second", "third"].map(Message::user);
-    bench.agent.input = Some(Arc::new(Prompts(Mutex::new(prompts.into()))));
+async fn messages_join_a_run_between_its_turns() {
+    let mut bench = bench(vec![
+        calls(&[("a", "Step", json!({"name": "x"}))]),
+        text("one"),
+        text("two"),
+    ]);
+    let mailbox = Mailbox::default();
+    let postman = Arc::new(Postman(mailbox.clone(), Mutex::new(false)));
+    bench.agent.mailbox = Some(mailbox.clone());
+    bench.agent.company.observers.push(postman.clone());
+    bench.agent.company.stop_stages.push(postman);
     let ran = bench.run().await;
-    assert_eq!(
-        ran.outcome,
-        Outcome::Success {
-            text: "three".into()
-        }
-    );
-    let said: Vec<String> = ran
-        .conversation
-        .messages()
+    assert_eq!(ran.outcome, Outcome::Success { text: "two".into() });
+    let messages = ran.conversation.messages();
+    let said: Vec<String> = messages.iter().map(|message| message.text()).collect();
+    assert_eq!(said, ["go", "", "", "meanwhile", "one", "at last", "two"]);
+    let joined: Vec<&str> = ran
+        .events
         .iter()
-        .map(|m| m.text())
+        .filter_map(|event| match event {
+            Event::Steered { prompt, .. } => Some(&**prompt),
+            _ => None,
+        })
         .collect();
-    assert_eq!(said, ["go", "one", "second", "two", "third", "three"]);
-    let runs = ran
-        .events
-        .iter()
-        .filter(|event| matches!(event, Event::PromptAccepted { .. }));
-    assert_eq!(runs.count(), 3);
-    let ends = ran
-        .events
-        .iter()
-        .filter(|event| matches!(event, Event::Finished { .. }));
-    assert_eq!(ends.count(), 1);
+    assert_eq!(joined, ["first", "second"]);
+    assert!(mailbox.is_empty());
+}
+
+/// Turns the dial after a call.
+#[derive(Debug)]
+struct Turning(Dial);
+impl Observer for Turning {
+    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
+        if let HookEvent::PostToolUse { .. } = event {
+            self.0.set_model("claude-opus-4-6".into());
+            self.0.set_reasoning(Reasoning::Off);
+        }
+        async {}.boxed()
+    }
+
+    fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
+        None
+    }
+
+    fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn another_model_counts_from_the_next_turn_on() {
+    let mut bench = bench(vec![
+        calls(&[("a", "Step", json!({"name": "x"}))]),
+        text("end"),
+    ]);
+    let dial = Dial::new(bench.agent.settings.model.clone(), Reasoning::Auto);
+    bench.agent.dial = Some(dial.clone());
+    bench.agent.company.observers.push(Arc::new(Turning(dial)));
+    bench.run().await;
+    let requests = bench.provider.requests.lock().unwrap();
+    let models: Vec<&str> = requests.iter().map(|request| &*request.model).collect();
+    assert_eq!(models, ["claude-sonnet-4-6", "claude-opus-4-6"]);
+    assert_eq!(requests[1].reasoning, Reasoning::Off);
+}
+
+#[tokio::test]
+async fn a_conversation_is_condensed_on_demand() {
+    let bench = bench(vec![text("hello"), text("we greeted")]);
+    let mut ran = bench.run().await;
+    let (sender, mut receiver) = mpsc::channel(64);
+    let cancel = CancellationToken::new();
+    let hint = Some("the greeting");
+    let (outcome, _) = bench
+        .agent
+        .compact(&mut ran.conversation, hint, &sender, &cancel)
+        .await;
+    assert!(matches!(outcome, Outcome::Success { .. }), "{outcome:?}");
+    let messages = ran.conversation.messages();
+    assert_eq!(messages.len(), 1);
+    assert!(messages[0].text().contains("we greeted"));
+    let asked = bench.provider.requests.lock().unwrap().pop().unwrap();
+    assert!(asked.messages()[0].text().contains("the greeting"));
+    receiver.close();
+    let mut reasons = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        if let Event::CompactionStarted { reason } = event {
+            reasons.push(reason);
+        }
+    }
+    assert_eq!(reasons, [CompactionReason::Asked]);
 }
 
 #[derive(Debug)]
 struct Insistent;
 
-impl Hooks for Insistent {
+impl PromptStage for Insistent {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         let verdict = if prompt.text() == "forbidden" {
             PromptVerdict::Deny {
@@ -903,7 +1038,9 @@ impl Hooks for Insistent {
         };
         async { verdict }.boxed()
     }
+}
 
+impl StopStage for Insistent {
     fn before_stop<'a>(&'a self, _: &'a str) -> BoxFuture<'a, StopVerdict> {
         async {
             StopVerdict::Continue {
@@ -916,7 +1053,12 @@ impl Hooks for Insistent {
 
 #[tokio::test]
 async fn hooks_add_to_prompts_refuse_them_and_send_the_model_on_a_few_times() {
-    let bench_on = bench_with(vec![], Arc::new(Insistent), None);
+    let company = Company {
+        prompt_stages: vec![Arc::new(Insistent)],
+        stop_stages: vec![Arc::new(Insistent)],
+        ..nobody()
+    };
+    let bench_on = bench_with(vec![], company, None);
     let ran = bench_on.run().await;
     assert!(matches!(ran.outcome, Outcome::Success { .. }));
     assert_eq!(ran.conversation.messages()[0].text(), "goMind the gap.");
@@ -987,7 +1129,7 @@ fn every_outcome_has_its_code_and_name() {
 struct Person(Answer);
 
 impl Operator for Person {
-    fn decide<'a>(&'a self, _: &'a ToolCall, _: &'a Question) -> BoxFuture<'a, Answer> {
+    fn decide<'a>(&'a self, _: &'a Inquiry) -> BoxFuture<'a, Answer> {
         let answer = self.0.clone();
         async move { answer }.boxed()
     }
@@ -1010,8 +1152,8 @@ struct Asking {
     answers: Mutex<Vec<Answer>>,
 }
 
-impl Hooks for Asking {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+impl Gate for Asking {
+    fn judge<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         async {
             match &call.opinion {
                 Opinion::Approved { .. } => Verdict::Allow,
@@ -1027,12 +1169,12 @@ impl Hooks for Asking {
 }
 
 async fn asked(answer: Answer) -> (Bench, Ran) {
-    let hooks = Arc::new(Asking::default());
+    let gate = Arc::new(Asking::default());
     let script = vec![calls(&[("a", "Step", json!({"name": "x"}))])];
-    let mut bench = bench_with(script, hooks.clone(), None);
+    let mut bench = bench_with(script, Company::new(gate.clone()), None);
     bench.agent.operator = Arc::new(Person(answer.clone()));
     let ran = bench.run().await;
-    assert_eq!(*hooks.answers.lock().unwrap(), [answer]);
+    assert_eq!(*gate.answers.lock().unwrap(), [answer]);
     let order: Vec<_> = ran
         .events
         .iter()
@@ -1089,38 +1231,42 @@ async fn the_operator_is_asked_and_obeyed() {
 
 /// Gives the same advice on every call.
 #[derive(Debug)]
-struct Adviser(Verdict);
+struct Advising(Advice);
 
-impl Hooks for Adviser {
-    fn before_tool<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, Verdict> {
-        let verdict = self.0.clone();
-        async { verdict }.boxed()
+impl Adviser for Advising {
+    fn advise<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, Advice> {
+        let advice = self.0.clone();
+        async { advice }.boxed()
     }
 }
 
 #[tokio::test]
 async fn advice_approves_what_would_be_asked_and_the_strictest_counts() {
-    let approve = || Verdict::Approve {
+    let ask = || Advice::Ask {
+        reason: "new".into(),
+        input: None,
+    };
+    let approve = || Advice::Approve {
         reason: None,
         input: Some(json!({"name": "approved"})),
     };
-    let deny = || Verdict::Deny(Denial::by_hook("no"));
+    let deny = || Advice::Deny(Denial::by_hook("no"));
     for (advice, runs) in [
         (vec![approve()], true),
-        (vec![Verdict::Allow], false),
-        (vec![approve(), Verdict::Ask(question())], false),
-        (vec![Verdict::Ask(question()), approve()], false),
+        (vec![Advice::Allow], false),
+        (vec![approve(), ask()], false),
+        (vec![ask(), approve()], false),
         (vec![approve(), deny()], false),
     ] {
-        let chain = HookChain {
+        let company = Company {
             advisers: advice
                 .iter()
-                .map(|verdict| Arc::new(Adviser(verdict.clone())) as Arc<dyn Hooks>)
+                .map(|advice| Arc::new(Advising(advice.clone())) as Arc<dyn Adviser>)
                 .collect(),
-            gate: Arc::new(Asking::default()),
+            ..Company::new(Arc::new(Asking::default()))
         };
         let script = vec![calls(&[("a", "Step", json!({"name": "x"}))])];
-        let bench = bench_with(script, Arc::new(chain), None);
+        let bench = bench_with(script, company, None);
         bench.run().await;
         let expected: &[&str] = if runs {
             &["+approved", "-approved"]
@@ -1133,20 +1279,114 @@ async fn advice_approves_what_would_be_asked_and_the_strictest_counts() {
 
 #[tokio::test]
 async fn an_adviser_that_asks_about_another_input_has_that_input_run() {
-    let question = Question {
+    let advice = Advice::Ask {
+        reason: "new".into(),
         input: Some(json!({"name": "changed"})),
-        ..*question()
     };
-    let chain = HookChain {
-        advisers: vec![Arc::new(Adviser(Verdict::Ask(Box::new(question))))],
-        gate: Arc::new(Asking::default()),
+    let company = Company {
+        advisers: vec![Arc::new(Advising(advice))],
+        ..Company::new(Arc::new(Asking::default()))
     };
     let script = vec![calls(&[("a", "Step", json!({"name": "x"}))])];
-    let mut bench = bench_with(script, Arc::new(chain), None);
+    let mut bench = bench_with(script, company, None);
     bench.agent.operator = Arc::new(Person(Answer::Allow {
         input: None,
         remember: Remember::Once,
     }));
     bench.run().await;
     assert_eq!(bench.log(), ["+changed", "-changed"]);
+}
+
+/// Notes what it sees, and cannot note calls of one name.
+#[derive(Debug, Default)]
+struct Notary(Mutex<Vec<String>>);
+
+impl Notary {
+    fn note(&self, what: &str, call: &ToolCall) {
+        let agent = call.agent.as_deref().unwrap_or("session");
+        let line = format!("{what} {} of {agent}", call.id);
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Witness for Notary {
+    fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
+        self.note("before", call);
+        let noted = if call.input["name"] == "unnoted" {
+            Err("there is no paper".to_owned())
+        } else {
+            Ok(())
+        };
+        async { noted }.boxed()
+    }
+
+    fn after_end<'a>(&'a self, call: &'a ToolCall, _: &'a ToolOutput) -> BoxFuture<'a, ()> {
+        self.note("after", call);
+        async {}.boxed()
+    }
+}
+
+#[tokio::test]
+async fn witnesses_see_every_end_and_what_they_cannot_note_does_not_run() {
+    let notary = Arc::new(Notary::default());
+    let company = Company {
+        witnesses: vec![notary.clone()],
+        ..Arc::new(Guard::default()).company()
+    };
+    let script = vec![calls(&[
+        ("a", "Step", json!({"name": "no"})),
+        ("b", "Step", json!({"name": "unnoted", "key": "k"})),
+        ("c", "Step", json!({"name": "fine", "key": "k"})),
+    ])];
+    let bench = bench_with(script, company, None);
+    let ran = bench.run().await;
+    assert_eq!(bench.log(), ["+fine", "-fine"]);
+    let told = results(&ran.conversation.messages()[2]);
+    assert_eq!(told[1].1, "there is no paper");
+    assert_eq!(
+        *notary.0.lock().unwrap(),
+        [
+            "after a of session",
+            "before b of session",
+            "after b of session",
+            "before c of session",
+            "after c of session"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn agents_that_work_for_another_are_judged_and_witnessed_like_it() {
+    for (inheritance, is_told) in [(Inheritance::All, true), (Inheritance::Managed, false)] {
+        let notary = Arc::new(Notary::default());
+        let guard = Arc::new(Guard::default());
+        let parent = Company {
+            witnesses: vec![notary.clone()],
+            prompt_stages: vec![Arc::new(Insistent)],
+            stop_stages: vec![Arc::new(Insistent)],
+            ..guard.company()
+        };
+        let script = vec![calls(&[
+            ("a", "Step", json!({"name": "no"})),
+            ("b", "Step", json!({"name": "other"})),
+        ])];
+        let mut bench = bench_with(script, parent.for_sub_agent(inheritance), None);
+        bench.agent.works_for = Some("task".into());
+        let ran = bench.run().await;
+        assert_eq!(bench.log(), ["+changed", "-changed"]);
+        // Nobody adds to its prompt or sends it on.
+        assert_eq!(ran.conversation.messages()[0].text(), "go");
+        assert_eq!(bench.provider.requests.lock().unwrap().len(), 2);
+        assert_eq!(
+            *notary.0.lock().unwrap(),
+            ["after a of task", "before b of task", "after b of task"]
+        );
+        let told = guard.told.lock().unwrap();
+        let expected: &[&str] = if is_told {
+            &["PermissionDenied", "PostToolUse"]
+        } else {
+            &[]
+        };
+        assert_eq!(*told, expected, "its end is not the session's");
+    }
 }

@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, AnswerSchema, Consultant, Conversation, HookChain, Hooks, Registry, RunTotals,
+    Agent, AnswerSchema, Company, Consultant, Conversation, Dial, Mailbox, Registry, RunTotals,
     SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Workspace,
 };
 use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
     WriteMemoryTopic, system_prompt,
 };
-use caliban_hooks::{AgentRunner, Deciding, ExternalHooks, HookParts, McpRunner, Runners};
+use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, McpRunner, Runners};
 use caliban_mcp::Servers;
 use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
 use caliban_permissions::Regime;
+use caliban_session::Facts;
 use caliban_sessions::SessionState;
 use caliban_settings::PermissionMode;
 use caliban_tools::{
@@ -24,12 +25,12 @@ use caliban_tools::{
     TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
 };
 
-use crate::asides::Asides;
-use crate::choices::{Choices, Selection, SetupError, SubAgents, SystemPrompt, Tools};
+use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::edited::EditedFiles;
-use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository, SubAgentHooks};
+use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
-use crate::hook_parts::{Facts, HookAgents, HookPrompts};
+use crate::hook_parts::{HookAgents, HookFacts, HookPrompts};
+use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
 use crate::servers::{ServerHooks, ServerPrompts, server_notes};
@@ -106,71 +107,58 @@ impl Default for Added {
     }
 }
 
-/// The hooks of a session's agents. All agents have the external hooks and the gate.
-struct Chains {
-    session: Arc<dyn Hooks>,
-    sub_agents: Arc<dyn Hooks>,
-    opening: Arc<Opening>,
-}
-
-impl Chains {
-    fn new(
-        added: &Added,
-        advisers: &[Arc<dyn Hooks>],
-        servers: Option<Servers>,
-        recorder: Option<&Recorder>,
-        gate: &Arc<Gate>,
-        workspace: &Workspace,
-        asides: &Asides,
-    ) -> Self {
-        let chain = |advisers: Vec<Arc<dyn Hooks>>| {
-            let gate = Arc::clone(gate) as Arc<dyn Hooks>;
-            Arc::new(HookChain { advisers, gate })
-        };
-        let memory = || {
-            let on_demand = added.on_demand.clone()?;
-            let memory = NestedMemory::new(on_demand, workspace.clone(), asides.clone());
-            Some(Arc::new(memory))
-        };
-        let with_external = |external: Option<Arc<dyn Hooks>>| -> Vec<Arc<dyn Hooks>> {
-            external
-                .into_iter()
-                .chain(advisers.iter().cloned())
-                .collect()
-        };
-        let external = added.external.clone();
-        let deciding = external.clone().map(|hooks| Arc::new(Deciding(hooks)) as _);
-        let edited = external.clone().map(|hooks| {
-            let files = EditedFiles::new(hooks, workspace.clone());
-            Arc::new(files) as Arc<dyn Hooks>
-        });
-        let mut everywhere = with_external(external.map(|hooks| hooks as _));
-        everywhere.extend(edited);
-        let opening = Arc::new(Opening::default());
-        let mut own = everywhere.clone();
-        own.push(Arc::new(CommandExpander {
-            commands: added.commands.clone(),
-            repository: added.repository,
-            gate: Arc::clone(gate),
-        }));
-        own.extend(servers.map(|servers| Arc::new(ServerPrompts(servers)) as _));
-        own.extend(memory().map(|memory| memory as _));
-        own.push(Arc::clone(&opening) as _);
-        own.extend(recorder.map(|recorder| Arc::new(recorder.clone()) as _));
-        Self {
-            session: chain(own),
-            sub_agents: Arc::new(SubAgentHooks {
-                shared: chain(everywhere),
-                deciding: chain(with_external(deciding)),
-                memory: memory(),
-            }),
-            opening,
-        }
+/// Everybody around the agents of a session, in the order in which they are heard.
+fn company(
+    added: &Added,
+    partners: &Partners,
+    recorder: Option<&Recorder>,
+    gate: &Arc<Gate>,
+    workspace: &Workspace,
+    opening: &Arc<Opening>,
+) -> Company {
+    let mut company = Company::new(Arc::clone(gate) as _);
+    if let Some(watch) = &partners.watch {
+        company.advisers.push(Arc::clone(watch) as _);
     }
+    if let Some(hooks) = &added.external {
+        company.advisers.push(Arc::clone(hooks) as _);
+        company.prompt_stages.push(Arc::clone(hooks) as _);
+        company.stop_stages.push(Arc::clone(hooks) as _);
+        company.observers.push(Arc::clone(hooks) as _);
+    }
+    company.advisers.extend_from_slice(&partners.advisers);
+    let stages = &mut company.prompt_stages;
+    stages.extend_from_slice(&partners.prompt_stages);
+    company.stop_stages.extend_from_slice(&partners.stop_stages);
+    company.observers.extend_from_slice(&partners.observers);
+    if let Some(hooks) = &added.external {
+        let edited = EditedFiles::new(Arc::clone(hooks), workspace.clone());
+        let edited = Arc::new(edited);
+        stages.push(Arc::clone(&edited) as _);
+        company.observers.push(edited);
+    }
+    stages.push(Arc::new(CommandExpander {
+        commands: added.commands.clone(),
+        repository: added.repository,
+        gate: Arc::clone(gate),
+    }));
+    if let Some(servers) = &partners.servers {
+        stages.push(Arc::new(ServerPrompts(servers.clone())));
+    }
+    stages.push(Arc::clone(opening) as _);
+    if let Some(on_demand) = &added.on_demand {
+        let notice_sink = partners.notice_sink.clone();
+        let memory = NestedMemory::new(on_demand.clone(), workspace.clone(), notice_sink);
+        company.observers.push(Arc::new(memory));
+    }
+    if let Some(recorder) = recorder {
+        company.witnesses.push(Arc::new(recorder.clone()));
+    }
+    company
 }
 
 impl Session {
-    pub fn new(choices: Choices) -> Result<Self, SetupError> {
+    pub(crate) fn new(choices: Choices) -> Result<Self, SetupError> {
         let workspace = Workspace::new(
             &choices.workspace,
             &choices.additional_directories,
@@ -178,7 +166,7 @@ impl Session {
             choices.confinement,
         )?;
         let mut shared = build_tools(choices.tools);
-        let asides = choices.partners.asides.clone();
+        let notice_sink = choices.partners.notice_sink.clone();
         let session_id: Arc<str> = Arc::from(choices.session_id);
         let ledger = Arc::new(Mutex::new(CostLedger::new(choices.rates)));
         let consultant = consultant(&choices.provider, &choices.settings, &ledger);
@@ -189,12 +177,12 @@ impl Session {
             &shared.plan,
             consultant.clone(),
             Arc::clone(&session_id),
-            asides.clone(),
+            notice_sink.clone(),
         ));
         let added = match choices.extras {
             None => Added::default(),
             Some(extras) => {
-                let facts = Facts {
+                let facts = HookFacts {
                     session_id: Arc::clone(&session_id),
                     cwd: workspace.root().to_owned(),
                     gate: Arc::clone(&gate),
@@ -202,7 +190,7 @@ impl Session {
                     wording: extras.hook_wording.clone(),
                 };
                 let runners = runners(consultant, choices.partners.servers.as_ref());
-                add(*extras, facts, workspace.root(), runners, &asides)
+                add(*extras, facts, workspace.root(), runners, &notice_sink)
             }
         };
         shared.select(&added.tools, choices.selection);
@@ -210,43 +198,44 @@ impl Session {
         let recorder = choices.history.writer.map(|writer| {
             Recorder::new(
                 writer,
-                asides.clone(),
+                notice_sink.clone(),
                 Arc::clone(&gate),
                 Arc::clone(&shared.plan),
                 Arc::clone(&shared.todos),
             )
         });
-        let servers = choices.partners.servers;
-        let chains = Chains::new(
+        let opening = Arc::new(Opening::default());
+        let company = company(
             &added,
-            &choices.partners.advisers,
-            servers.clone(),
+            &choices.partners,
             recorder.as_ref(),
             &gate,
             &workspace,
-            &asides,
+            &opening,
         );
+        let servers = choices.partners.servers;
+        let (model, reasoning) = (&choices.settings.model, choices.settings.reasoning);
+        let dial = Dial::new(Arc::clone(model), reasoning);
         let mut agent = Agent {
             provider: choices.provider,
             tools: shared.toolbox([], choices.partners.tool_source.clone()),
-            hooks: chains.session,
+            company,
             operator: choices.partners.operator,
             workspace: Arc::new(workspace),
             settings: choices.settings,
             ledger,
             session_id,
-            input: None,
+            works_for: None,
+            mailbox: Some(Mailbox::default()),
+            dial: Some(dial),
         };
-        added.hook_agents.set(agent.clone(), Arc::clone(&gate));
+        added.hook_agents.set(agent.clone());
         if shared.sub_agents == SubAgents::Offered {
             let source = choices.partners.tool_source;
-            agent.tools = with_sub_agents(&agent, chains.sub_agents, &shared, source);
+            agent.tools = with_sub_agents(&agent, &shared, source);
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
-        let source = match &choices.history.earlier {
-            Some(_) => SessionSource::Resume,
-            None => SessionSource::Startup,
-        };
+        let source = source_of(choices.history.earlier.as_deref());
         let messages = history(choices.history.earlier, system, &choices.system);
         let messages = agent.settings.capping.apply(messages);
         Ok(Self {
@@ -258,12 +247,25 @@ impl Session {
             commands: added.commands,
             servers,
             hooks: added.external,
-            opening: chains.opening,
-            asides,
+            opening,
+            notice_sink,
+            switches: choices.partners.switches,
+            attachments: None,
+            watch: choices.partners.watch,
+            following: None,
+            facts: Facts::default(),
             source,
             stage: Stage::New,
             totals: RunTotals::default(),
         })
+    }
+}
+
+/// How the session comes to be.
+fn source_of(earlier: Option<&SessionState>) -> SessionSource {
+    match earlier {
+        Some(_) => SessionSource::Resume,
+        None => SessionSource::Startup,
     }
 }
 
@@ -284,16 +286,9 @@ fn consultant(
 }
 
 /// The tools of an agent, and the one that runs others modelled on it.
-fn with_sub_agents(
-    agent: &Agent,
-    hooks: Arc<dyn Hooks>,
-    shared: &Shared,
-    source: Option<Arc<dyn ToolSource>>,
-) -> Toolbox {
+fn with_sub_agents(agent: &Agent, shared: &Shared, source: Option<Arc<dyn ToolSource>>) -> Toolbox {
     let prompt = sub_agent_prompt(agent.workspace.root());
-    let mut parent = agent.clone();
-    parent.hooks = hooks;
-    let tool = AgentTool::new(parent, Some(prompt)).with_kinds(shared.agent_kinds.clone());
+    let tool = AgentTool::new(agent.clone(), Some(prompt)).with_kinds(shared.agent_kinds.clone());
     shared.toolbox([tool.boxed()], source)
 }
 
@@ -370,10 +365,10 @@ fn runners(consultant: Consultant, servers: Option<&Servers>) -> Runners {
 /// Makes extras part of a session.
 fn add(
     extras: Extras,
-    facts: Facts,
+    facts: HookFacts,
     project_dir: &Path,
     runners: Runners,
-    asides: &Asides,
+    notice_sink: &NoticeSink,
 ) -> Added {
     let mut added = Added::default();
     let context = extras.context;
@@ -388,7 +383,7 @@ fn add(
             agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
             ..runners
         },
-        sink: Arc::new(asides.clone()),
+        sink: Arc::new(notice_sink.clone()),
     })));
     let style = context.styles.select(extras.style.as_deref());
     added.style = Some(style.style.clone());
@@ -426,7 +421,7 @@ fn gate(
     plan: &Arc<PlanMode>,
     classifier: Consultant,
     session_id: Arc<str>,
-    asides: Asides,
+    notice_sink: NoticeSink,
 ) -> Gate {
     // Plan mode has its own switch, which the model may turn; behind it the default rules.
     let (regime, plan_set_by) = match permissions.regime {
@@ -457,7 +452,7 @@ fn gate(
             auto,
             audit: permissions.audit,
             session_id,
-            asides,
+            notice_sink,
         },
     )
 }
@@ -510,3 +505,6 @@ fn build_tools(tools: Tools) -> Shared {
         selection: Selection::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,19 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_agent::{
-    Confinement, Hooks, PathError, Settings, SharedOperator, ToolSource, Unattended,
+    Adviser, Confinement, Observer, PathError, PromptStage, Settings, SharedOperator, StopStage,
+    ToolSource, Unattended,
 };
 use caliban_mcp::Servers;
-use caliban_model::{Provider, RateCard};
-use caliban_permissions::KNOWN;
+use caliban_model::{BuiltInTool, Provider, RateCard};
 use caliban_process::Guard;
 use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
+use serde::{Deserialize, Serialize};
 
-use crate::asides::Asides;
+use crate::config_watch::ConfigWatch;
 use crate::extras::Extras;
+use crate::notice_sink::NoticeSink;
 use crate::permissions::Permissions;
+use crate::switches::Switches;
 
 /// Everything a session is made of. Nothing is read from the environment or the disk except what
 /// is named here.
@@ -48,12 +51,22 @@ pub struct Partners {
     pub tool_source: Option<Arc<dyn ToolSource>>,
     /// The servers among their sources, for hooks and prompts; the session ends them.
     pub servers: Option<Servers>,
+    /// Which of them are switched off for the time being.
+    pub switches: Arc<Switches>,
+    /// What keeps rules and hooks as the settings say, before anybody is asked.
+    pub watch: Option<Arc<ConfigWatch>>,
     /// Where they leave what they have to say.
-    pub asides: Asides,
+    pub notice_sink: NoticeSink,
     /// Who is asked for consent.
     pub operator: SharedOperator,
-    /// Who is heard before the gate decides, beside the configured hooks.
-    pub advisers: Vec<Arc<dyn Hooks>>,
+    /// Who is heard before the gate decides, after the configured hooks.
+    pub advisers: Vec<Arc<dyn Adviser>>,
+    /// Who is asked about prompts after the configured hooks, before commands are expanded.
+    pub prompt_stages: Vec<Arc<dyn PromptStage>>,
+    /// Who is asked before the model stops, after the configured hooks.
+    pub stop_stages: Vec<Arc<dyn StopStage>>,
+    /// Who looks on beside the configured hooks.
+    pub observers: Vec<Arc<dyn Observer>>,
 }
 
 impl Default for Partners {
@@ -62,9 +75,14 @@ impl Default for Partners {
         Self {
             tool_source: None,
             servers: None,
-            asides: Asides::default(),
+            switches: Arc::default(),
+            watch: None,
+            notice_sink: NoticeSink::default(),
             operator: Arc::new(Unattended),
             advisers: Vec::new(),
+            prompt_stages: Vec::new(),
+            stop_stages: Vec::new(),
+            observers: Vec::new(),
         }
     }
 }
@@ -81,8 +99,10 @@ pub struct History {
 }
 
 /// What stands at the beginning of the conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SystemPrompt {
+    #[default]
     Default,
     /// The default, and this after it.
     Extended(String),
@@ -114,7 +134,8 @@ pub struct BuiltIn {
 }
 
 /// Which tools are offered of those there are, to the session's agents and to those they start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Selection {
     /// Only these of all tools.
     pub only: Option<Vec<String>>,
@@ -127,7 +148,7 @@ pub struct Selection {
 impl Selection {
     /// Whether a tool is offered.
     pub fn keeps(&self, name: &str) -> bool {
-        let is_built_in = || KNOWN.iter().any(|tool| tool.name == name);
+        let is_built_in = || BuiltInTool::named(name).is_some();
         let is_listed = |list: &Vec<String>| list.iter().any(|wanted| wanted == name);
         self.only.as_ref().is_none_or(is_listed)
             && (self.built_in.as_ref().is_none_or(is_listed) || !is_built_in())

@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use caliban_agent::{HookEvent, Hooks, PromptVerdict, ToolCall, Workspace};
+use caliban_agent::{
+    HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, ToolCall, Workspace,
+};
 use caliban_hooks::ExternalHooks;
-use caliban_model::Message;
-use caliban_permissions::file_path;
+use caliban_model::{BuiltInTool, Message, file_path};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 /// Files that are watched; a session that edits more is not told of the rest.
 const MAX_FILES: usize = 1024;
-/// The tools that edit files.
-const EDITING: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
 /// The files that the agents of a session edited, as they left them. They are looked at after
 /// every other call and before every prompt.
@@ -43,7 +42,7 @@ impl EditedFiles {
     }
 
     fn edited(&self, call: &ToolCall) -> Option<PathBuf> {
-        if !EDITING.contains(&&*call.name) {
+        if !BuiltInTool::named(&call.name).is_some_and(BuiltInTool::edits) {
             return None;
         }
         let resolved = self.workspace.resolve_freely(file_path(&call.input)?);
@@ -90,7 +89,7 @@ impl Stamp {
     }
 }
 
-impl Hooks for EditedFiles {
+impl PromptStage for EditedFiles {
     fn before_prompt<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async {
             self.look().await;
@@ -98,7 +97,9 @@ impl Hooks for EditedFiles {
         }
         .boxed()
     }
+}
 
+impl Observer for EditedFiles {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         async move {
             if let HookEvent::PostToolUse { call, .. }
@@ -111,5 +112,16 @@ impl Hooks for EditedFiles {
             }
         }
         .boxed()
+    }
+
+    fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
+        None
+    }
+
+    fn for_sub_agent(self: Arc<Self>, inheritance: Inheritance) -> Option<Arc<dyn Observer>> {
+        match inheritance {
+            Inheritance::All => Some(self),
+            Inheritance::Managed => None,
+        }
     }
 }

@@ -5,18 +5,17 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{
-    Answer, Event, HookEvent, Hooks, Inheritance, PromptVerdict, ToolCall, Verdict, Workspace,
+    Event, HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, Workspace,
 };
 use caliban_context::{Commands, Context, Expansion, NoteStore, OnDemand};
 use caliban_hooks::{EventWording, HookConfig};
-use caliban_model::{Block, Message};
-use caliban_permissions::file_path;
+use caliban_model::{Block, BuiltInTool, Message, file_path};
 use caliban_process::Guard;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::asides::Asides;
 use crate::gate::Gate;
+use crate::notice_sink::NoticeSink;
 
 /// Everything that is added.
 #[derive(Debug)]
@@ -68,7 +67,7 @@ impl CommandExpander {
     }
 }
 
-impl Hooks for CommandExpander {
+impl PromptStage for CommandExpander {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async move {
             self.gate.lend(&[]);
@@ -109,7 +108,7 @@ impl Opening {
     }
 }
 
-impl Hooks for Opening {
+impl PromptStage for Opening {
     fn before_prompt<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         let text = lock(&self.0).take();
         async move { text.map_or(PromptVerdict::Accept, PromptVerdict::AcceptWith) }.boxed()
@@ -119,19 +118,18 @@ impl Hooks for Opening {
 /// Brings up instruction files of the directories that one agent's tools work in.
 #[derive(Debug)]
 pub(crate) struct NestedMemory {
+    /// As it was before anything was worked on.
+    untouched: OnDemand,
     on_demand: Mutex<OnDemand>,
     workspace: Workspace,
     found: Mutex<Vec<String>>,
-    asides: Asides,
+    notice_sink: NoticeSink,
 }
 
-/// The tools whose paths count as being worked on.
-const TOUCHING: [&str; 5] = ["Edit", "MultiEdit", "NotebookEdit", "Read", "Write"];
-
-impl Hooks for NestedMemory {
+impl Observer for NestedMemory {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         if let HookEvent::PostToolUse { call, .. } = event
-            && TOUCHING.contains(&&*call.name)
+            && BuiltInTool::named(&call.name).is_some_and(BuiltInTool::opens)
             && let Some(path) = file_path(&call.input)
             && let Ok(resolved) = self.workspace.resolve_freely(path)
         {
@@ -140,93 +138,41 @@ impl Hooks for NestedMemory {
         async {}.boxed()
     }
 
-    fn additions(&self, _: &[Arc<str>]) -> Option<String> {
+    fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
         let found = std::mem::take(&mut *lock(&self.found));
         (!found.is_empty()).then(|| found.join("\n\n"))
+    }
+
+    /// A sub-agent has seen nothing of what others were told, so it starts from the beginning.
+    fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
+        let (untouched, workspace) = (self.untouched.clone(), self.workspace.clone());
+        Some(Arc::new(Self::new(
+            untouched,
+            workspace,
+            self.notice_sink.clone(),
+        )))
     }
 }
 
 impl NestedMemory {
-    pub(crate) fn new(on_demand: OnDemand, workspace: Workspace, asides: Asides) -> Self {
+    pub(crate) fn new(on_demand: OnDemand, workspace: Workspace, notice_sink: NoticeSink) -> Self {
         Self {
+            untouched: on_demand.clone(),
             on_demand: Mutex::new(on_demand),
             workspace,
             found: Mutex::default(),
-            asides,
+            notice_sink,
         }
     }
 
     fn touch(&self, path: &Path) {
         let addition = lock(&self.on_demand).touch(path);
         for notice in &addition.notices {
-            self.asides.say(Event::Notice {
-                subtype: "memory",
+            self.notice_sink.say(Event::Notice {
+                subtype: "memory".into(),
                 message: notice.to_string(),
             });
         }
         lock(&self.found).extend(addition.text());
-    }
-}
-
-/// The hooks of agents that work for another one: every call is judged and told of as usual, but
-/// their prompts are not the user's, and their end is not the session's. Each has a memory of its
-/// own, because it has seen nothing of what the others were told.
-#[derive(Debug)]
-pub(crate) struct SubAgentHooks {
-    /// Common to all agents.
-    pub(crate) shared: Arc<dyn Hooks>,
-    /// The same with no more onlookers than there must be.
-    pub(crate) deciding: Arc<dyn Hooks>,
-    pub(crate) memory: Option<Arc<NestedMemory>>,
-}
-
-impl Hooks for SubAgentHooks {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
-        self.shared.before_tool(call)
-    }
-
-    fn answered(&self, call: &ToolCall, answer: &Answer) {
-        self.shared.answered(call, answer);
-    }
-
-    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
-        match event {
-            HookEvent::Stopped { .. } | HookEvent::StopFailure { .. } => async {}.boxed(),
-            event => async move {
-                self.shared.notify(event).await;
-                if let Some(memory) = &self.memory {
-                    memory.notify(event).await;
-                }
-            }
-            .boxed(),
-        }
-    }
-
-    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
-        let memory = self.memory.as_ref();
-        let parts = [
-            self.shared.additions(calls),
-            memory.and_then(|memory| memory.additions(calls)),
-        ];
-        let texts: Vec<String> = parts.into_iter().flatten().collect();
-        (!texts.is_empty()).then(|| texts.join("\n\n"))
-    }
-
-    fn for_sub_agent(&self, inheritance: Inheritance) -> Option<Arc<dyn Hooks>> {
-        let shared = match inheritance {
-            Inheritance::All => &self.shared,
-            Inheritance::Deciding => &self.deciding,
-        };
-        Some(Arc::new(Self {
-            shared: Arc::clone(shared),
-            deciding: Arc::clone(&self.deciding),
-            memory: self.memory.as_ref().map(|memory| {
-                Arc::new(NestedMemory::new(
-                    lock(&memory.on_demand).clone(),
-                    memory.workspace.clone(),
-                    memory.asides.clone(),
-                ))
-            }),
-        }))
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use caliban_agent::{
-    Answer, Consultant, Denial, DenialSource, Effect, Event, Hooks, Opinion, Question, Remember,
-    ToolCall, TypedTool, Verdict,
+    Answer, Consultant, Denial, DenialSource, Effect, Event, Opinion, Question, Remember, ToolCall,
+    TypedTool, Verdict,
 };
 use caliban_model::CancellationToken;
 use caliban_permissions::{
@@ -22,8 +22,10 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::asides::Asides;
+use crate::notice_sink::NoticeSink;
 
+/// How a session is recorded whose calls were all allowed that would have been asked about.
+pub(crate) const AUTO_ALLOW: &str = "autoAllow";
 /// Calls whose answer is awaited; more than a turn can hold.
 const MAX_PENDING: usize = 1024;
 
@@ -54,7 +56,7 @@ pub(crate) struct GateParts {
     pub(crate) auto: Option<Auto>,
     pub(crate) audit: Option<AuditLog>,
     pub(crate) session_id: Arc<str>,
-    pub(crate) asides: Asides,
+    pub(crate) notice_sink: NoticeSink,
 }
 
 /// Who turned plan mode on. What the operator set is not the model's to leave.
@@ -98,6 +100,14 @@ impl Gate {
         **self.regime.load()
     }
 
+    /// The mode as it is written down: everything allowed is one of its own.
+    pub(crate) fn recorded_mode(&self) -> &'static str {
+        match self.parts.auto_allow {
+            AutoAllow::On => AUTO_ALLOW,
+            AutoAllow::Off => self.base_regime().as_str(),
+        }
+    }
+
     /// Judges by another mode from the next call on. Plan mode has its own switch.
     pub(crate) fn set_mode(&self, mode: PermissionMode) {
         if mode == PermissionMode::Plan {
@@ -117,6 +127,20 @@ impl Gate {
         }
     }
 
+    /// What becomes of a call, after the rules were read and advisers were heard. The first that
+    /// applies counts:
+    ///
+    /// 1. Without permissions everything is allowed.
+    /// 2. In `bypassPermissions` everything is allowed but a catastrophe.
+    /// 3. In plan mode what changes or runs something is refused, and the model may leave it only
+    ///    with consent, unless it entered by itself, the operator has said so, or an adviser has
+    ///    an opinion.
+    /// 4. A rule that denies.
+    /// 5. An adviser that wants the operator asked: neither rule nor mode answers that.
+    /// 6. A rule that allows.
+    /// 7. An adviser that approves what a rule would ask about, except for a catastrophe.
+    /// 8. What the command that was called lends, where only a built-in rule asks.
+    /// 9. The mode: it allows, asks, or lets the lists of auto mode and then the classifier say.
     async fn settle(&self, call: &ToolCall, decision: &Decision) -> Settled {
         let judge = self.judge.load();
         let mode = match self.regime() {
@@ -247,8 +271,8 @@ impl Gate {
         if let Some(reason) = reason {
             output["reason"] = reason.as_str().into();
         }
-        self.parts.asides.say(Event::HookPassed {
-            event: "PreToolUse",
+        self.parts.notice_sink.say(Event::HookPassed {
+            event: "PreToolUse".into(),
             output,
         });
     }
@@ -278,8 +302,8 @@ impl Gate {
         if let Err(error) = audit.append(&entry, now)
             && !self.complained.swap(true, Ordering::Relaxed)
         {
-            self.parts.asides.say(Event::Notice {
-                subtype: "audit_log",
+            self.parts.notice_sink.say(Event::Notice {
+                subtype: "audit_log".into(),
                 message: format!("decisions cannot be logged: {error}"),
             });
         }
@@ -344,8 +368,8 @@ impl Gate {
     }
 }
 
-impl Hooks for Gate {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+impl caliban_agent::Gate for Gate {
+    fn judge<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         async move {
             let judge = self.judge.load_full();
             let decision = judge.decide(&call.name, &call.input, Timestamp::now());
@@ -447,10 +471,11 @@ fn refuse(judge: &Judge, decision: &Decision) -> Settled {
     )
 }
 
-/// In plan mode nothing is changed and nothing is run.
+/// In plan mode nothing is changed and nothing is run. Other agents may work: each of their calls
+/// passes here.
 fn blocked_by_plan(call: &ToolCall) -> Option<Denial> {
     match call.effect {
-        Effect::ReadOnly | Effect::Session => None,
+        Effect::ReadOnly | Effect::Session | Effect::Delegates => None,
         Effect::Writes | Effect::Executes => Some(Denial {
             source: DenialSource::Rule,
             reason: format!("{} may not run in plan mode", call.name),

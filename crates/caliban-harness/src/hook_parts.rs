@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use caliban_agent::{Agent, Consultant, Conversation, Event, Listener, Outcome};
+use caliban_agent::{Agent, Consultant, Conversation, Event, Listener, Outcome, Unattended};
 use caliban_hooks::{AgentCall, AgentRunner, EventWording, PromptCall, PromptRunner, SessionFacts};
 use caliban_model::{CancellationToken, Message, Purpose};
 use caliban_permissions::Regime;
@@ -18,7 +18,7 @@ use crate::system_prompt::sub_agent_prompt;
 
 /// What hooks are told about the session.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct HookFacts {
     pub(crate) session_id: Arc<str>,
     pub(crate) cwd: PathBuf,
     pub(crate) gate: Arc<Gate>,
@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     pub(crate) wording: Option<Arc<dyn EventWording>>,
 }
 
-impl SessionFacts for Facts {
+impl SessionFacts for HookFacts {
     fn session_id(&self) -> Arc<str> {
         Arc::clone(&self.session_id)
     }
@@ -92,14 +92,22 @@ impl PromptRunner for HookPrompts {
 /// The most turns of an agent that a hook runs.
 const HOOK_AGENT_TURNS: u32 = 20;
 
+/// Whom the agents of hooks work for, where others name a call.
+const HOOK: &str = "hook";
+
 /// Runs agents for hooks. Their calls pass the gate and no hook, so that none calls itself.
 #[derive(Debug, Default)]
 pub(crate) struct HookAgents(OnceLock<Agent>);
 
 impl HookAgents {
     /// `agent` is the one whose provider, tools and limits they share.
-    pub(crate) fn set(&self, mut agent: Agent, gate: Arc<Gate>) {
-        agent.hooks = gate;
+    pub(crate) fn set(&self, mut agent: Agent) {
+        agent.company = agent.company.for_adviser();
+        agent.works_for = Some(Arc::from(HOOK));
+        // Nobody hears its events, so nobody could answer its questions.
+        agent.operator = Arc::new(Unattended);
+        agent.mailbox = None;
+        agent.dial = None;
         agent.settings.limits.max_turns = HOOK_AGENT_TURNS;
         agent.settings.purpose = Purpose::SubAgent;
         agent.settings.answer = None;

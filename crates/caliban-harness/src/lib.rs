@@ -1,28 +1,61 @@
-//! Puts a session together from choices: tools, gate, system prompt, provider, agent. The only
-//! place where parts are wired; knows neither the command line nor a face.
+//! Begins sessions: from the options of a run to its configuration, provider, permissions, servers
+//! and history, and from these to a session. The only place where parts are wired; knows neither
+//! the command line nor a face.
 
+mod additions;
 mod agent_settings;
-mod asides;
 mod assembly;
+mod attachments;
 mod child_environment;
 mod choices;
+mod choosing;
+mod config_watch;
+mod configuration;
+mod controls;
+mod debug_log;
 mod edited;
+mod engine;
+mod error;
 mod extras;
 mod gate;
+mod history;
 mod hook_parts;
+mod journal;
+mod launch;
+mod logins;
+mod mcp;
+mod notice_sink;
+pub mod options;
 mod permissions;
+pub mod provider;
 mod recorder;
 mod servers;
 mod session;
+mod surroundings;
+mod switches;
 mod system_prompt;
+mod tool_sources;
 
+pub use additions::{context_options, context_places, load_extras};
 pub use agent_settings::{agent_settings, model_for};
-pub use asides::Asides;
+pub use attachments::{Attached, Attachments, leave_out_known};
 pub use child_environment::child_environment;
 pub use choices::{
     BuiltIn, Choices, History, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools,
 };
+pub use choosing::further_directories;
+pub use configuration::{Configuration, locations, workspace};
+pub use debug_log::DebugLog;
+pub use error::{LaunchError, Problem};
 pub use extras::{Extras, Repository};
-pub use permissions::{Permissions, judge, protected};
+pub use history::{session_age, session_store};
+pub use launch::{Launched, Prepared, configure, launch};
+pub use logins::logins;
+pub use mcp::{ServerState, server_parts, server_states, server_variables, status_name};
+pub use notice_sink::NoticeSink;
+pub use options::RunOptions;
+pub use permissions::{Permissions, idle_rules, judge, protected, rule_book};
 pub use servers::{Elicitations, MayAsk, PromptTool};
-pub use session::{LiveEnvironment, LiveRules, Session};
+pub use session::LiveMode;
+pub use surroundings::{Diagnostics, DialectParts, Process, StandIn, Surroundings, Wrap};
+pub use switches::Switches;

@@ -3,9 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Effect, Event, Hooks, RunTotals, ToolCall, ToolOutput};
+use caliban_agent::{Effect, Event, RunTotals, ToolCall, ToolOutput, Witness};
 use caliban_model::{Message, Purpose, Usage};
-use caliban_permissions::Regime;
 use caliban_sessions::{
     CallStatus, Durability, Effects, Error, Health, Record, SessionState, StateChange, Writer,
 };
@@ -15,8 +14,8 @@ use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use serde_json::json;
 
-use crate::asides::Asides;
 use crate::gate::Gate;
+use crate::notice_sink::NoticeSink;
 
 /// The writer of a session, shared by those who record.
 #[derive(Debug, Clone)]
@@ -25,7 +24,7 @@ pub(crate) struct Recorder(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     writer: Mutex<Option<Writer>>,
-    asides: Asides,
+    notice_sink: NoticeSink,
     gate: Arc<Gate>,
     plan: Arc<PlanMode>,
     todos: Arc<TodoList>,
@@ -38,7 +37,7 @@ struct Inner {
 impl Recorder {
     pub(crate) fn new(
         writer: Writer,
-        asides: Asides,
+        notice_sink: NoticeSink,
         gate: Arc<Gate>,
         plan: Arc<PlanMode>,
         todos: Arc<TodoList>,
@@ -47,7 +46,7 @@ impl Recorder {
         let before = (*usage, *cost);
         Self(Arc::new(Inner {
             writer: Mutex::new(Some(writer)),
-            asides,
+            notice_sink,
             gate,
             plan,
             todos,
@@ -72,7 +71,14 @@ impl Recorder {
     pub(crate) async fn record(&self, event: &Event) {
         match event {
             Event::PromptAccepted { prompt } => self.message(prompt),
-            Event::SentOn { message } | Event::ToolResults { message } => self.message(message),
+            Event::SentOn { message }
+            | Event::Steered { message, .. }
+            | Event::ToolResults { message } => self.message(message),
+            Event::Interrupted { said, note } => {
+                said.iter()
+                    .chain([note])
+                    .for_each(|message| self.message(message));
+            }
             Event::AssistantMessage {
                 message,
                 usage,
@@ -83,7 +89,6 @@ impl Recorder {
                 }
                 self.usage(message, *usage, *cost, Purpose::MainLoop);
             }
-            Event::ToolFinished { id, output, .. } => self.append(done(id, output)),
             Event::HistoryReplaced { messages } => {
                 let record =
                     self.with(|writer| Record::compaction(&writer.state().messages, messages));
@@ -92,24 +97,75 @@ impl Recorder {
                 }
             }
             Event::TurnEnded { .. } => self.turn_ended(),
-            Event::Notice { subtype, message } => {
-                self.append(Record::Notice(caliban_sessions::Notice {
-                    subtype: (*subtype).to_owned(),
-                    message: message.clone(),
-                }));
-            }
-            Event::Nested { event, .. } => {
-                if let Event::AssistantMessage {
-                    message,
-                    usage,
-                    cost,
-                } = &**event
-                {
-                    self.usage(message, *usage, *cost, Purpose::SubAgent);
-                }
-            }
+            Event::Notice { subtype, message } => self.append(notice(subtype, message)),
+            Event::Nested { event, .. } => self.record_nested(event),
             Event::Finished { totals, .. } => self.run_ended(totals).await,
-            _ => {}
+            // Calls are recorded by the witness, answers when they are complete.
+            Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. } => {}
+        }
+    }
+
+    /// Records what an event of a sub-agent changes here: its conversation is its own, its costs
+    /// are not.
+    fn record_nested(&self, event: &Event) {
+        match event {
+            Event::AssistantMessage {
+                message,
+                usage,
+                cost,
+            } => self.usage(message, *usage, *cost, Purpose::SubAgent),
+            Event::PromptAccepted { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+
+    /// Records what a part of the session says beside its work, once there is something that it
+    /// can be beside of.
+    pub(crate) fn record_aside(&self, event: &Event) {
+        let has_begun = self.with(|writer| !writer.state().messages.is_empty());
+        if let (Some(true), Event::Notice { subtype, message }) = (has_begun, event) {
+            let record = notice(subtype, message);
+            // Trouble with it would be told by such a remark again.
+            let _ = self.with(|writer| writer.append(record, Durability::Written));
         }
     }
 
@@ -198,16 +254,13 @@ impl Recorder {
     /// Records mode, plan and tasks where they changed.
     fn note_state(&self) {
         let inner = &self.0;
-        let mode = match inner.gate.base_regime() {
-            Regime::Rules(mode) => Some(mode.as_str().to_owned()),
-            Regime::Disabled => None,
-        };
+        let mode = inner.gate.recorded_mode();
         let todos = json!(inner.todos.items().as_ref());
         let plan_mode = inner.plan.is_active();
         let change = self.with(|writer| {
             let state = writer.state();
             StateChange {
-                mode: mode.filter(|mode| state.mode.as_ref() != Some(mode)),
+                mode: (state.mode.as_deref() != Some(mode)).then(|| mode.to_owned()),
                 plan_mode: (state.plan_mode != plan_mode).then_some(plan_mode),
                 todos: (state.todos != todos).then_some(todos),
                 ..StateChange::default()
@@ -250,24 +303,27 @@ impl Inner {
         let mut told = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if told.as_deref() != Some(trouble) {
             *told = Some(trouble.to_owned());
-            self.asides.say(Event::Notice {
-                subtype: "session_not_saved",
+            // Saying it is recorded, too, which may fail the same way.
+            drop(told);
+            self.notice_sink.say(Event::Notice {
+                subtype: "session_not_saved".into(),
                 message: format!("the session cannot be saved: {trouble}"),
             });
         }
     }
 }
 
-impl Hooks for Recorder {
+impl Witness for Recorder {
     /// A call is on disk before it runs; one that changes something does not run otherwise.
     fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
         async move {
             let effects = match call.effect {
                 Effect::ReadOnly | Effect::Session => Effects::ReadOnly,
-                Effect::Writes | Effect::Executes => Effects::SideEffects,
+                Effect::Writes | Effect::Executes | Effect::Delegates => Effects::SideEffects,
             };
             let record = Record::ToolIntent {
                 id: call.id.to_string(),
+                agent: call.agent.as_ref().map(ToString::to_string),
                 name: call.name.to_string(),
                 effects,
             };
@@ -297,18 +353,34 @@ impl Hooks for Recorder {
         }
         .boxed()
     }
+
+    fn after_end<'a>(&'a self, call: &'a ToolCall, output: &'a ToolOutput) -> BoxFuture<'a, ()> {
+        self.append(done(call, output));
+        async {}.boxed()
+    }
 }
 
-fn done(id: &str, output: &ToolOutput) -> Record {
+fn done(call: &ToolCall, output: &ToolOutput) -> Record {
     Record::ToolDone {
-        id: id.to_owned(),
+        id: call.id.to_string(),
+        agent: call.agent.as_ref().map(ToString::to_string),
         status: if output.is_error() {
             CallStatus::Failed
         } else {
             CallStatus::Ok
         },
-        content: output.content.clone(),
+        content: match call.agent {
+            None => output.content.clone(),
+            Some(_) => Vec::new(),
+        },
     }
+}
+
+fn notice(subtype: &str, message: &str) -> Record {
+    Record::Notice(caliban_sessions::Notice {
+        subtype: subtype.to_owned(),
+        message: message.to_owned(),
+    })
 }
 
 /// What `whole` has beyond `part`.

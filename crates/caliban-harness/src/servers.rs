@@ -6,8 +6,8 @@ use std::fmt::{Debug, Write as _};
 use std::sync::Arc;
 
 use caliban_agent::{
-    Answer, Elicitation, Event, Hooks, Interrupt, Operator, PromptVerdict, Question, Remember,
-    Reply, SharedOperator, ToolCall, ToolOutput,
+    Answer, Elicitation, Event, Inquiry, Interrupt, Operator, PromptStage, PromptVerdict, Remember,
+    Reply, SharedOperator, ToolOutput,
 };
 use caliban_hooks::{McpCall, McpRunner};
 use caliban_mcp::{Elicited, Elicitor, Prompt, Servers};
@@ -16,8 +16,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::asides::Asides;
 use crate::extras::typed;
+use crate::notice_sink::NoticeSink;
 
 /// What a call of a server's prompt begins with.
 const PREFIX: &str = "/mcp__";
@@ -117,7 +117,7 @@ fn arguments(prompt: &Prompt, given: &str) -> Result<BTreeMap<String, String>, S
     }
 }
 
-impl Hooks for ServerPrompts {
+impl PromptStage for ServerPrompts {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         async move {
             match self.expand(typed(prompt)).await {
@@ -176,8 +176,9 @@ impl PromptTool {
 }
 
 impl Operator for PromptTool {
-    fn decide<'a>(&'a self, call: &'a ToolCall, _: &'a Question) -> BoxFuture<'a, Answer> {
+    fn decide<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Answer> {
         async move {
+            let call = &inquiry.call;
             let question = json!({
                 "tool_name": call.name,
                 "input": call.input,
@@ -197,7 +198,7 @@ pub type MayAsk = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 /// Puts servers' questions to the operator.
 pub struct Elicitations {
     pub operator: SharedOperator,
-    pub asides: Asides,
+    pub notice_sink: NoticeSink,
     pub may_ask: MayAsk,
 }
 
@@ -219,8 +220,8 @@ impl Elicitor for Elicitations {
     ) -> BoxFuture<'a, Elicited> {
         async move {
             let say = |end: &str| {
-                self.asides.say(Event::Notice {
-                    subtype: "elicitation",
+                self.notice_sink.say(Event::Notice {
+                    subtype: "elicitation".into(),
                     message: format!("the MCP server {server} asks: {message} ({end})"),
                 });
             };

@@ -6,22 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Conversation, Event, HookEvent, Listener, Outcome, RunTotals, SessionSource,
+    Agent, Conversation, Dial, Event, HookEvent, Listener, Outcome, RunTotals, SessionSource,
 };
 use caliban_context::Commands;
 use caliban_hooks::ExternalHooks;
 use caliban_mcp::Servers;
-use caliban_model::{CancellationToken, Message, Reasoning};
-use caliban_permissions::{Regime, RuleBook, RuleError};
-use caliban_settings::{PermissionMode, RuleAction};
+use caliban_model::{CancellationToken, Message};
+use caliban_permissions::{Latch, Regime, RuleBook};
+use caliban_session::Facts;
 use caliban_tools::{Jobs, Shell};
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::asides::Asides;
+use crate::attachments::Attachments;
+use crate::config_watch::ConfigWatch;
+use crate::controls::SessionControls;
 use crate::extras::{Opening, typed};
 use crate::gate::Gate;
+use crate::notice_sink::NoticeSink;
 use crate::recorder::Recorder;
+use crate::switches::Switches;
 
 /// How long servers may take to end by themselves.
 const SERVER_PATIENCE: Duration = Duration::from_millis(500);
@@ -30,7 +34,7 @@ const HOOK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A conversation with an agent. Dropping it ends everything it started.
 #[derive(Debug)]
-pub struct Session {
+pub(crate) struct Session {
     pub(crate) agent: Agent,
     pub(crate) conversation: Conversation,
     pub(crate) recorder: Option<Recorder>,
@@ -40,7 +44,15 @@ pub struct Session {
     pub(crate) servers: Option<Servers>,
     pub(crate) hooks: Option<Arc<ExternalHooks>>,
     pub(crate) opening: Arc<Opening>,
-    pub(crate) asides: Asides,
+    pub(crate) notice_sink: NoticeSink,
+    pub(crate) switches: Arc<Switches>,
+    /// What its prompts may attach; nothing where they bring everything along.
+    pub(crate) attachments: Option<Attachments>,
+    /// What follows the settings while it lives.
+    pub(crate) watch: Option<Arc<ConfigWatch>>,
+    pub(crate) following: Option<AbortOnDropHandle<()>>,
+    /// What is told of it, but for what changes.
+    pub(crate) facts: Facts,
     pub(crate) source: SessionSource,
     pub(crate) stage: Stage,
     /// What all runs so far came to.
@@ -49,48 +61,33 @@ pub struct Session {
 
 /// The rules by which a session judges calls.
 #[derive(Debug, Clone)]
-pub struct LiveRules(Arc<Gate>);
+pub(crate) struct LiveRules(Arc<Gate>);
 
 impl LiveRules {
     /// Judges by other rules from the next call on. What the operator decided in the session
     /// stays.
-    pub fn replace(&self, book: RuleBook) {
+    pub(crate) fn replace(&self, book: RuleBook) {
         self.0.replace_rules(book);
     }
+}
 
-    /// How calls are judged at this moment.
+/// How calls are judged in a session, at every moment.
+#[derive(Debug, Clone)]
+pub struct LiveMode(pub(crate) Arc<Gate>);
+
+impl LiveMode {
     pub fn regime(&self) -> Regime {
         self.0.regime()
-    }
-
-    /// Judges by another mode from the next call on.
-    pub fn set_mode(&self, mode: PermissionMode) {
-        self.0.set_mode(mode);
-    }
-
-    /// Decides like this for the rest of the session; a pattern that is none is an error.
-    pub fn add(&self, pattern: &str, action: RuleAction) -> Result<(), RuleError> {
-        self.0.remember(pattern, action)
-    }
-
-    /// Takes back everything of this kind that [`add`](Self::add) said.
-    pub fn clear(&self, action: RuleAction) {
-        self.0.forget(None, action);
-    }
-
-    /// Takes back what [`add`](Self::add) said.
-    pub fn remove(&self, pattern: &str, action: RuleAction) {
-        self.0.forget(Some(pattern), action);
     }
 }
 
 /// What the commands of a session see of the environment.
 #[derive(Debug, Clone)]
-pub struct LiveEnvironment(Option<Arc<Shell>>);
+pub(crate) struct LiveEnvironment(Option<Arc<Shell>>);
 
 impl LiveEnvironment {
     /// Commands see this from the next one on.
-    pub fn replace(&self, environment: Vec<(OsString, OsString)>) {
+    pub(crate) fn replace(&self, environment: Vec<(OsString, OsString)>) {
         if let Some(shell) = &self.0 {
             shell.replace_environment(environment);
         }
@@ -104,108 +101,93 @@ pub(crate) enum Stage {
     Begun,
 }
 
-/// Adds what a session knows and a run does not: what earlier runs came to, and what its parts
-/// had to say meanwhile.
+/// Adds what a session knows and a run does not: what earlier runs came to.
 struct Accounting<'a> {
     listener: &'a dyn Listener,
-    recorder: Option<&'a Recorder>,
-    asides: &'a Asides,
     earlier: &'a RunTotals,
 }
 
 impl Listener for Accounting<'_> {
     fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
-        let event = match event {
+        self.listener.hear(match event {
             Event::Finished { outcome, totals } => Event::Finished {
                 outcome,
                 totals: Box::new(totals.after(self.earlier)),
             },
             event => event,
-        };
-        async move {
-            if let Some(recorder) = self.recorder {
-                recorder.record(&event).await;
-            }
-            for aside in self.asides.take() {
-                self.listener.hear(aside).await;
-            }
-            self.listener.hear(event).await;
-        }
-        .boxed()
+        })
     }
 }
 
 impl Session {
     /// How calls are judged at this moment.
-    pub fn regime(&self) -> Regime {
+    pub(crate) fn regime(&self) -> Regime {
         self.gate.regime()
     }
 
     /// The rules of the session, to be replaced when the settings change.
-    pub fn rules(&self) -> LiveRules {
+    pub(crate) fn rules(&self) -> LiveRules {
         LiveRules(Arc::clone(&self.gate))
     }
 
     /// The environment of its commands, to be replaced when the settings change.
-    pub fn environment(&self) -> LiveEnvironment {
+    pub(crate) fn environment(&self) -> LiveEnvironment {
         LiveEnvironment(self.jobs.as_ref().map(|jobs| Arc::clone(jobs.shell())))
     }
 
-    pub fn agent(&self) -> &Agent {
+    pub(crate) fn agent(&self) -> &Agent {
         &self.agent
     }
 
     /// The MCP servers that take part.
-    pub fn servers(&self) -> Option<&Servers> {
+    pub(crate) fn servers(&self) -> Option<&Servers> {
         self.servers.as_ref()
     }
 
-    pub fn conversation(&self) -> &Conversation {
-        &self.conversation
-    }
-
-    /// Uses another model from the next prompt on; agents that work for this one stay with theirs.
-    pub fn set_model(&mut self, model: impl Into<Arc<str>>) {
-        self.agent.settings.model = model.into();
-    }
-
-    /// Thinks as hard as this from the next prompt on.
-    pub fn set_reasoning(&mut self, reasoning: Reasoning) {
-        self.agent.settings.reasoning = reasoning;
-    }
-
-    /// Makes a message part of the conversation that no run produced: what was said of an answer
-    /// before it was cut off, and that it was.
-    pub fn amend(&mut self, message: Message) {
-        let message = Arc::new(message);
-        self.conversation.push(Arc::clone(&message));
-        if let Some(recorder) = &self.recorder {
-            recorder.message(&message);
+    /// What can be changed while it works.
+    pub(crate) fn controls(&self, latch: Latch) -> SessionControls {
+        let settings = &self.agent.settings;
+        let dial = self.agent.dial.clone();
+        SessionControls {
+            gate: Arc::clone(&self.gate),
+            latch,
+            dial: dial.unwrap_or_else(|| Dial::new(settings.model.clone(), settings.reasoning)),
+            default_model: Arc::clone(&settings.model),
+            servers: self.servers.clone(),
+            switches: Arc::clone(&self.switches),
+            jobs: self.jobs.clone(),
         }
     }
 
     /// Works on one prompt to its end.
-    pub async fn run(
+    pub(crate) async fn run(
         &mut self,
         prompt: Message,
         listener: &dyn Listener,
         cancel: &CancellationToken,
     ) -> (Outcome, RunTotals) {
+        #[cfg(debug_assertions)]
+        break_on_request(&prompt);
         if self.stage == Stage::New {
             self.stage = Stage::Begun;
             if let Some(recorder) = &self.recorder {
                 recorder.begin(self.conversation.messages());
             }
-            let starting = self.agent.hooks.at_start(self.source);
-            let said = cancel.run_until_cancelled(starting).await;
-            self.opening.set(said.flatten());
+            if let Some(hooks) = &self.hooks {
+                let starting = hooks.welcome(self.source);
+                let said = cancel.run_until_cancelled(starting).await;
+                self.opening.set(said.flatten());
+            }
         }
         let listener = Accounting {
             listener,
-            recorder: self.recorder.as_ref(),
-            asides: &self.asides,
             earlier: &self.totals,
         };
+        if let Some(dial) = &self.agent.dial {
+            let reading = dial.read();
+            self.agent.settings.model = reading.model;
+            self.agent.settings.reasoning = reading.reasoning;
+        }
         let agent = agent_for(&self.agent, &self.commands, &prompt);
         let (outcome, totals) = agent
             .run(&mut self.conversation, prompt, &listener, cancel)
@@ -214,9 +196,28 @@ impl Session {
         (outcome, self.totals.clone())
     }
 
+    /// Shortens the conversation because the operator wants it.
+    pub(crate) async fn condense(
+        &mut self,
+        hint: Option<&str>,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let listener = Accounting {
+            listener,
+            earlier: &self.totals,
+        };
+        let (outcome, totals) = self
+            .agent
+            .compact(&mut self.conversation, hint, &listener, cancel)
+            .await;
+        self.totals = totals.after(&self.totals);
+        (outcome, self.totals.clone())
+    }
+
     /// Makes what was saved final, tells hooks of the end, ends background jobs and removes what
     /// they left. The error says why the session could not be saved.
-    pub async fn shutdown(self) -> Result<(), String> {
+    pub(crate) async fn shutdown(self) -> Result<(), String> {
         let closed = match &self.recorder {
             Some(recorder) => recorder.close().await,
             None => Ok(()),
@@ -227,7 +228,7 @@ impl Session {
             let event = HookEvent::SessionEnd {
                 reason: "exit".to_owned(),
             };
-            self.agent.hooks.notify(&event).await;
+            self.agent.company.notify(&event).await;
             hooks.drain(HOOK_PATIENCE).await;
         }
         let servers = async {
@@ -243,6 +244,15 @@ impl Session {
         tokio::join!(servers, jobs);
         closed
     }
+}
+
+/// Makes tests see what a fault of our own looks like: where `CALIBAN_TEST_PANIC` is set, a prompt
+/// that holds its text panics. Release builds do not have it.
+#[cfg(debug_assertions)]
+fn break_on_request(prompt: &Message) {
+    let marked = std::env::var("CALIBAN_TEST_PANIC").ok();
+    let is_meant = |mark: String| !mark.is_empty() && prompt.text().contains(&mark);
+    assert!(!marked.is_some_and(is_meant), "as CALIBAN_TEST_PANIC asked");
 }
 
 /// The agent that works on a prompt: a command may ask for a model of its own.

@@ -179,16 +179,11 @@ impl Consulted<'_> {
         self.advice.warning.is_some()
     }
 
-    /// What the operator can do about it.
-    pub(crate) fn remedy(&self) -> String {
+    /// What the operator can do about an objection that is none.
+    pub(crate) fn remedy(&self) -> Option<String> {
         let Handler { label, scope, .. } = self.handler;
-        if self.has_failed() {
-            format!("The user can repair the hook `{label}` in the {scope} settings.")
-        } else {
-            format!(
-                "The user can permit it when asked, or change the hook `{label}` in the {scope} settings."
-            )
-        }
+        self.has_failed()
+            .then(|| format!("The user can repair the hook `{label}` in the {scope} settings."))
     }
 }
 

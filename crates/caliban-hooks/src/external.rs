@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use caliban_agent::{
-    Denial, HookEvent, Hooks, PromptVerdict, Question, Remarks, SessionSource, StopVerdict,
-    ToolCall, Verdict,
+    Advice, Adviser, Denial, HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, Remarks,
+    SessionSource, StopStage, StopVerdict, ToolCall,
 };
 use caliban_model::Message;
 use caliban_process::Guard;
@@ -49,7 +49,7 @@ pub struct HookParts {
 /// asked beats being approved.
 #[derive(Debug)]
 pub struct ExternalHooks {
-    dispatch: Arc<Dispatch>,
+    dispatch: RwLock<Arc<Dispatch>>,
     pool: Pool,
     /// Whether the model works because a handler of `Stop` sent it on.
     sent_on: AtomicBool,
@@ -60,7 +60,7 @@ pub struct ExternalHooks {
 impl ExternalHooks {
     pub fn new(parts: HookParts) -> Self {
         Self {
-            dispatch: Arc::new(Dispatch {
+            dispatch: RwLock::new(Arc::new(Dispatch {
                 config: parts.config,
                 facts: parts.facts,
                 surroundings: Surroundings {
@@ -70,15 +70,38 @@ impl ExternalHooks {
                 },
                 runners: parts.runners,
                 sink: parts.sink,
-            }),
+            })),
             pool: Pool::new(),
             sent_on: AtomicBool::new(false),
             remarks: Remarks::default(),
         }
     }
 
-    pub fn config(&self) -> &HookConfig {
-        &self.dispatch.config
+    /// Other handlers count from the next event on.
+    pub fn replace(&self, config: HookConfig) {
+        let mut dispatch = self
+            .dispatch
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Dispatch {
+            facts,
+            surroundings,
+            runners,
+            sink,
+            ..
+        } = &**dispatch;
+        *dispatch = Arc::new(Dispatch {
+            config,
+            facts: Arc::clone(facts),
+            surroundings: surroundings.clone(),
+            runners: runners.clone(),
+            sink: Arc::clone(sink),
+        });
+    }
+
+    fn dispatch(&self) -> Arc<Dispatch> {
+        let dispatch = self.dispatch.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&dispatch)
     }
 
     /// Waits for the handlers that run beside, at most this long, then stops them. To be called
@@ -102,16 +125,18 @@ impl ExternalHooks {
         occasion: &Occasion<'_>,
         mut heed: impl FnMut(&mut Consulted<'_>) -> (Decision, Next),
     ) {
-        let mut concerned = self.dispatch.concerned(occasion);
+        let dispatch = self.dispatch();
+        let mut concerned = dispatch.concerned(occasion);
         concerned.retain(|handler| audience == Audience::All || handler.scope == Scope::Managed);
         if concerned.is_empty() {
             let (event, subject) = (occasion.event(), occasion.subject());
-            self.dispatch.sink.passed(event, subject);
+            dispatch.sink.passed(event, subject);
             return;
         }
-        let payload = self.dispatch.payload(occasion);
+        let payload = dispatch.payload(occasion);
         for handler in concerned {
-            if let Some(mut consulted) = self.consult(handler, occasion.event(), &payload).await {
+            let consulted = dispatch.consult(handler, occasion.event(), &payload, &self.pool);
+            if let Some(mut consulted) = consulted.await {
                 let (decision, next) = heed(&mut consulted);
                 consulted.came_to(decision);
                 match next {
@@ -122,36 +147,27 @@ impl ExternalHooks {
         }
     }
 
-    fn consult<'a>(
-        &'a self,
-        handler: &'a Arc<Handler>,
-        event: EventName,
-        payload: &'a Arc<Value>,
-    ) -> impl Future<Output = Option<Consulted<'a>>> {
-        let pool = &self.pool;
-        self.dispatch.consult(handler, event, payload, pool)
-    }
-
-    async fn judge(&self, call: &ToolCall) -> Verdict {
+    async fn judge(&self, call: &ToolCall) -> Advice {
+        let dispatch = self.dispatch();
         let mut judgement = Judgement::new(call);
         let mut payload = None;
-        for handler in self.dispatch.config.handlers(EventName::PreToolUse) {
+        for handler in dispatch.config.handlers(EventName::PreToolUse) {
             let occasion = Occasion::Tool(&judgement.call);
             if !handler.concerns(&occasion) || judgement.has_asked(handler) {
                 continue;
             }
             judgement.asked.push(handler);
-            let told = Arc::clone(payload.get_or_insert_with(|| self.dispatch.payload(&occasion)));
-            let consulted = self.consult(handler, EventName::PreToolUse, &told).await;
-            let Some(consulted) = consulted else {
+            let told = Arc::clone(payload.get_or_insert_with(|| dispatch.payload(&occasion)));
+            let consulted = dispatch.consult(handler, EventName::PreToolUse, &told, &self.pool);
+            let Some(consulted) = consulted.await else {
                 continue;
             };
             let decision = judgement.hear(&consulted);
             consulted.came_to(decision);
             self.remarks.add(&call.id, consulted.advice.context.clone());
             if decision == Decision::Deny {
-                return Verdict::Deny(Denial {
-                    remedy: consulted.has_failed().then(|| consulted.remedy()),
+                return Advice::Deny(Denial {
+                    remedy: consulted.remedy(),
                     ..Denial::by_hook(consulted.objection())
                 });
             }
@@ -159,22 +175,23 @@ impl ExternalHooks {
                 payload = None;
             }
         }
-        judgement.verdict()
+        judgement.advice()
     }
 
     async fn admit(&self, prompt: &Message) -> PromptVerdict {
         self.sent_on.store(false, Ordering::Relaxed);
         let mut text = prompt.text();
-        let concerned = self.dispatch.concerned(&Occasion::Prompt(&text));
+        let dispatch = self.dispatch();
+        let concerned = dispatch.concerned(&Occasion::Prompt(&text));
         if concerned.is_empty() {
-            let sink = &self.dispatch.sink;
-            sink.passed(EventName::UserPromptSubmit, None);
+            dispatch.sink.passed(EventName::UserPromptSubmit, None);
         }
         let mut additions = Vec::new();
         let mut replaced = None;
         for handler in concerned {
-            let payload = self.dispatch.payload(&Occasion::Prompt(&text));
-            let consulted = self.consult(handler, EventName::UserPromptSubmit, &payload);
+            let payload = dispatch.payload(&Occasion::Prompt(&text));
+            let event = EventName::UserPromptSubmit;
+            let consulted = dispatch.consult(handler, event, &payload, &self.pool);
             let Some(mut consulted) = consulted.await else {
                 continue;
             };
@@ -232,7 +249,8 @@ impl ExternalHooks {
         verdict
     }
 
-    async fn welcome(&self, source: SessionSource) -> Option<String> {
+    /// `SessionStart`: before the first prompt. What is returned is for the model to read.
+    pub async fn welcome(&self, source: SessionSource) -> Option<String> {
         let mut additions = Vec::new();
         self.fire(&Occasion::Start(source), |consulted| {
             additions.extend(consulted.advice.context.clone());
@@ -294,21 +312,21 @@ enum Audience {
     Managed,
 }
 
-/// The same handlers where only those of the managed scope look on; whoever decides, decides.
+/// The same handlers where only those of the managed scope look on.
 #[derive(Debug)]
-pub struct Deciding(pub Arc<ExternalHooks>);
+struct Managed(Arc<ExternalHooks>);
 
-impl Hooks for Deciding {
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
-        self.0.before_tool(call)
-    }
-
-    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
-        self.0.additions(calls)
-    }
-
+impl Observer for Managed {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         self.0.tell(Audience::Managed, event).boxed()
+    }
+
+    fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
+        self.0.remarks.take(calls)
+    }
+
+    fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
+        Some(self)
     }
 }
 
@@ -318,13 +336,8 @@ struct Judgement<'a> {
     call: Cow<'a, ToolCall>,
     /// Who has been asked about the call as it is now.
     asked: Vec<&'a Arc<Handler>>,
-    objection: Option<Objection>,
+    objection: Option<String>,
     approval: Option<Approval>,
-}
-
-struct Objection {
-    reason: String,
-    remedy: String,
 }
 
 struct Approval {
@@ -367,58 +380,57 @@ impl<'a> Judgement<'a> {
                 Decision::Approve
             }
             Stance::Ask => {
-                self.objection.get_or_insert_with(|| Objection {
-                    reason: consulted.objection(),
-                    remedy: consulted.remedy(),
-                });
+                self.objection.get_or_insert_with(|| consulted.objection());
                 Decision::Ask
             }
         }
     }
 
-    fn verdict(self) -> Verdict {
+    fn advice(self) -> Advice {
         let input = match self.call {
             Cow::Borrowed(_) => None,
             Cow::Owned(call) => Some(call.input),
         };
         match (self.objection, self.approval, input) {
-            (Some(Objection { reason, remedy }), _, input) => Verdict::Ask(Box::new(Question {
-                reason,
-                rule: None,
-                remedy,
-                suggestions: Vec::new(),
-                target: None,
-                input,
-            })),
-            (None, Some(Approval { reason }), input) => Verdict::Approve { reason, input },
-            (None, None, Some(input)) => Verdict::AllowWith(input),
-            (None, None, None) => Verdict::Allow,
+            (Some(reason), _, input) => Advice::Ask { reason, input },
+            (None, Some(Approval { reason }), input) => Advice::Approve { reason, input },
+            (None, None, Some(input)) => Advice::AllowWith(input),
+            (None, None, None) => Advice::Allow,
         }
     }
 }
 
-impl Hooks for ExternalHooks {
-    fn at_start(&self, source: SessionSource) -> BoxFuture<'_, Option<String>> {
-        self.welcome(source).boxed()
-    }
-
-    fn before_tool<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
+impl Adviser for ExternalHooks {
+    fn advise<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Advice> {
         self.judge(call).boxed()
     }
+}
 
-    fn additions(&self, calls: &[Arc<str>]) -> Option<String> {
-        self.remarks.take(calls)
-    }
-
+impl PromptStage for ExternalHooks {
     fn before_prompt<'a>(&'a self, prompt: &'a Message) -> BoxFuture<'a, PromptVerdict> {
         self.admit(prompt).boxed()
     }
+}
 
+impl StopStage for ExternalHooks {
     fn before_stop<'a>(&'a self, text: &'a str) -> BoxFuture<'a, StopVerdict> {
         self.dismiss(text).boxed()
     }
+}
 
+impl Observer for ExternalHooks {
     fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
         self.tell(Audience::All, event).boxed()
+    }
+
+    fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
+        self.remarks.take(calls)
+    }
+
+    fn for_sub_agent(self: Arc<Self>, inheritance: Inheritance) -> Option<Arc<dyn Observer>> {
+        match inheritance {
+            Inheritance::All => Some(self),
+            Inheritance::Managed => Some(Arc::new(Managed(self))),
+        }
     }
 }

@@ -24,7 +24,7 @@ pub use config::{
     HookPlace, HookSwitch, ParseWith,
 };
 pub use event::EventName;
-pub use external::{Deciding, ExternalHooks, HookParts};
+pub use external::{ExternalHooks, HookParts};
 pub use facts::{EventWording, SessionFacts};
 pub use firing::{Decision, Firing, FiringSink, Phase};
 pub use matcher::{BadMatcher, Matcher};

@@ -135,6 +135,9 @@ impl Payload {
             "tool",
             json!({ "name": &*call.name, "useId": &*call.id, "input": call.input }),
         );
+        if let Some(agent) = &call.agent {
+            self.put("agent_id", &**agent);
+        }
     }
 
     fn response(&mut self, output: &ToolOutput) {
@@ -167,12 +170,19 @@ impl Payload {
         match event {
             HookEvent::SessionEnd { reason } => self.put("reason", reason.as_str()),
             HookEvent::PreCompact { reason } => {
-                self.put("trigger", TRIGGER);
+                self.put(
+                    "trigger",
+                    match reason {
+                        CompactionReason::Threshold | CompactionReason::TooLong => TRIGGER,
+                        CompactionReason::Asked => "manual",
+                    },
+                );
                 self.put(
                     "reason",
                     match reason {
                         CompactionReason::Threshold => "threshold",
                         CompactionReason::TooLong => "too_long",
+                        CompactionReason::Asked => "asked",
                     },
                 );
             }

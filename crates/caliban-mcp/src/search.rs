@@ -272,8 +272,25 @@ fn answer(servers: &Inner, query: &Query, found: &[Arc<McpTool>]) -> ToolOutput 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use caliban_agent::input_schema;
+    use caliban_model::BuiltInTool;
     use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_tools_says_of_it_what_it_says_itself() {
+        let row = BuiltInTool::named(ToolSearch::NAME).unwrap();
+        assert_eq!(row.effect, ToolSearch::EFFECT);
+        let schema = input_schema::<ToolSearchInput>();
+        let fields: Vec<&str> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(fields, row.fields);
+    }
 
     #[rstest]
     #[case("select:a, b ,", Query::Names(vec!["a".into(), "b".into()]))]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A failed model call. Displays as one line that names provider, model, status, cause and
 /// remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     pub kind: ErrorKind,
     pub provider: String,
@@ -23,7 +23,8 @@ pub struct Error {
 }
 
 /// What went wrong, by what can be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// Too many requests; the same call works later.
     RateLimited,
@@ -56,7 +57,8 @@ pub enum ErrorKind {
 }
 
 /// What the server said about retrying, overriding what the kind would suggest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RetryAdvice {
     #[default]
     ByKind,

@@ -1,5 +1,6 @@
 //! What a conversation with a language model is: messages, requests, stream events, usage,
-//! prices, and the contract that every provider fulfils. Knows neither HTTP nor files.
+//! prices, the names of the tools it is offered, and the contract that every provider fulfils.
+//! Knows neither HTTP nor files.
 
 mod capability;
 mod cost;
@@ -13,6 +14,7 @@ mod provider;
 mod provider_kind;
 mod rates;
 mod request;
+mod tools;
 mod usage;
 
 pub use capability::{
@@ -35,6 +37,7 @@ pub use request::{
     CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
     Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
 };
+pub use tools::{Argument, BUILT_IN, BuiltInTool, Effect, file_path};
 pub use usage::Usage;
 
 pub use secrecy::SecretString;

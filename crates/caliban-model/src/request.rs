@@ -69,7 +69,8 @@ pub enum ParallelCalls {
 }
 
 /// How hard the model should think.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reasoning {
     /// Whatever the model does when nothing is said.
     #[default]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use caliban_model::{Argument, BuiltInTool, file_path};
 use caliban_settings::RuleAction;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,7 +12,7 @@ use crate::paths::{PathPattern, Places, Subject};
 use crate::pattern::{About, FieldPattern, FieldValue};
 use crate::protected::{Access, Protected};
 use crate::rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook};
-use crate::tools::{self, Argument};
+use crate::tools;
 
 /// What verdicts are given with.
 #[derive(Debug, Clone)]
@@ -104,31 +105,50 @@ impl fmt::Display for Item {
 }
 
 impl Judge {
-    /// Judges a call.
+    /// Judges a call: every part of it by itself, and the strictest verdict counts. Parts are the
+    /// commands of a line, what they wrap and the files they open, and each name of a file that is
+    /// a link. For each part:
+    ///
+    /// 1. The first rule of the book that matches and has not expired decides. There always is
+    ///    one: the last default matches everything.
+    /// 2. Unless that denies, a refusal of those it must not overrule does: of the managed scope
+    ///    against everybody, of the user against the project's settings, of everybody against what
+    ///    is about one server.
+    /// 3. A file whose path cannot be resolved safely is asked about where a rule allows it.
+    /// 4. A protected place is asked about in every mode, unless the rule that allows it names the
+    ///    place.
+    /// 5. A command that cannot be proved to be what an allow rule means is not allowed by it, and
+    ///    what else its line may mean is heard for objections only.
+    /// 6. A catastrophe is refused where a rule allows it; where one asks, only a person says yes.
     pub fn decide(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
-        let tool = tools::canonical(tool);
+        let tool = BuiltInTool::canonical(tool);
         match tools::argument(tool) {
             Argument::Command => self.command(tool, input, now),
             Argument::Source => self.file(tool, input, Access::Read, now),
             Argument::Target => self.file(tool, input, Access::Change, now),
+            Argument::Place => self.search(tool, input, now),
             Argument::Url | Argument::Text(_) | Argument::None => self.plain(tool, input, now),
         }
     }
 
     fn plain(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
-        let mut decision = self.whole(tool, now, |rule| self.matches(rule, tool, input, None));
-        if matches!(tool, "Grep" | "Glob")
-            && let Some(path) = tools::file_path(input)
-        {
-            // Looking for something in a file is reading it.
-            let read = self.file_decision("Read", path, Access::Read, Heard::All, input, now);
-            decision = decision.and(read);
+        self.whole(tool, now, |rule| self.matches(rule, tool, input, None))
+    }
+
+    /// Looking for something in a file is reading it.
+    fn search(&self, tool: &str, input: &Value, now: Timestamp) -> Decision {
+        let decision = self.plain(tool, input, now);
+        match file_path(input) {
+            Some(path) => {
+                let read = self.file_decision("Read", path, Access::Read, Heard::All, input, now);
+                decision.and(read)
+            }
+            None => decision,
         }
-        decision
     }
 
     fn file(&self, tool: &str, input: &Value, access: Access, now: Timestamp) -> Decision {
-        let path = tools::file_path(input).unwrap_or_default();
+        let path = file_path(input).unwrap_or_default();
         self.file_decision(tool, path, access, Heard::All, input, now)
     }
 
@@ -241,9 +261,15 @@ impl Judge {
     ) -> bool {
         let value = field.find(input).or_else(|| match tools::argument(tool) {
             Argument::Source | Argument::Target if field.key.ends_with("path") => {
-                tools::file_path(input).map(str::to_owned)
+                file_path(input).map(str::to_owned)
             }
-            _ => None,
+            Argument::Command
+            | Argument::Source
+            | Argument::Target
+            | Argument::Place
+            | Argument::Url
+            | Argument::Text(_)
+            | Argument::None => None,
         });
         let Some(value) = value else {
             return false;

@@ -41,6 +41,5 @@ pub use probe::Probe;
 pub use protected::{Access, Protected};
 pub use remedy::{remedy, suggestions};
 pub use rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook, RuleError};
-pub use tools::{Argument, EDITORS, KNOWN, KnownTool, file_path};
 pub use urls::{UrlPattern, UrlPatternError};
 pub use wildcard::Wildcard;

@@ -3,12 +3,13 @@
 
 use std::fmt;
 
+use caliban_model::BuiltInTool;
 use caliban_settings::RuleAction;
 use jiff::Timestamp;
 
 use crate::pattern::{About, Reach, ToolName};
 use crate::rulebook::Rule;
-use crate::tools::EDITORS;
+use crate::tools;
 
 /// Something about a rule that its author should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,11 +164,10 @@ fn advice(rule: &Rule, rules: &[Rule]) -> Option<Finding> {
                 ToolName::Exactly(name) => name.as_str(),
                 ToolName::Every | ToolName::Like(_) => return None,
             };
-            if EDITORS.contains(&name) {
+            if tools::is_editor(name) {
                 let argument = text.split_once([':', '(']).map_or("", |(_, rest)| rest);
                 let argument = argument.trim_end_matches(')');
-                let others: Vec<&str> = EDITORS
-                    .into_iter()
+                let others: Vec<&str> = BuiltInTool::editors()
                     .filter(|editor| {
                         !rules.iter().any(|other| {
                             other.action == RuleAction::Deny

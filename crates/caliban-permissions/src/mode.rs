@@ -1,9 +1,10 @@
 //! Permission modes: what becomes of a call that the rules would ask about.
 
 use caliban_settings::{PermissionMode, RuleAction};
+use serde::{Deserialize, Serialize};
 
 use crate::evaluation::Decision;
-use crate::tools::EDITORS;
+use crate::tools;
 
 /// How calls are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,8 @@ pub struct ModeRequest {
 }
 
 /// `--allow-dangerously-skip-permissions`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Latch {
     #[default]
     Absent,
@@ -37,7 +39,8 @@ pub enum Latch {
 }
 
 /// `--no-permissions`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Gating {
     #[default]
     On,
@@ -83,7 +86,8 @@ pub enum Relaxed {
 }
 
 /// `--auto-allow`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AutoAllow {
     #[default]
     Off,
@@ -147,7 +151,7 @@ pub fn relax(
         return Relaxed::Allow;
     }
     match mode {
-        PermissionMode::AcceptEdits if EDITORS.contains(&tool) => Relaxed::Allow,
+        PermissionMode::AcceptEdits if tools::is_editor(tool) => Relaxed::Allow,
         PermissionMode::DontAsk | PermissionMode::BypassPermissions => Relaxed::Allow,
         PermissionMode::Auto => Relaxed::Classify,
         PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => {

@@ -5,8 +5,10 @@
 
 use std::fmt;
 
+use caliban_model::{Argument, BuiltInTool};
+
 use crate::paths::PathPattern;
-use crate::tools::{self, Argument};
+use crate::tools;
 use crate::urls::{UrlPattern, UrlPatternError};
 use crate::wildcard::Wildcard;
 
@@ -129,7 +131,7 @@ impl Pattern {
             return Err(PatternError::Empty);
         }
         let (name, specifier) = split(text)?;
-        let name = tools::canonical(name);
+        let name = BuiltInTool::canonical(name);
         let tool = tool_name(name)?;
         let about = match specifier {
             None => About::Anything,
@@ -245,7 +247,7 @@ fn tool_name(name: &str) -> Result<ToolName, PatternError> {
     }
     if name.contains(['*', '?']) {
         let like = Wildcard::new(name);
-        let matches_some = tools::KNOWN.iter().any(|tool| like.matches(tool.name));
+        let matches_some = tools::all().any(|tool| like.matches(tool.name));
         // `m*` may be about MCP tools, which are not known here.
         return if matches_some || name.starts_with('*') || "mcp__".starts_with(prefix(name)) {
             Ok(ToolName::Like(like))
@@ -279,7 +281,12 @@ fn about(tool: &str, specifier: &Specifier<'_>) -> Result<About, PatternError> {
         return match argument {
             Argument::Command => Ok(About::Command(CommandPattern::new(glob, Reach::Anywhere))),
             Argument::Source | Argument::Target if glob.starts_with('/') => path(text),
-            _ => Err(PatternError::Anywhere),
+            Argument::Source
+            | Argument::Target
+            | Argument::Place
+            | Argument::Url
+            | Argument::Text(_)
+            | Argument::None => Err(PatternError::Anywhere),
         };
     }
     match argument {
@@ -290,7 +297,7 @@ fn about(tool: &str, specifier: &Specifier<'_>) -> Result<About, PatternError> {
             key: key.to_owned(),
             value: FieldValue::Text(Wildcard::new(text)),
         }])),
-        Argument::None => Err(PatternError::NoAccessor {
+        Argument::Place | Argument::None => Err(PatternError::NoAccessor {
             tool: tool.to_owned(),
         }),
     }
@@ -305,7 +312,10 @@ fn field_pairs<'a>(tool: &str, specifier: &'a Specifier<'_>) -> Option<Vec<(&'a 
     match tools::known(tool) {
         Some(known) => {
             let is_field = known.fields.contains(&top);
-            let is_only_text = !matches!(known.argument, Argument::None | Argument::Text(_));
+            let is_only_text = match known.argument {
+                Argument::Command | Argument::Source | Argument::Target | Argument::Url => true,
+                Argument::Place | Argument::Text(_) | Argument::None => false,
+            };
             match specifier.written {
                 Written::Colon if is_field || !is_only_text => Some(pairs),
                 Written::Colon | Written::Parentheses => None,

@@ -1,12 +1,13 @@
 //! What would permit a call: the narrowest rules that do, each proved by asking the judge again.
 
+use caliban_model::{Argument, BuiltInTool};
 use caliban_settings::{RuleAction, RuleSpec};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::evaluation::{Decision, Item, Judge, Why};
 use crate::rulebook::{Origin, Rule};
-use crate::tools::{self, Argument, EDITORS};
+use crate::tools;
 use crate::wildcard::Wildcard;
 
 /// Rules that would allow this call and as little else as possible; none when no rule can.
@@ -17,7 +18,7 @@ pub fn suggestions(
     decision: &Decision,
     now: Timestamp,
 ) -> Vec<String> {
-    let tool = tools::canonical(tool);
+    let tool = BuiltInTool::canonical(tool);
     [narrow(tool, input, decision), vec![tool.to_owned()]]
         .into_iter()
         .find(|patterns| allows(judge, tool, input, patterns, now))
@@ -26,7 +27,7 @@ pub fn suggestions(
 
 /// What to tell whoever cannot be asked.
 pub fn remedy(tool: &str, decision: &Decision, suggestions: &[String]) -> String {
-    let tool = tools::canonical(tool);
+    let tool = BuiltInTool::canonical(tool);
     let flags: Vec<String> = suggestions
         .iter()
         .map(|pattern| format!("--allow {}", quoted(pattern)))
@@ -34,7 +35,7 @@ pub fn remedy(tool: &str, decision: &Decision, suggestions: &[String]) -> String
     let flags = flags.join(" ");
     match (
         flags.is_empty(),
-        EDITORS.contains(&tool),
+        tools::is_editor(tool),
         is_protected(&decision.why),
     ) {
         (true, _, _) => "No rule can allow it; run it yourself.".to_owned(),
@@ -73,7 +74,7 @@ fn narrow(tool: &str, input: &Value, decision: &Decision) -> Vec<String> {
             .and_then(Value::as_str)
             .map(|text| vec![format!("{tool}:{}", Wildcard::escape(text))])
             .unwrap_or_default(),
-        Argument::None => Vec::new(),
+        Argument::Place | Argument::None => Vec::new(),
     }
 }
 

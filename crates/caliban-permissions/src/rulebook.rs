@@ -483,6 +483,13 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_are_about_tools_that_there_are() {
+        for (name, _) in DEFAULTS.iter().filter(|(name, _)| *name != "*") {
+            assert!(caliban_model::BuiltInTool::named(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
     fn what_a_client_approves_counts_only_where_the_defaults_would_answer() {
         let approved = |rules: Vec<Rule>, tool: &str| {
             let client = rule("Write", RuleAction::Allow, Origin::Client);

@@ -71,12 +71,49 @@ pub(crate) enum Frame<'a> {
         name: &'a str,
         #[schemars(schema_with = "tool_input")]
         input: &'a Value,
+        /// The call that runs the sub-agent which made this one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        parent_tool_use_id: Option<&'a str>,
     },
     /// A call has ended; each `tool_use` gets exactly one.
     ToolResult {
         tool_use_id: &'a str,
         is_error: bool,
         content: Vec<Part<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        parent_tool_use_id: Option<&'a str>,
+    },
+    /// Something that only the operator can say, with `--permission-prompt-tool events`. An
+    /// `answer` on standard input answers it.
+    #[serde(rename = "question")]
+    PermissionQuestion {
+        question: &'a str,
+        kind: PermissionKind,
+        tool: &'a str,
+        #[schemars(schema_with = "tool_input")]
+        input: &'a Value,
+        tool_use_id: &'a str,
+        /// The call that runs the sub-agent which asks.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        agent: Option<&'a str>,
+        reason: &'a str,
+        /// The rule that asks.
+        rule: Option<&'a str>,
+        /// Rules that would permit this call and as little else as possible.
+        suggestions: &'a [String],
+    },
+    /// Something that an MCP server wants to know, in its own words.
+    #[serde(rename = "question")]
+    Elicitation {
+        question: &'a str,
+        kind: ElicitationKind,
+        server: &'a str,
+        message: &'a str,
+        /// Describes the object to answer with.
+        schema: &'a Value,
     },
     /// The model's whole message at the end of its turn, unless pieces are included.
     Message {
@@ -291,6 +328,8 @@ macro_rules! constants {
 
 constants! {
     InitSubtype: Init;
+    PermissionKind: Permission;
+    ElicitationKind: Elicitation;
     ApiRetrySubtype: ApiRetry;
     CompactionSubtype: Compaction;
     ModelMismatchSubtype: ModelMismatch;
@@ -319,5 +358,5 @@ impl Frame<'_> {
 pub struct McpServerState {
     pub name: String,
     /// `pending`, `connected`, `failed`, `needs-auth` or `disabled`.
-    pub status: &'static str,
+    pub status: String,
 }

@@ -1,8 +1,12 @@
 //! Lines that programs write to a run: each is one command.
 
+use std::sync::Arc;
+
+use caliban_agent::Reply;
 use caliban_model::{Block, Message, Role};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What a program wants.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +15,26 @@ pub enum Command {
     User(Message),
     /// Stop what is being done, and go on with the next prompt.
     Interrupt,
+    /// What whoever attends says to a question about a call.
+    Answer {
+        question: Arc<str>,
+        decision: Decision,
+        input: Option<Value>,
+        message: Option<String>,
+    },
+    /// What it says to a server.
+    Reply { question: Arc<str>, reply: Reply },
+}
+
+/// Whether a call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Decision {
+    Allow,
+    /// This one and those like it, for the rest of the session.
+    AllowSession,
+    Deny,
 }
 
 /// A line that is no command.
@@ -32,6 +56,27 @@ pub(crate) enum Frame {
     },
     /// Stops the exchange that is going on.
     Control { subtype: ControlSubtype },
+    /// Answers a `question`: one about a call with `decision`, one of a server with `action`.
+    Answer {
+        question: String,
+        decision: Option<Decision>,
+        action: Option<Action>,
+        /// The input to run with instead.
+        input: Option<Value>,
+        /// Why it may not run.
+        message: Option<String>,
+        /// What the server gets.
+        content: Option<Value>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Action {
+    Accept,
+    Decline,
+    Cancel,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -91,6 +136,36 @@ pub fn command(line: &str, number: u64) -> Result<Option<Command>, InputError> {
         Frame::Control {
             subtype: ControlSubtype::Interrupt,
         } => Ok(Some(Command::Interrupt)),
+        Frame::Answer {
+            question,
+            decision,
+            action,
+            input,
+            message,
+            content,
+        } => {
+            let question = Arc::from(question);
+            let reply = |action| match action {
+                Action::Accept => Reply::Accept(content.unwrap_or_default()),
+                Action::Decline => Reply::Decline,
+                Action::Cancel => Reply::Cancel,
+            };
+            match (decision, action) {
+                (Some(decision), None) => Ok(Some(Command::Answer {
+                    question,
+                    decision,
+                    input,
+                    message,
+                })),
+                (None, Some(action)) => Ok(Some(Command::Reply {
+                    question,
+                    reply: reply(action),
+                })),
+                (Some(_), Some(_)) | (None, None) => Err(wrong(
+                    "an answer has either a `decision` or an `action`".to_owned(),
+                )),
+            }
+        }
         Frame::User { content } => {
             let texts = match content {
                 Content::Text(text) => vec![text],

@@ -10,7 +10,9 @@ mod native;
 mod schema;
 
 pub use frame::McpServerState;
-pub use input::{Command, InputError, command};
+pub use input::{Command, Decision, InputError, command};
 pub use line::line;
-pub use native::{Encoder, HookEvents, Init, Partial, Replay, failure, failure_after, result};
+pub use native::{
+    Encoder, HookEvents, Init, Partial, Replay, failure, failure_after, question, result,
+};
 pub use schema::frames_schema;

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use caliban_agent::{Denial, DenialSource, Event, Outcome, RunTotals};
+use caliban_agent::{Denial, DenialSource, Event, Inquiry, Outcome, RunTotals, ToolOutput};
 use caliban_model::{
     Block, Image, ImageSource, Message, Retry, Shown, ToolContent, Usage, Warning, WarningKind,
 };
+use caliban_session::{Asked, Facts, QuestionKind};
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::Value;
 
 use crate::frame::{
-    self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ErrorSubtype,
-    Frame, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
-    ParameterDroppedDetails, ParameterDroppedSubtype, Part, Progress, Protocol, Source,
-    StoppedSubtype, SuccessSubtype, Tokens, Totals,
+    self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ElicitationKind,
+    ErrorSubtype, Frame, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
+    ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, Progress, Protocol,
+    Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
 use crate::line::written;
 
@@ -68,6 +69,33 @@ pub struct Encoder {
     pub replay: Replay,
 }
 
+impl From<&Facts> for Init {
+    fn from(facts: &Facts) -> Self {
+        let servers = facts.servers.iter();
+        Self {
+            session_id: facts.session_id.clone(),
+            provider: facts.provider.clone(),
+            model: facts.model.clone(),
+            tools: facts.tools.clone(),
+            setting_sources: facts.setting_sources.clone(),
+            bare_mode: facts.bare,
+            cwd: facts.cwd.clone(),
+            permission_mode: facts.permission_mode.clone(),
+            program_version: facts.program_version.clone(),
+            pricing_as_of: facts.pricing_as_of.clone(),
+            trusted: facts.trusted,
+            fallback_model: facts.fallback_model.clone(),
+            mcp_servers: servers
+                .map(|server| McpServerState {
+                    name: server.name.clone(),
+                    status: server.status.clone(),
+                })
+                .collect(),
+            warnings: facts.warnings.clone(),
+        }
+    }
+}
+
 impl Init {
     pub fn frame(&self) -> Value {
         let frame = Frame::Init {
@@ -107,6 +135,20 @@ impl Encoder {
     }
 
     fn typed(self, event: &Event) -> Vec<Frame<'_>> {
+        let (event, parent) = match event {
+            Event::Nested { parent, event } => match event.innermost() {
+                (event, None) => (event, Some(&**parent)),
+                (event, Some(inner)) => (event, Some(&**inner)),
+            },
+            event => (event, None),
+        };
+        match parent {
+            None => self.of_session(event),
+            Some(parent) => of_sub_agent(event, parent),
+        }
+    }
+
+    fn of_session(self, event: &Event) -> Vec<Frame<'_>> {
         match event {
             Event::PromptAccepted { prompt } => match self.replay {
                 Replay::Prompts => vec![Frame::User {
@@ -124,12 +166,13 @@ impl Encoder {
             },
             Event::ToolReady {
                 id, name, input, ..
-            } => vec![Frame::ToolUse { id, name, input }],
-            Event::ToolFinished { id, output, .. } => vec![Frame::ToolResult {
-                tool_use_id: id,
-                is_error: output.is_error(),
-                content: output.content.iter().map(part).collect(),
+            } => vec![Frame::ToolUse {
+                id,
+                name,
+                input,
+                parent_tool_use_id: None,
             }],
+            Event::ToolFinished { id, output, .. } => vec![finished(id, output, None)],
             Event::TurnEnded { message } => match self.partial {
                 Partial::Included => Vec::new(),
                 Partial::Left => vec![Frame::Message {
@@ -161,6 +204,8 @@ impl Encoder {
             | Event::Answer(_)
             | Event::ToolStarted { .. }
             | Event::SentOn { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
             | Event::HistoryReplaced { .. }
             | Event::PermissionAsked { .. }
             | Event::PermissionAnswered { .. }
@@ -172,6 +217,84 @@ impl Encoder {
             | Event::Finished { .. } => Vec::new(),
         }
     }
+}
+
+/// What sub-agents do is shown under the call that runs them; what they say is their parent's to
+/// read.
+fn of_sub_agent<'a>(event: &'a Event, parent: &'a str) -> Vec<Frame<'a>> {
+    match event {
+        Event::ToolReady {
+            id, name, input, ..
+        } => vec![Frame::ToolUse {
+            id,
+            name,
+            input,
+            parent_tool_use_id: Some(parent),
+        }],
+        Event::ToolFinished { id, output, .. } => vec![finished(id, output, Some(parent))],
+        Event::Retrying(retry) => retrying(retry),
+        Event::Warning(warning) => vec![warned(warning)],
+        Event::Notice { subtype, message } => vec![Frame::Warning { subtype, message }],
+        Event::PromptAccepted { .. }
+        | Event::TurnStarted { .. }
+        | Event::TextDelta { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::Answer(_)
+        | Event::PermissionAsked { .. }
+        | Event::PermissionAnswered { .. }
+        | Event::ToolStarted { .. }
+        | Event::SentOn { .. }
+        | Event::HistoryReplaced { .. }
+        | Event::ToolProgress { .. }
+        | Event::AssistantMessage { .. }
+        | Event::Interrupted { .. }
+        | Event::Steered { .. }
+        | Event::ToolResults { .. }
+        | Event::TurnEnded { .. }
+        | Event::HookFired { .. }
+        | Event::HookPassed { .. }
+        | Event::CompactionStarted { .. }
+        | Event::CompactionFinished { .. }
+        | Event::Nested { .. }
+        | Event::Finished { .. } => Vec::new(),
+    }
+}
+
+fn finished<'a>(id: &'a str, output: &'a ToolOutput, parent: Option<&'a str>) -> Frame<'a> {
+    Frame::ToolResult {
+        tool_use_id: id,
+        is_error: output.is_error(),
+        content: output.content.iter().map(part).collect(),
+        parent_tool_use_id: parent,
+    }
+}
+
+/// What somebody who attends is asked.
+pub fn question(asked: &Asked) -> Value {
+    let frame = match &asked.kind {
+        QuestionKind::Permission(inquiry) => {
+            let Inquiry { call, question, .. } = &**inquiry;
+            Frame::PermissionQuestion {
+                question: &asked.question,
+                kind: PermissionKind::Permission,
+                tool: &call.name,
+                input: question.input.as_ref().unwrap_or(&call.input),
+                tool_use_id: &call.id,
+                agent: asked.agent.as_deref(),
+                reason: &question.reason,
+                rule: question.rule.as_deref(),
+                suggestions: &question.suggestions,
+            }
+        }
+        QuestionKind::Elicitation(elicitation) => Frame::Elicitation {
+            question: &asked.question,
+            kind: ElicitationKind::Elicitation,
+            server: &elicitation.server,
+            message: &elicitation.message,
+            schema: &elicitation.schema,
+        },
+    };
+    frame.value()
 }
 
 /// The last frame of an exchange.
@@ -199,6 +322,7 @@ pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value 
         | Outcome::ContextFull { .. }
         | Outcome::Looping { .. }
         | Outcome::SchemaMismatch { .. }
+        | Outcome::Unusable { .. }
         | Outcome::Internal { .. } => Frame::Failed {
             subtype: ErrorSubtype::Error,
             error: outcome.message().unwrap_or_default(),

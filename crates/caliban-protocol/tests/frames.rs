@@ -163,7 +163,7 @@ fn documented_frames_stand_to_the_letter() {
     );
     assert_eq!(
         shown(Event::HookFired {
-            event: "PreToolUse",
+            event: "PreToolUse".into(),
             output: json!({"matcher": "Bash", "decision": "allow"})
         }),
         r#"{"type":"hook_event","hookEventName":"PreToolUse","hookSpecificOutput":{"matcher":"Bash","decision":"allow"}}"#

@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use anything::{event, outcome, text, totals};
 use caliban_agent::{
-    Answer, CompactionReason, Denial, Event, Outcome, Question, RunTotals, ToolOutput, ToolStatus,
+    Answer, CompactionReason, Denial, Effect, Event, Inquiry, Opinion, Outcome, Question,
+    RunTotals, ToolCall, ToolOutput, ToolStatus,
 };
 use caliban_model::{Block, Message, Origin, Role, Usage};
 use caliban_protocol::heddle::{Baseline, Correlation, Exchange, Opening, Plan, Version};
@@ -270,16 +271,26 @@ fn finished(id: &str, name: &str, output: ToolOutput, denial: Option<&str>) -> E
 }
 
 fn asked(id: &str) -> Event {
-    Event::PermissionAsked {
+    let call = ToolCall {
         id: Arc::from(id),
-        question: Box::new(Question {
-            reason: "Bash needs consent".to_owned(),
-            rule: None,
-            remedy: String::new(),
-            suggestions: Vec::new(),
-            target: None,
-            input: None,
-        }),
+        agent: None,
+        name: "Bash".into(),
+        input: json!({}),
+        effect: Effect::Executes,
+        first_arg: None,
+        turn: 1,
+        opinion: Opinion::None,
+    };
+    let question = Question {
+        reason: "Bash needs consent".to_owned(),
+        rule: None,
+        remedy: String::new(),
+        suggestions: Vec::new(),
+        target: None,
+        input: None,
+    };
+    Event::PermissionAsked {
+        inquiry: Box::new(Inquiry::new(call, question)),
     }
 }
 
@@ -299,6 +310,7 @@ fn a_call_begins_when_it_is_permitted() {
         ready("1", "Bash", json!({"command": "ls"})),
         asked("1"),
         Event::PermissionAnswered {
+            inquiry: Arc::from("q"),
             id: Arc::from("1"),
             answer: Answer::Nobody,
         },

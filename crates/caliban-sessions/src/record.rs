@@ -21,13 +21,19 @@ pub enum Record {
     /// A call is about to run. Recorded before it does.
     ToolIntent {
         id: String,
+        /// The call of this conversation on whose behalf another agent makes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         name: String,
         effects: Effects,
     },
     /// A call has ended; the message with its turn's results is not complete yet.
     ToolDone {
         id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         status: CallStatus,
+        /// Nothing for another agent's, whose conversation is not recorded.
         content: Vec<ToolContent>,
     },
     /// A model was called.

@@ -45,7 +45,7 @@ pub(crate) fn repairs(
         let is_recorded = last_calls.is_some_and(|at| {
             messages[at]
                 .tool_uses()
-                .any(|(id, _, _)| id == call.id.as_str())
+                .any(|(id, _, _)| id == call.told_by())
         });
         if !is_recorded {
             has_stray = true;
@@ -54,7 +54,7 @@ pub(crate) fn repairs(
         }
     }
     let repaired = repaired(messages, |at, id| {
-        let call = replica.calls.iter().find(|call| call.id == id);
+        let call = replica.calls.iter().find(|call| call.is(None, id));
         match call {
             Some(call) if Some(at) == last_calls => ended(call),
             None if Some(at) == last_calls

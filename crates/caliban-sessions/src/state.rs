@@ -184,26 +184,40 @@ impl Replica {
         state.updated_at = state.updated_at.max(at);
         match record {
             Record::Message(message) => self.add(message),
-            Record::ToolIntent { id, name, effects } => {
-                self.close(&id);
+            Record::ToolIntent {
+                id,
+                agent,
+                name,
+                effects,
+            } => {
+                self.calls.retain(|call| !call.is(agent.as_deref(), &id));
                 self.calls.push(OpenCall {
                     id,
+                    agent,
                     name,
                     effects,
                     done: None,
                 });
             }
+            // Its result is no part of this conversation, so nothing is left to be told.
             Record::ToolDone {
                 id,
+                agent: Some(agent),
+                ..
+            } => self.calls.retain(|call| !call.is(Some(&agent), &id)),
+            Record::ToolDone {
+                id,
+                agent: None,
                 status,
                 content,
             } => {
                 let done = Some(Done { status, content });
-                match self.calls.iter_mut().find(|call| call.id == id) {
+                match self.calls.iter_mut().find(|call| call.is(None, &id)) {
                     Some(call) => call.done = done,
                     // A call that was refused ends without having begun.
                     None => self.calls.push(OpenCall {
                         id,
+                        agent: None,
                         name: String::new(),
                         effects: Effects::ReadOnly,
                         done,
@@ -269,8 +283,9 @@ impl Replica {
         self.state.messages.push(message);
     }
 
+    /// A call has its result, which also tells of those that were made on its behalf.
     fn close(&mut self, id: &str) {
-        self.calls.retain(|call| call.id != id);
+        self.calls.retain(|call| call.told_by() != id);
     }
 
     fn end_turn(&mut self) {

@@ -34,6 +34,8 @@ pub(crate) enum Stored<'a, T> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenCall {
     pub(crate) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
     pub(crate) name: String,
     pub(crate) effects: Effects,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,6 +46,18 @@ pub(crate) struct OpenCall {
 pub(crate) struct Done {
     pub(crate) status: CallStatus,
     pub(crate) content: Vec<ToolContent>,
+}
+
+impl OpenCall {
+    /// Whether it is this one. Each agent has ids of its own.
+    pub(crate) fn is(&self, agent: Option<&str>, id: &str) -> bool {
+        self.agent.as_deref() == agent && self.id == id
+    }
+
+    /// The call of the conversation whose result tells of it.
+    pub(crate) fn told_by(&self) -> &str {
+        self.agent.as_ref().unwrap_or(&self.id)
+    }
 }
 
 /// Something whose contents may be kept elsewhere.

@@ -24,7 +24,7 @@ pub struct Unavailable;
 
 /// The key of a provider, if there is a secret store and it has one. A store that is absent,
 /// locked or slow is the same as one without the key.
-pub fn lookup(provider: &str, environment: &Environment<'_>) -> Option<SecretString> {
+pub fn lookup(provider: &str, environment: &Environment) -> Option<SecretString> {
     let password = SecretStore::find(environment)?.get(provider).ok()??;
     (!password.trim().is_empty()).then(|| SecretString::from(password.trim().to_owned()))
 }
@@ -35,7 +35,7 @@ pub struct SecretStore(());
 
 impl SecretStore {
     /// Nothing without a session bus: then there is no store either.
-    pub fn find(environment: &Environment<'_>) -> Option<Self> {
+    pub fn find(environment: &Environment) -> Option<Self> {
         let has_bus = environment.is_set("DBUS_SESSION_BUS_ADDRESS")
             || environment
                 .text("XDG_RUNTIME_DIR")

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::document::{Content, Node, typed};
 use crate::error::SettingsError;
 use crate::locations::Locations;
@@ -36,7 +38,7 @@ pub struct LoadRequest {
 }
 
 /// Where the settings of Claude Code are.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignFiles {
     /// The user's directory.
     pub config: PathBuf,

@@ -1,6 +1,7 @@
 //! The same server for synchronous tests, with a runtime of its own.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 
@@ -44,6 +45,20 @@ impl BlockingServer {
     /// See [`ModelServer::wait_for_requests`].
     pub fn wait_for_requests(&self, n: usize) -> Vec<Recorded> {
         self.runtime.block_on(self.server.wait_for_requests(n))
+    }
+
+    /// See [`ModelServer::wait_for_requests`]; nothing if they did not arrive in time.
+    pub fn wait_for_requests_within(&self, n: usize, limit: Duration) -> Option<Vec<Recorded>> {
+        let arrived = async {
+            let requests = self.server.wait_for_requests(n);
+            tokio::time::timeout(limit, requests).await.ok()
+        };
+        self.runtime.block_on(arrived)
+    }
+
+    /// See [`ModelServer::release`].
+    pub fn release(&self) {
+        self.server.release();
     }
 
     /// See [`ModelServer::disconnects`].

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::ReadHalf;
 
 use crate::http::{self, MAX_HEAD, Persistence, ReadError};
-use crate::plan::{End, Headers, Plan};
+use crate::plan::{End, Headers, Hold, Plan};
 use crate::server::Shared;
 
 /// How the delivery of one answer ended.
@@ -37,7 +37,7 @@ pub(crate) async fn serve(mut stream: TcpStream, shared: &Shared) {
                 )
             }
         };
-        match deliver(&mut stream, &mut buffer, plan).await {
+        match deliver(&mut stream, &mut buffer, plan, shared).await {
             Delivered::Complete if persistence == Persistence::Keep => {}
             Delivered::Complete | Delivered::Ended => return,
             Delivered::ClientGone => return shared.log().disconnected(),
@@ -45,16 +45,27 @@ pub(crate) async fn serve(mut stream: TcpStream, shared: &Shared) {
     }
 }
 
-async fn deliver(stream: &mut TcpStream, buffer: &mut BytesMut, plan: Plan) -> Delivered {
+async fn deliver(
+    stream: &mut TcpStream,
+    buffer: &mut BytesMut,
+    plan: Plan,
+    shared: &Shared,
+) -> Delivered {
     let (mut reader, mut writer) = stream.split();
     if gone_within(&mut reader, buffer, plan.delay).await
+        || (plan.hold == Some(Hold::BeforeHead)
+            && gone_while_held(&mut reader, buffer, shared).await)
         || writer.write_all(&plan.head).await.is_err()
     {
         return Delivered::ClientGone;
     }
     for (index, chunk) in plan.chunks.iter().enumerate() {
         let gap = if index == 0 { Duration::ZERO } else { plan.gap };
-        if gone_within(&mut reader, buffer, gap).await || writer.write_all(chunk).await.is_err() {
+        if gone_within(&mut reader, buffer, gap).await
+            || (plan.hold == Some(Hold::AfterChunks(index))
+                && gone_while_held(&mut reader, buffer, shared).await)
+            || writer.write_all(chunk).await.is_err()
+        {
             return Delivered::ClientGone;
         }
     }
@@ -83,6 +94,18 @@ async fn gone_within(reader: &mut ReadHalf<'_>, buffer: &mut BytesMut, wait: Dur
     }
     tokio::select! {
         () = tokio::time::sleep(wait) => false,
+        () = gone(reader, buffer) => true,
+    }
+}
+
+/// Waits to be released, and tells whether the client left meanwhile.
+async fn gone_while_held(
+    reader: &mut ReadHalf<'_>,
+    buffer: &mut BytesMut,
+    shared: &Shared,
+) -> bool {
+    tokio::select! {
+        () = shared.released() => false,
         () = gone(reader, buffer) => true,
     }
 }

@@ -28,7 +28,17 @@ pub(crate) struct Plan {
     pub(crate) chunks: Vec<Bytes>,
     /// Between two chunks.
     pub(crate) gap: Duration,
+    /// Where delivery waits to be released.
+    pub(crate) hold: Option<Hold>,
     pub(crate) end: End,
+}
+
+/// A place in the delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hold {
+    BeforeHead,
+    /// Behind the head and so many chunks.
+    AfterChunks(usize),
 }
 
 pub(crate) type Headers = Vec<(String, String)>;
@@ -46,6 +56,7 @@ impl Plan {
             head: head.into(),
             chunks: Vec::new(),
             gap: Duration::ZERO,
+            hold: None,
             end: End::KeepAlive,
         }
     }
@@ -61,12 +72,14 @@ impl Plan {
             head: Bytes::new(),
             chunks: Vec::new(),
             gap: Duration::ZERO,
+            hold: None,
             end,
         }
     }
 
     pub(crate) fn delayed(mut self, reply: &Reply) -> Self {
         self.delay = Duration::from_millis(reply.delay_ms);
+        self.hold = reply.hold_after.map(|_| Hold::BeforeHead);
         self
     }
 }
@@ -86,7 +99,14 @@ pub(crate) fn streamed(
     spares: Spares,
 ) -> Plan {
     let ending = spoil(&mut frames, reply.fault.as_ref(), spares);
-    let mut chunks = cut(&frames, reply.chunking);
+    let last = frames.len().saturating_sub(1);
+    let (before, after) = frames.split_at(reply.hold_after.unwrap_or(0).min(last));
+    let mut chunks = cut(before, reply.chunking);
+    let hold = reply.hold_after.map(|events| match events {
+        0 => Hold::BeforeHead,
+        _ => Hold::AfterChunks(chunks.len()),
+    });
+    chunks.extend(cut(after, reply.chunking));
     let end = match ending {
         Ending::Complete => End::KeepAlive,
         Ending::Closed => End::Close,
@@ -106,6 +126,7 @@ pub(crate) fn streamed(
         head: http::head(200, content_type, headers, Framing::Chunked).into(),
         chunks,
         gap: Duration::from_millis(reply.chunk_delay_ms),
+        hold,
         end,
     }
 }
@@ -284,6 +305,22 @@ mod tests {
             kind: crate::ErrorKind::Overloaded,
         });
         assert_eq!(body(&error), "4\r\none\n\r\n4\r\nerr\n\r\n0\r\n\r\n");
+    }
+
+    #[test]
+    fn a_held_answer_is_the_same_with_a_pause_in_it() {
+        let reply = Reply::text("").chunking(Chunking::Whole);
+        let held = plan(&reply.clone().hold_after(2));
+        assert_eq!(held.hold, Some(Hold::AfterChunks(1)));
+        assert_eq!(
+            String::from_utf8(held.chunks.concat()).unwrap(),
+            "8\r\none\ntwo\n\r\n6\r\nthree\n\r\n0\r\n\r\n"
+        );
+        assert_eq!(
+            plan(&reply.clone().hold_after(0)).hold,
+            Some(Hold::BeforeHead)
+        );
+        assert_eq!(plan(&reply).hold, None);
     }
 
     #[test]

@@ -91,6 +91,9 @@ pub struct Reply {
     pub chunk_delay_ms: u64,
     pub chunking: Chunking,
     pub fault: Option<Fault>,
+    /// Delivery pauses after so many events, before the last one at the latest, until the owner of
+    /// the server releases it; at 0, and on a request that does not stream, before the first byte.
+    pub hold_after: Option<usize>,
     pub quirks: Quirks,
     /// The model name reported back; the requested one when absent.
     pub model: Option<String>,
@@ -372,6 +375,14 @@ impl Reply {
     #[must_use]
     pub fn with_fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
+        self
+    }
+
+    /// Holds this answer back after so many events until it is released; see
+    /// [`crate::ModelServer::release`].
+    #[must_use]
+    pub fn hold_after(mut self, events: usize) -> Self {
+        self.hold_after = Some(events);
         self
     }
 

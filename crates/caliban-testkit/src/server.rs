@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::anthropic::Call;
@@ -93,6 +94,11 @@ impl ModelServer {
     pub fn push(&self, reply: Reply) {
         lock(&self.shared.queue).push(reply);
     }
+
+    /// Lets one held reply go on: one that waits already, or the next that will.
+    pub fn release(&self) {
+        self.shared.releases.add_permits(1);
+    }
 }
 
 impl Drop for ModelServer {
@@ -133,6 +139,8 @@ pub(crate) struct Shared {
     checks: Checks,
     require_key: Option<String>,
     models: Vec<ModelEntry>,
+    /// One permit for each held reply that may go on.
+    releases: Semaphore,
 }
 
 type Answer = (Plan, Outcome);
@@ -147,6 +155,15 @@ impl Shared {
             checks: script.checks,
             require_key: script.require_key,
             models: script.models,
+            releases: Semaphore::new(0),
+        }
+    }
+
+    /// Resolves once a held reply may go on.
+    pub(crate) async fn released(&self) {
+        // Never closed, so there is nothing else to come of it.
+        if let Ok(permit) = self.releases.acquire().await {
+            permit.forget();
         }
     }
 

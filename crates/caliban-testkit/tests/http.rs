@@ -180,6 +180,45 @@ async fn stalls_last_until_the_client_leaves() {
 }
 
 #[tokio::test]
+async fn held_answers_go_on_when_they_are_released() {
+    for (mode, events, end) in [
+        (true, 0, "[DONE]"),
+        (true, 2, "[DONE]"),
+        (true, 999, "[DONE]"),
+        (false, 1, "\"stop\""),
+    ] {
+        let reply = Reply::text("a rather long text in pieces").hold_after(events);
+        let script = Script::new([reply.clone(), reply.clone(), Reply::text("free")]);
+        let server = ModelServer::start(script).await.unwrap();
+        // Who leaves while it waits takes no release with it.
+        let mut hasty = connect(&server).await;
+        hasty.write_all(chat(mode).as_bytes()).await.unwrap();
+        server.wait_for_requests(1).await;
+        drop(hasty);
+        timeout(PATIENCE, server.wait_for_disconnect())
+            .await
+            .unwrap();
+        let mut stream = connect(&server).await;
+        stream.write_all(chat(mode).as_bytes()).await.unwrap();
+        server.wait_for_requests(2).await;
+        let mut other = connect(&server).await;
+        other.write_all(chat(mode).as_bytes()).await.unwrap();
+        // Others are not held with it, and its end has not been written by then.
+        let (_, free) = response(&mut other).await;
+        let mut seen = [0; 4096];
+        let early = stream.try_read(&mut seen).unwrap_or(0);
+        let mut text = String::from_utf8_lossy(&seen[..early]).into_owned();
+        assert!(!text.contains(end), "{text}");
+        assert!(String::from_utf8_lossy(&free).contains("free"));
+        server.release();
+        while !text.contains(end) {
+            let read = timeout(PATIENCE, stream.read(&mut seen)).await.unwrap();
+            text.push_str(&String::from_utf8_lossy(&seen[..read.unwrap()]));
+        }
+    }
+}
+
+#[tokio::test]
 async fn leaving_between_chunks_is_noticed() {
     let reply = Reply::text("a rather long text in pieces").chunk_delay_ms(600_000);
     let server = ModelServer::start(Script::new([reply])).await.unwrap();

@@ -101,7 +101,7 @@ impl AgentInput {
 
     fn inheritance(&self) -> Inheritance {
         match self.inherit_hooks {
-            Some(false) => Inheritance::Deciding,
+            Some(false) => Inheritance::Managed,
             Some(true) | None => Inheritance::All,
         }
     }
@@ -145,8 +145,13 @@ impl AgentTool {
         })
     }
 
-    fn sub_agent(&self, input: &AgentInput, kind: Option<&AgentKind>) -> Agent {
+    fn sub_agent(&self, input: &AgentInput, kind: Option<&AgentKind>, call_id: Arc<str>) -> Agent {
         let mut agent = Agent::clone(&self.parent);
+        if let Some(dial) = &agent.dial {
+            let reading = dial.read();
+            agent.settings.model = reading.model;
+            agent.settings.reasoning = reading.reasoning;
+        }
         let of_kind = kind.and_then(|kind| kind.tools.clone());
         let allowed = input.tool_allowlist.clone().or(of_kind);
         agent.tools = agent.tools.filtered(move |name| {
@@ -161,10 +166,10 @@ impl AgentTool {
         agent.settings.limits.max_turns = MAX_TURNS;
         agent.settings.purpose = Purpose::SubAgent;
         agent.settings.answer = None;
-        agent.input = None;
-        if let Some(hooks) = agent.hooks.for_sub_agent(input.inheritance()) {
-            agent.hooks = hooks;
-        }
+        agent.mailbox = None;
+        agent.dial = None;
+        agent.company = self.parent.company.for_sub_agent(input.inheritance());
+        agent.works_for = Some(call_id);
         agent
     }
 }
@@ -187,7 +192,7 @@ Hands a self-contained task to a sub-agent with its own context and returns its 
 most 5,000 characters). Use it for searches and investigations whose intermediate output you do \
 not need, and start several in one turn to work in parallel. It knows nothing but your prompt: \
 say what to find out, where to look and what to answer with. It takes at most 20 turns.";
-    const EFFECT: Effect = Effect::ReadOnly;
+    const EFFECT: Effect = Effect::Delegates;
 
     fn first_arg(&self, input: &AgentInput) -> Option<String> {
         Some(
@@ -210,17 +215,17 @@ say what to find out, where to look and what to answer with. It takes at most 20
             Ok(kind) => kind,
             Err(problem) => return ToolOutput::invalid(problem),
         };
-        let agent = self.sub_agent(&input, kind);
+        let agent = self.sub_agent(&input, kind, Arc::clone(&context.call_id));
         // Whether there is a sub-agent is its parent's business, whatever it inherits.
         self.parent
-            .hooks
+            .company
             .notify(&HookEvent::TaskCreated {
                 id: context.call_id.to_string(),
                 task: input.prompt.clone(),
             })
             .await;
         self.parent
-            .hooks
+            .company
             .notify(&HookEvent::SubagentStart {
                 call_id: Arc::clone(&context.call_id),
                 prompt: input.prompt.clone(),
@@ -236,14 +241,14 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let running = Box::pin(agent.run(&mut conversation, prompt, &relay, &context.cancel));
         let (outcome, totals) = running.await;
         self.parent
-            .hooks
+            .company
             .notify(&HookEvent::SubagentStop {
                 call_id: Arc::clone(&context.call_id),
                 outcome: outcome.clone(),
             })
             .await;
         self.parent
-            .hooks
+            .company
             .notify(&HookEvent::TaskCompleted {
                 id: context.call_id.to_string(),
             })
@@ -272,6 +277,7 @@ fn report(outcome: &Outcome, last_text: Option<&str>) -> ToolOutput {
         | Outcome::ContextFull { .. }
         | Outcome::Looping { .. }
         | Outcome::SchemaMismatch { .. }
+        | Outcome::Unusable { .. }
         | Outcome::Internal { .. } => ToolStatus::Failed,
     };
     let reason = match outcome {

@@ -1,31 +1,30 @@
 //! The session that the flags and the client want.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use caliban_agent::{Tool, ToolSource};
-use caliban_harness::{Choices, History, Session, SystemPrompt, Tools};
+use caliban_harness::options::RunOptions;
+use caliban_harness::{DialectParts, Prepared, SystemPrompt, context_places, further_directories};
 use caliban_protocol::claude::{ASK_USER_QUESTION, Initialize, SubAgent, ours};
+use caliban_session::{Bounds, Events, SessionHandle};
 use caliban_settings::{RuleAction, RuleSpec};
 use caliban_tools::AgentKind;
 
+use super::super::consents::Prompts;
 use super::super::hooks::TheirEvents;
 use super::super::host::readable;
+use super::super::inbox::Over;
 use super::super::invocation::Invocation;
 use super::super::models;
-use super::super::operator::{HostOperator, Prompts};
 use super::super::questions::{AlwaysAsked, AskUserQuestion};
 use super::super::renaming::Renaming;
-use super::super::requests::{Known, Reception};
-use super::super::servers::{Sources, Switched, links};
+use super::super::requests::{RequestHandler, SessionProfile};
+use super::super::servers::links;
 use super::super::structured::{Fixed, Reminder, StructuredOutput};
-use super::{Begun, Work};
+use super::Work;
 use crate::console::note;
 use crate::exit::Failure;
-use crate::extras;
-use crate::history;
-use crate::mcp::Servers;
-use crate::session::{self, Continued};
 
 /// Commands that only look, and run without a rule.
 const LOOKING: [&str; 24] = [
@@ -55,25 +54,26 @@ const LOOKING: [&str; 24] = [
     "whoami",
 ];
 
-impl Work<'_> {
+impl Work {
     /// What is known before the session has begun.
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self, prepared: &Prepared) -> SessionProfile {
         let settings = self.configuration.settings();
-        let able = self.chosen.provider.capabilities(&self.chosen.model);
+        let chosen = &prepared.chosen;
+        let able = chosen.provider.capabilities(&chosen.model);
         let mut agents = BTreeMap::new();
         agents.insert(
             "general-purpose".to_owned(),
             "Works on a task of its own".to_owned(),
         );
-        Known {
-            model: self.chosen.model.clone(),
-            default_model: self.chosen.model.clone(),
+        SessionProfile {
+            model: chosen.model.clone(),
+            default_model: chosen.model.clone(),
             context_window: able.context_window.unwrap_or(200_000),
             commands: Vec::new(),
             agents,
             servers: None,
             hosted: Vec::new(),
-            switches: Arc::default(),
+            disabled: BTreeSet::new(),
             output_style: settings
                 .output_style
                 .clone()
@@ -83,119 +83,106 @@ impl Work<'_> {
     }
 
     /// The servers of tools that live in the client: those of the flags, and those it names.
-    pub(super) fn client_servers(&self, reception: &Reception<'_>) -> Vec<String> {
+    fn client_servers(&self, requests: &RequestHandler) -> Vec<String> {
         let mut servers = self.invocation.hosted.clone();
-        servers.extend(reception.wishes().sdk_mcp_servers);
+        servers.extend(requests.wishes().sdk_mcp_servers);
         servers.sort();
         servers.dedup();
         servers
     }
 
-    /// Starts the servers of tools; what they ask is put to the client.
-    pub(super) fn start_servers(
-        &self,
-        reception: &Reception<'_>,
-        hosted: &[String],
-    ) -> Result<Servers, Failure> {
-        let operator = Arc::new(HostOperator {
-            host: Arc::clone(&reception.host),
-            prompts: self.invocation.prompts,
-        });
-        Servers::start(
-            &self.invocation.cli,
-            self.configuration,
-            links(&reception.host.channel, hosted),
-            operator,
-            self.debug_log()?,
-        )
+    /// Makes the session that the flags and the client want, with the servers of tools that are
+    /// there by then.
+    pub(super) async fn opening(
+        &mut self,
+        requests: &RequestHandler,
+        mut prepared: Prepared,
+    ) -> Result<(SessionHandle, Events), Over> {
+        let hosted = self.client_servers(requests);
+        self.adapt(&mut prepared, requests, &hosted)
+            .map_err(Over::Failed)?;
+        let launched = tokio::select! {
+            launched = prepared.begin() => launched.map_err(|error| Over::Failed(error.into()))?,
+            over = self.inbox.listen(requests) => return Err(over),
+        };
+        for warning in &launched.facts.warnings {
+            if !self.told.contains(warning) {
+                note(&format!("warning: {warning}"));
+            }
+        }
+        requests.learn(&launched, hosted);
+        let mode = launched.mode();
+        let (handle, events) = launched.begin();
+        requests.host.reach(handle.clone(), mode).await;
+        Ok((handle, events))
     }
 
-    /// Makes the session that the flags and the client want.
-    pub(super) fn begin(
+    /// Brings in what the flags of this dialect and the client want.
+    fn adapt(
         &self,
-        reception: &Reception<'_>,
-        history: History,
-        servers: Servers,
-    ) -> Result<Begun, Failure> {
-        let wishes = reception.wishes();
-        let invocation = &self.invocation;
-        let host = &reception.host;
-        let schema = invocation
-            .json_schema
-            .clone()
-            .or_else(|| wishes.json_schema.clone());
-        let mut partners = servers.partners();
-        partners.advisers.push(Arc::clone(&reception.hooks) as _);
-        let switches = Arc::clone(&reception.known().switches);
-        partners.tool_source = partners
-            .tool_source
-            .map(|source| Arc::new(Switched { source, switches }) as Arc<dyn ToolSource>);
+        prepared: &mut Prepared,
+        requests: &RequestHandler,
+        hosted: &[String],
+    ) -> Result<(), Failure> {
+        let wishes = requests.wishes();
+        let agents = self.agent_kinds(&wishes)?;
+        let reading = self.reading(prepared)?;
+        let options = &mut prepared.options;
+        options.permissions.defaults = looking().chain(reading).collect();
+        options.system = system(&self.invocation, &wishes);
+        self.play(&agents, options, &mut prepared.chosen.model);
+        prepared.dialect = self.parts(requests, &wishes, hosted, agents)?;
+        Ok(())
+    }
+
+    /// What this dialect brings along.
+    fn parts(
+        &self,
+        requests: &RequestHandler,
+        wishes: &Initialize,
+        hosted: &[String],
+        agents: Vec<AgentKind>,
+    ) -> Result<DialectParts, Failure> {
+        let host = &requests.host;
+        let kinds = agents.clone();
+        let mut parts = DialectParts {
+            bounds: Bounds::PIPE,
+            advisers: vec![Arc::clone(&requests.hooks) as _],
+            prompt_stages: vec![Arc::clone(&requests.hooks) as _],
+            stop_stages: vec![Arc::clone(&requests.hooks) as _],
+            observers: vec![Arc::clone(&requests.hooks) as _],
+            hosted: links(&host.channel, hosted),
+            wrap_provider: Some(Box::new(|provider| {
+                Arc::new(Renaming::new(provider, kinds))
+            })),
+            hook_wording: Some(Arc::new(TheirEvents(Arc::clone(host)))),
+            agent_kinds: agents,
+            ..DialectParts::default()
+        };
         let mut own: Vec<Arc<dyn Tool>> = Vec::new();
         if self.asks_questions() {
             own.push(Arc::new(AskUserQuestion::new()));
-            partners.advisers.push(Arc::new(AlwaysAsked));
+            parts.advisers.push(Arc::new(AlwaysAsked));
         }
-        if let Some(schema) = schema {
+        let schema = self.invocation.json_schema.clone();
+        if let Some(schema) = schema.or_else(|| wishes.json_schema.clone()) {
             let wrong = |reason| Failure::Usage(format!("Error: --json-schema: {reason}"));
             own.push(Arc::new(StructuredOutput::new(schema).map_err(wrong)?));
-            partners.advisers.push(Arc::new(Reminder::default()));
+            let reminder = Arc::new(Reminder::default());
+            parts.advisers.push(Arc::clone(&reminder) as _);
+            parts.prompt_stages.push(Arc::clone(&reminder) as _);
+            parts.stop_stages.push(reminder);
         }
         if !own.is_empty() {
             let fixed: Arc<dyn ToolSource> = Arc::new(Fixed(own));
-            let sources = partners.tool_source.into_iter().chain([fixed]);
-            partners.tool_source = Some(Arc::new(Sources(sources.collect())));
+            parts.tool_sources.push(fixed);
         }
-        let continued = Continued {
-            mode: None,
-            history,
-        };
-        let (mut choices, notices) = session::choices(
-            &invocation.cli,
-            &self.chosen,
-            host.facts.session_id.clone(),
-            continued,
-            partners,
-            self.configuration,
-        )?;
-        for notice in notices {
-            note(&format!("warning: {notice}"));
-        }
-        let agents = self.agent_kinds(&wishes)?;
-        choices.provider = Arc::new(Renaming::new(Arc::clone(&choices.provider), agents.clone()));
-        choices.system = system(invocation, &wishes);
-        if let Some(reasoning) = invocation.reasoning {
-            choices.settings.reasoning = reasoning;
-        }
-        let reading = self.reading(&host.facts.session_id)?;
-        let defaults = looking().chain(reading);
-        choices.permissions.book = choices.permissions.book.with_defaults(defaults);
-        choices.selection = invocation.selection.clone();
-        self.play(&agents, &mut choices);
-        if let Tools::BuiltIn(built_in) = &mut choices.tools {
-            built_in.agent_kinds = agents;
-        }
-        let mut skills = Vec::new();
-        if let Some(extras) = &mut choices.extras {
-            extras.hook_wording = Some(Arc::new(TheirEvents(Arc::clone(host))));
-            let context = &extras.context;
-            skills.extend(context.skills.iter().map(|skill| skill.name().to_owned()));
-            let commands = context.commands.iter();
-            reception.known().commands = commands
-                .map(|command| (command.name().to_owned(), command.description().to_owned()))
-                .collect();
-        }
-        let session = Session::new(choices)?;
-        host.govern(session.rules());
-        if !invocation.cli.session.no_save {
-            let store = history::store(&invocation.cli.session, self.configuration);
-            history::prune_sometimes(&store, self.configuration);
-        }
-        Ok(Begun { session, skills })
+        Ok(parts)
     }
 
     /// Makes the session the agent that the flags name; who gives the model a prompt of its own
     /// keeps it.
-    fn play(&self, agents: &[AgentKind], choices: &mut Choices) {
+    fn play(&self, agents: &[AgentKind], options: &mut RunOptions, model: &mut String) {
         let Some(name) = &self.invocation.agent else {
             return;
         };
@@ -205,26 +192,29 @@ impl Work<'_> {
             ));
             return;
         };
-        if matches!(choices.system, SystemPrompt::Default | SystemPrompt::None) {
-            choices.system = SystemPrompt::Text(agent.prompt.clone());
+        if matches!(options.system, SystemPrompt::Default | SystemPrompt::None) {
+            options.system = SystemPrompt::Text(agent.prompt.clone());
         }
-        if let (Some(model), None) = (&agent.model, &self.invocation.cli.run.model.model) {
-            choices.settings.model = Arc::from(model.as_str());
+        if let (Some(own), None) = (&agent.model, &self.invocation.options.model.model) {
+            model.clone_from(own);
         }
-        if let (Some(tools), None) = (&agent.tools, &choices.selection.built_in) {
-            choices.selection.built_in = Some(tools.clone());
+        let offered = &mut options.tools.selection.built_in;
+        if let (Some(tools), None) = (&agent.tools, &offered) {
+            *offered = Some(tools.clone());
         }
     }
 
     /// The rules by which only what is at hand is read unasked: the workspace, the directories
     /// that were added, and what the session itself puts aside or is told to read.
-    fn reading(&self, session_id: &str) -> Result<impl Iterator<Item = RuleSpec>, Failure> {
-        let configuration = self.configuration;
-        let tools = &self.invocation.cli.run.tools;
-        let mut at_hand = session::additional_directories(tools, configuration)?;
+    fn reading(
+        &self,
+        prepared: &Prepared,
+    ) -> Result<impl Iterator<Item = RuleSpec> + use<>, Failure> {
+        let configuration = &prepared.configuration;
+        let mut at_hand = further_directories(&prepared.options.tools, configuration)?;
         let locations = &configuration.locations;
-        at_hand.push(locations.spill(session_id));
-        at_hand.push(extras::places(configuration).notes);
+        at_hand.push(locations.spill(&prepared.session_id.to_string()));
+        at_hand.push(context_places(configuration).notes);
         at_hand.extend(locations.skills(&configuration.workspace));
         at_hand.push(self.config.join("skills"));
         let allowed: Vec<String> = at_hand.iter().map(|path| readable(path)).collect();
@@ -236,7 +226,7 @@ impl Work<'_> {
 
     /// Whether the model may ask the user, which takes a client that answers.
     fn asks_questions(&self) -> bool {
-        let selection = &self.invocation.selection;
+        let selection = &self.invocation.options.tools.selection;
         let is_meant = |names: &[String]| names.iter().any(|name| name == ASK_USER_QUESTION);
         self.invocation.prompts == Prompts::Client
             && selection.built_in.as_deref().is_none_or(is_meant)
@@ -244,14 +234,14 @@ impl Work<'_> {
     }
 
     /// The kinds of sub-agents that the flags and the client define.
-    pub(super) fn agent_kinds(&self, wishes: &Initialize) -> Result<Vec<AgentKind>, Failure> {
+    fn agent_kinds(&self, wishes: &Initialize) -> Result<Vec<AgentKind>, Failure> {
         let given: BTreeMap<String, SubAgent> = match &self.invocation.agents {
             None => BTreeMap::new(),
             Some(value) => serde_json::from_value(value.clone())
                 .map_err(|error| Failure::Usage(format!("Error: --agents: {error}")))?,
         };
         let of_client = wishes.agents.clone().unwrap_or_default();
-        let environment = &self.configuration.environment;
+        let environment = self.configuration.environment();
         Ok(given
             .into_iter()
             .chain(of_client)
@@ -281,7 +271,7 @@ fn system(invocation: &Invocation, wishes: &Initialize) -> SystemPrompt {
     let appended = wishes.append_system_prompt.clone();
     let appended = appended.or_else(|| invocation.system.appended.clone());
     match (instead, appended.filter(|text| !text.is_empty())) {
-        (None, None) => SystemPrompt::Default,
+        (None, None) => invocation.options.system.clone(),
         (None, Some(more)) => SystemPrompt::Extended(more),
         (Some(text), None) if text.is_empty() => SystemPrompt::None,
         (Some(text), None) => SystemPrompt::Text(text),

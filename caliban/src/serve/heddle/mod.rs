@@ -1,100 +1,58 @@
-//! `caliban serve heddle`: a client's requests in, events and results out. One session per
-//! process, one message at a time; every `send` that was taken gets exactly one result.
+//! `caliban serve heddle` as a face of the session: a client's requests in, events and results
+//! out. One session per process, one message at a time; every `send` that was taken gets exactly
+//! one result.
 
-mod desk;
 mod lines;
 mod opening;
+mod questions;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_agent::{Event, Outcome, RunTotals};
-use caliban_harness::Session;
-use caliban_model::{CancellationToken, Message};
-use caliban_permissions::Regime;
+use caliban_agent::{Outcome, Reply, RunTotals};
+use caliban_harness::{DialectParts, Process, RunOptions, Surroundings};
+use caliban_model::CancellationToken;
 use caliban_protocol::heddle::{
     Baseline, Correlation, Envelope, Exchange, Init, Opening, Plan, Request, Response, Send,
     Version, request,
 };
+use caliban_session::{
+    Asked, ClosedWhy, Command, Delivery, EventBatch, Events, Facts, Prompt, SessionHandle,
+    Shutdown, What,
+};
 use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
 
-use crate::args::{Cli, InputFormat};
 use crate::console::{Console, note};
-use crate::crash;
-use crate::debug_log::DebugLog;
 use crate::exit::Failure;
+use crate::face::warn;
 
-use desk::{Desk, Ear};
 use lines::{Line, lines};
-use opening::{Flags, Opened, open};
-
-/// Events that wait to be written; a run waits for a client that is further behind.
-const EVENT_QUEUE: usize = 256;
-/// How long ending the session may take: what takes longer, its guardian ends without us.
-const GOODBYE: Duration = Duration::from_millis(1500);
+use opening::open;
+use questions::OpenQuestions;
 
 /// Serves one client until it says goodbye or goes away.
 pub(crate) async fn serve(
-    cli: Cli,
-    environment: Environment<'_>,
+    options: RunOptions,
+    process: Process,
     cancel: &CancellationToken,
     console: Console,
 ) -> Result<(), Failure> {
-    check(&cli)?;
-    let pace = Pace::read(&environment)?;
-    let mut server = Server {
-        flags: Flags::of(&cli),
-        cli,
-        environment,
+    let pace = Pace::read(&process.environment)?;
+    let server = Server {
+        options,
+        process,
         cancel,
         console,
-        desk: Arc::new(Desk::new(pace.permission)),
         pace,
-        lines: lines(std::io::stdin()),
+        lines: Some(lines(std::io::stdin())),
+        open: None,
         active: None,
+        goodbye: Goodbye::NotYet,
     };
-    let ended = crash::guarded(Box::pin(server.run())).await;
-    match ended {
-        Ok(result) => result,
-        Err(crash) => {
-            let message = crash.to_string();
-            if let Some((exchange, started)) = server.active.take() {
-                let outcome = Outcome::Internal {
-                    message: message.clone(),
-                };
-                let result = exchange.result(&outcome, None, started.elapsed());
-                server.write(&result)?;
-            }
-            Err(Failure::Runtime(message))
-        }
-    }
-}
-
-/// Refuses what a client says, or what belongs to another face.
-fn check(cli: &Cli) -> Result<(), Failure> {
-    let run = &cli.run;
-    let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
-    let system = run.system.is_some() || run.system_file.is_some() || run.no_system;
-    let misplaced = [
-        (prompt, "a prompt"),
-        (system, "a system prompt"),
-        (run.model.model.is_some(), "`--model`"),
-        (run.output.output_format.is_some(), "`--output-format`"),
-        (
-            run.output.input_format != InputFormat::Text,
-            "`--input-format`",
-        ),
-        (run.output.json_schema.is_some(), "`--json-schema`"),
-    ];
-    match misplaced.into_iter().find(|(given, _)| *given) {
-        None => Ok(()),
-        Some((_, what)) => Err(Failure::Usage(format!(
-            "`serve heddle` takes {what} from its client, not from the command line"
-        ))),
-    }
+    Box::pin(server.run()).await
 }
 
 /// How long things may take.
@@ -109,7 +67,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn read(environment: &Environment<'_>) -> Result<Self, Failure> {
+    fn read(environment: &Environment) -> Result<Self, Failure> {
         let millis = |name, default| -> Result<Duration, Failure> {
             Ok(environment.millis(name)?.unwrap_or(default))
         };
@@ -131,102 +89,215 @@ impl Pace {
 }
 
 struct Server<'a> {
-    cli: Cli,
-    flags: Flags,
-    environment: Environment<'a>,
+    options: RunOptions,
+    process: Process,
     cancel: &'a CancellationToken,
     console: Console,
-    desk: Arc<Desk>,
     pace: Pace,
-    lines: mpsc::Receiver<Line>,
-    /// The send that has no result yet, and since when.
-    active: Option<(Exchange, Instant)>,
+    /// Nothing once the client has closed its end.
+    lines: Option<mpsc::Receiver<Line>>,
+    open: Option<Open>,
+    active: Option<Active>,
+    goodbye: Goodbye,
 }
 
 /// A session that was begun, and what its client is told about it.
 struct Open {
-    session: Session,
-    debug: Option<DebugLog>,
-    about: About,
-    totals: RunTotals,
-}
-
-struct About {
+    handle: SessionHandle,
+    /// Nothing once the session is over.
+    events: Option<Events>,
     version: Version,
     correlation: Correlation,
     session_id: String,
     /// As the client named it.
     model: String,
+    /// What the session is, as it told last.
+    facts: Arc<Facts>,
+    messages: usize,
+    totals: RunTotals,
+    questions: OpenQuestions,
 }
 
-/// What the client wants after the message that is worked on.
-#[derive(Debug, PartialEq, Eq)]
-enum After {
-    Next,
+/// The send that has no result yet.
+struct Active {
+    exchange: Exchange,
+    started: Instant,
+    beats: Option<Interval>,
+}
+
+/// What the client wants after what is worked on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Goodbye {
+    NotYet,
+    /// It waits to hear that it is over; work may go on until then.
     Shutdown {
         id: String,
+        until: Instant,
     },
-    /// It asks nothing more, or a signal ended everything.
-    Gone,
+    /// It asks nothing more.
+    Gone {
+        until: Instant,
+    },
+    /// The session has been told to end.
+    Said {
+        id: Option<String>,
+    },
 }
 
 impl Server<'_> {
-    async fn run(&mut self) -> Result<(), Failure> {
-        let mut open = None;
-        let after = self.requests(&mut open).await;
-        if let Some(Open { session, .. }) = open
-            && let Ok(Err(trouble)) = timeout(GOODBYE, session.shutdown()).await
-        {
-            note(&format!("warning: the session was not saved: {trouble}"));
+    /// Serves requests and shows what happens until there will be no more of either.
+    async fn run(mut self) -> Result<(), Failure> {
+        let mut is_cancelled = false;
+        loop {
+            let done = tokio::select! {
+                line = next_line(&mut self.lines) => self.heed(line).await,
+                heard = next_heard(&mut self.open) => match self.hear(heard).await {
+                    Ok(Some(end)) => return end,
+                    Ok(None) => Ok(()),
+                    Err(failure) => Err(failure),
+                },
+                () = tick(self.active.as_mut().and_then(|active| active.beats.as_mut())) => {
+                    self.beat()
+                }
+                () = reached(self.goodbye.deadline()) => {
+                    self.send(Command::Interrupt).await;
+                    self.say_goodbye().await;
+                    Ok(())
+                }
+                () = self.cancel.cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    self.leave().await;
+                    Ok(())
+                }
+            };
+            if self.is_over() {
+                return done.and_then(|()| self.ending());
+            }
+            if let Err(failure) = done {
+                // Nobody reads any more: there is nobody to work for.
+                self.leave().await;
+                self.drain().await;
+                return Err(failure);
+            }
         }
-        match after? {
-            After::Shutdown { id } => self.write(&Response::ShutdownOk { id }),
-            After::Next | After::Gone if self.cancel.is_cancelled() => {
+    }
+
+    /// Without a session there is nothing to wait for.
+    fn is_over(&self) -> bool {
+        let has_session = self.open.as_ref().is_some_and(|open| open.events.is_some());
+        let is_told = match &self.goodbye {
+            Goodbye::NotYet => self.cancel.is_cancelled(),
+            Goodbye::Shutdown { .. } | Goodbye::Gone { .. } | Goodbye::Said { .. } => true,
+        };
+        !has_session && is_told
+    }
+
+    fn ending(&mut self) -> Result<(), Failure> {
+        match std::mem::replace(&mut self.goodbye, Goodbye::Said { id: None }) {
+            Goodbye::Shutdown { id, .. } | Goodbye::Said { id: Some(id) } => {
+                self.write(&Response::ShutdownOk { id })
+            }
+            Goodbye::NotYet | Goodbye::Gone { .. } | Goodbye::Said { id: None }
+                if self.cancel.is_cancelled() =>
+            {
                 Err(Failure::Outcome(Outcome::Cancelled))
             }
-            After::Next | After::Gone => Ok(()),
+            Goodbye::NotYet | Goodbye::Gone { .. } | Goodbye::Said { id: None } => Ok(()),
         }
     }
 
-    /// Serves requests until there will be no more.
-    async fn requests(&mut self, open: &mut Option<Open>) -> Result<After, Failure> {
-        loop {
-            let line = tokio::select! {
-                line = self.lines.recv() => line,
-                () = self.cancel.cancelled() => None,
-            };
-            let Some(line) = line else {
-                return Ok(After::Gone);
-            };
-            let Some(request) = self.read(line)? else {
-                continue;
-            };
-            match (request, &mut *open) {
-                (Request::Init(init), None) => *open = self.init(init)?,
-                (Request::Init(Init { id, .. }), Some(_)) => {
-                    self.refuse(id, "the session is initialised already")?;
-                }
-                (request, None) => self.refuse(id(request), "`init` must come first")?,
-                (Request::Send(send), Some(open)) => match self.work(open, send).await? {
-                    After::Next => {}
-                    last => return Ok(last),
-                },
-                (Request::Status { id }, Some(open)) => {
-                    let messages = open.session.conversation().messages().len();
-                    self.status(id, &open.about, messages)?;
-                }
-                (Request::Cancel { id, target_id }, Some(_)) => {
-                    self.refuse(id, &format!("there is no send `{target_id}` to cancel"))?;
-                }
-                (Request::Permission(response), Some(_)) => {
-                    self.refuse(response.id, "no question is open")?;
-                }
-                (Request::Shutdown { id }, Some(_)) => return Ok(After::Shutdown { id }),
+    async fn send(&self, command: Command) {
+        if let Some(open) = &self.open {
+            // It may have ended by itself.
+            let _ = open.handle.send(command).await;
+        }
+    }
+
+    /// Everything ends now.
+    async fn leave(&self) {
+        let when = Shutdown::Now;
+        self.send(Command::Shutdown { when }).await;
+    }
+
+    /// Hears the session out without showing it.
+    async fn drain(&mut self) {
+        if let Some(events) = self.open.as_mut().and_then(|open| open.events.as_mut()) {
+            while events.next().await.is_some() {}
+        }
+    }
+
+    /// Ends the session once nothing is worked on.
+    async fn say_goodbye(&mut self) {
+        if self.active.is_some() {
+            return;
+        }
+        let id = match &self.goodbye {
+            Goodbye::NotYet | Goodbye::Said { .. } => return,
+            Goodbye::Shutdown { id, .. } => Some(id.clone()),
+            Goodbye::Gone { .. } => None,
+        };
+        self.goodbye = Goodbye::Said { id };
+        let when = Shutdown::WhenIdle;
+        self.send(Command::Shutdown { when }).await;
+    }
+
+    /// A line of the client's, or the end of them.
+    async fn heed(&mut self, line: Option<Line>) -> Result<(), Failure> {
+        let Some(line) = line else {
+            self.lines = None;
+            // Whoever said goodbye before is still answered.
+            if self.goodbye == Goodbye::NotYet {
+                let until = Instant::now() + self.pace.shutdown;
+                self.goodbye = Goodbye::Gone { until };
             }
+            if let Some(events) = self.open.as_mut().and_then(|open| open.events.as_mut()) {
+                events.stop_attending();
+            }
+            self.say_goodbye().await;
+            return Ok(());
+        };
+        let Some(request) = self.read(line)? else {
+            return Ok(());
+        };
+        if self.open.is_none() && !matches!(request, Request::Init(_)) {
+            return self.refuse(id(request), "`init` must come first");
+        }
+        match request {
+            Request::Init(init) if self.open.is_none() => self.init(init).await,
+            Request::Init(Init { id, .. }) => self.refuse(id, "the session is initialised already"),
+            Request::Send(send) => self.work(send).await,
+            Request::Status { id } => self.status(id),
+            Request::Cancel { id, target_id } => {
+                let active = self.active.as_ref().map(|active| active.exchange.id());
+                if active != Some(target_id.as_str()) {
+                    return self.refuse(id, &format!("there is no send `{target_id}` to cancel"));
+                }
+                self.send(Command::Interrupt).await;
+                Ok(())
+            }
+            Request::Permission(response) => {
+                let id = response.id.clone();
+                let open = self.open.as_mut();
+                match open.and_then(|open| open.questions.answer(response)) {
+                    Some(command) => {
+                        self.send(command).await;
+                        Ok(())
+                    }
+                    None if self.active.is_none() => self.refuse(id, "no question is open"),
+                    None => self.refuse(id, "no such question is open"),
+                }
+            }
+            Request::Shutdown { id } if self.goodbye == Goodbye::NotYet => {
+                let until = Instant::now() + self.pace.shutdown;
+                self.goodbye = Goodbye::Shutdown { id, until };
+                self.say_goodbye().await;
+                Ok(())
+            }
+            Request::Shutdown { id } => self.refuse(id, "the session is shutting down already"),
         }
     }
 
-    fn init(&mut self, init: Init) -> Result<Option<Open>, Failure> {
+    async fn init(&mut self, init: Init) -> Result<(), Failure> {
         let Init {
             id,
             protocol_version,
@@ -234,164 +305,197 @@ impl Server<'_> {
         } = init;
         let version = match Version::negotiate(protocol_version.as_deref()) {
             Ok(version) => version,
-            Err(mismatch) => {
-                self.write(&Response::mismatch(id, &mismatch))?;
-                return Ok(None);
-            }
+            Err(mismatch) => return self.write(&Response::mismatch(id, &mismatch)),
         };
-        let operator = Arc::clone(&self.desk);
-        let opened = open(
-            &mut self.cli,
-            self.flags,
-            &config,
-            self.environment,
-            operator,
-        );
-        let Opened { session, debug } = match opened {
-            Ok(opened) => opened,
-            Err(failure) => {
-                self.refuse(id, &failure.to_string())?;
-                return Ok(None);
-            }
+        let surroundings = Surroundings {
+            process: self.process.clone(),
+            dialect: DialectParts {
+                patience: Some(self.pace.permission),
+                ..DialectParts::default()
+            },
         };
-        let session_id = session.agent().session_id.to_string();
+        let opened = tokio::select! {
+            opened = open(&self.options, &config, surroundings) => opened,
+            // Whoever ends the program does not wait for servers.
+            () = self.cancel.cancelled() => return Ok(()),
+        };
+        let launched = match opened {
+            Ok(launched) => launched,
+            Err(failure) => return self.refuse(id, &failure.to_string()),
+        };
+        let facts = Arc::new(launched.facts.clone());
+        let session_id = facts.session_id.clone();
         self.write(&Response::InitOk {
             id,
             session_id: session_id.clone(),
             protocol_version: version.as_str(),
             error: None,
         })?;
-        Ok(Some(Open {
-            session,
-            debug,
-            about: About {
-                version,
-                correlation: Correlation {
-                    session_id: Some(session_id.clone()),
-                    task_id: config.task_id,
-                    worker_id: config.worker_id,
-                },
-                session_id,
-                model: config.model,
+        let (handle, mut events) = launched.begin();
+        if self.lines.is_some() && self.options.servers.prompt_tool.is_none() {
+            events.attend();
+        }
+        self.open = Some(Open {
+            handle,
+            events: Some(events),
+            version,
+            correlation: Correlation {
+                session_id: Some(session_id.clone()),
+                task_id: config.task_id,
+                worker_id: config.worker_id,
             },
+            session_id,
+            model: config.model,
+            messages: facts.messages,
+            facts,
             totals: RunTotals::default(),
-        }))
+            questions: OpenQuestions::default(),
+        });
+        Ok(())
     }
 
-    /// Works on one message to its result, and serves what the client wants meanwhile.
-    async fn work(&mut self, open: &mut Open, send: Send) -> Result<After, Failure> {
-        let started = Instant::now();
-        self.active = Some((exchange(open, send.id), started));
-        let Open {
-            session,
-            debug,
-            about,
-            totals,
-        } = open;
-        let (sender, mut events) = mpsc::channel(EVENT_QUEUE);
-        let stop = self.cancel.child_token();
-        let desk = Arc::clone(&self.desk);
-        let ear = Ear {
-            desk: &desk,
-            events: sender,
-        };
-        let running = session.run(Message::user(send.message), &ear, &stop);
-        tokio::pin!(running);
-        let mut beats = self.pace.heartbeats(started);
-        let mut after = After::Next;
-        let mut has_input = true;
-        let mut deadline = None;
-        let mut shown = Ok(());
-        let (outcome, sums) = loop {
-            let told = tokio::select! {
-                ended = &mut running => break ended,
-                Some(event) = events.recv() => self.tell(&event, debug.as_mut()),
-                () = tick(beats.as_mut()) => self.beat(),
-                () = reached(deadline) => {
-                    deadline = None;
-                    stop.cancel();
-                    Ok(())
-                }
-                line = self.lines.recv(), if has_input => match line {
-                    None => {
-                        has_input = false;
-                        // Whoever said goodbye before is still answered.
-                        if after == After::Next {
-                            after = After::Gone;
-                        }
-                        desk.desert();
-                        Ok(())
-                    }
-                    Some(line) => self.meanwhile(line, about, &stop, &mut after),
-                },
-            };
-            if deadline.is_none() && after != After::Next && !stop.is_cancelled() {
-                deadline = Some(Instant::now() + self.pace.shutdown);
-            }
-            // Nobody reads any more: there is nobody to work for.
-            if told.is_err() && shown.is_ok() {
-                shown = told;
-                stop.cancel();
-            }
-        };
-        desk.clear();
-        while let Ok(event) = events.try_recv() {
-            if shown.is_ok() {
-                shown = self.tell(&event, debug.as_mut());
-            }
+    /// Begins to work on a message.
+    async fn work(&mut self, send: Send) -> Result<(), Failure> {
+        if let Some(active) = &self.active {
+            let active = active.exchange.id();
+            return self.refuse(send.id, &format!("the send `{active}` is not finished"));
         }
-        shown?;
-        if let Some((exchange, started)) = self.active.take() {
-            let result = exchange.result(&outcome, Some(&sums), started.elapsed());
-            self.write(&result)?;
-        }
-        *totals = sums;
-        if self.cancel.is_cancelled() {
-            after = After::Gone;
-        }
-        Ok(after)
-    }
-
-    /// A line while a message is worked on.
-    fn meanwhile(
-        &mut self,
-        line: Line,
-        about: &About,
-        stop: &CancellationToken,
-        after: &mut After,
-    ) -> Result<(), Failure> {
-        let Some(request) = self.read(line)? else {
+        let Some(open) = &self.open else {
             return Ok(());
         };
-        let active = self.active.as_ref();
-        let active = active.map(|(exchange, _)| (exchange.id().to_owned(), exchange.messages()));
-        let (active, messages) = active.unwrap_or_default();
-        match request {
-            Request::Init(Init { id, .. }) => self.refuse(id, "the session is initialised already"),
-            Request::Send(Send { id, .. }) => {
-                self.refuse(id, &format!("the send `{active}` is not finished"))
+        if open.events.is_none() {
+            return self.refuse(send.id, "the session has ended");
+        }
+        let started = Instant::now();
+        let id = uuid::Uuid::new_v4().to_string();
+        let prompt = Prompt::typed(id, send.message);
+        self.active = Some(Active {
+            exchange: open.exchange(send.id),
+            started,
+            beats: self.pace.heartbeats(started),
+        });
+        let delivery = Delivery::Queue;
+        self.send(Command::Prompt { prompt, delivery }).await;
+        Ok(())
+    }
+
+    /// What the session tells; an end where it is the last thing.
+    async fn hear(
+        &mut self,
+        heard: Option<EventBatch>,
+    ) -> Result<Option<Result<(), Failure>>, Failure> {
+        let Some(EventBatch::Events(events)) = heard else {
+            if let Some(open) = &mut self.open {
+                open.events = None;
             }
-            Request::Status { id } => self.status(id, about, messages),
-            Request::Cancel { target_id, .. } if target_id == active => {
-                stop.cancel();
-                Ok(())
+            return Ok(None);
+        };
+        for event in events {
+            if let Some(end) = self.tell(&event.what).await? {
+                return Ok(Some(end));
             }
-            Request::Cancel { id, target_id } => {
-                self.refuse(id, &format!("there is no send `{target_id}` to cancel"))
+        }
+        Ok(None)
+    }
+
+    async fn tell(&mut self, what: &What) -> Result<Option<Result<(), Failure>>, Failure> {
+        let Some(open) = &mut self.open else {
+            return Ok(None);
+        };
+        let exchange = self.active.as_mut().map(|active| &mut active.exchange);
+        let told = match what {
+            What::Began { facts, .. } => {
+                open.facts = Arc::clone(facts);
+                Vec::new()
             }
-            Request::Permission(response) => {
-                let id = response.id.clone();
-                match self.desk.answer(response) {
-                    Ok(()) => Ok(()),
-                    Err(reason) => self.refuse(id, &reason),
+            What::Run(event) => {
+                warn(event);
+                exchange.map_or_else(Vec::new, |it| it.events(event))
+            }
+            What::Asked(asked) => {
+                let event = open.questions.add(asked);
+                if let (Some(event), Some(exchange)) = (event, exchange) {
+                    exchange.events(&event)
+                } else {
+                    self.decline(asked).await;
+                    Vec::new()
                 }
             }
-            Request::Shutdown { id } if *after == After::Next => {
-                *after = After::Shutdown { id };
-                Ok(())
+            What::Answered(answered) => match open.questions.close(&answered.question) {
+                Some(event) => exchange.map_or_else(Vec::new, |it| it.events(&event)),
+                None => Vec::new(),
+            },
+            What::Ended {
+                outcome, totals, ..
+            } => {
+                self.end(outcome, totals)?;
+                self.say_goodbye().await;
+                return Ok(None);
             }
-            Request::Shutdown { id } => self.refuse(id, "the session is shutting down already"),
+            What::Closed { why, trouble } => {
+                if let Some(trouble) = trouble {
+                    note(&format!("warning: the session was not saved: {trouble}"));
+                }
+                open.events = None;
+                return Ok(match why {
+                    ClosedWhy::Crashed => Some(Err(Failure::Silent(1))),
+                    ClosedWhy::Shutdown | ClosedWhy::Budget | ClosedWhy::Abandoned => None,
+                });
+            }
+            What::Refused(refused) => {
+                let message = refused.reason.clone();
+                if let caliban_session::Place::Prompt(_) = refused.what {
+                    self.end(&Outcome::Internal { message }, &RunTotals::default())?;
+                }
+                return Ok(None);
+            }
+            What::Opened(_)
+            | What::Queued { .. }
+            | What::TakenBack { .. }
+            | What::Repeated { .. }
+            | What::ModeChanged { .. }
+            | What::ModelChanged { .. }
+            | What::ReasoningChanged { .. }
+            | What::RuleChanged(_)
+            | What::Idle
+            | What::Closing => Vec::new(),
+        };
+        for response in told {
+            self.write(&response)?;
         }
+        Ok(None)
+    }
+
+    /// The one result of a send.
+    fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Result<(), Failure> {
+        let Some(Active {
+            mut exchange,
+            started,
+            ..
+        }) = self.active.take()
+        else {
+            return Ok(());
+        };
+        for response in exchange.ended(outcome) {
+            self.write(&response)?;
+        }
+        if let Some(open) = &mut self.open {
+            open.messages = exchange.messages();
+            open.totals = totals.clone();
+            open.questions.clear();
+        }
+        if let Outcome::Internal { message } = outcome {
+            note(&format!("caliban: {message}"));
+        }
+        self.write(&exchange.result(outcome, Some(totals), started.elapsed()))
+    }
+
+    /// There is no way to ask this client on behalf of a server.
+    async fn decline(&self, asked: &Asked) {
+        let question = Arc::clone(&asked.question);
+        let reply = Reply::Nobody;
+        self.send(Command::AnswerElicitation { question, reply })
+            .await;
     }
 
     /// Reads a line; one that is no request is answered here.
@@ -416,40 +520,27 @@ impl Server<'_> {
         })
     }
 
-    fn status(&mut self, id: String, about: &About, messages: usize) -> Result<(), Failure> {
-        self.write(&Response::StatusOk {
-            id,
-            model: about.model.clone(),
-            messages_count: messages,
-            session_id: about.session_id.clone(),
-            active: self.active.is_some(),
-        })
-    }
-
-    fn tell(&mut self, event: &Event, debug: Option<&mut DebugLog>) -> Result<(), Failure> {
-        if let Some(debug) = debug {
-            debug.note(event);
-        }
-        match event {
-            Event::Warning(warning) => note(&format!("warning: {}", warning.message)),
-            Event::Notice { message, .. } => note(&format!("warning: {message}")),
-            _ => {}
-        }
-        let told = match &mut self.active {
-            Some((exchange, _)) => exchange.events(event),
-            None => Vec::new(),
+    fn status(&mut self, id: String) -> Result<(), Failure> {
+        let Some(open) = &self.open else {
+            return Ok(());
         };
-        told.iter().try_for_each(|response| self.write(response))
+        let active = self.active.as_ref();
+        let response = Response::StatusOk {
+            id,
+            model: open.model.clone(),
+            messages_count: active.map_or(open.messages, |active| active.exchange.messages()),
+            session_id: open.session_id.clone(),
+            active: active.is_some(),
+        };
+        self.write(&response)
     }
 
     fn beat(&mut self) -> Result<(), Failure> {
-        match &mut self.active {
-            Some((exchange, started)) => {
-                let beat = exchange.heartbeat(started.elapsed());
-                self.write(&beat)
-            }
-            None => Ok(()),
-        }
+        let Some(active) = &mut self.active else {
+            return Ok(());
+        };
+        let heartbeat = active.exchange.heartbeat(active.started.elapsed());
+        self.write(&heartbeat)
     }
 
     fn write(&mut self, response: &Response) -> Result<(), Failure> {
@@ -457,24 +548,44 @@ impl Server<'_> {
     }
 }
 
-fn exchange(open: &Open, id: String) -> Exchange {
-    let Open {
-        session,
-        about,
-        totals,
-        ..
-    } = open;
-    Exchange::new(Opening {
-        id,
-        version: about.version,
-        correlation: about.correlation.clone(),
-        provider: session.agent().provider.id().to_owned(),
-        plan: match session.regime() {
-            Regime::Rules(PermissionMode::Plan) => Plan::Expected,
-            Regime::Rules(_) | Regime::Disabled => Plan::None,
-        },
-        before: Baseline::new(totals, session.conversation().messages().len()),
-    })
+impl Goodbye {
+    fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Shutdown { until, .. } | Self::Gone { until } => Some(*until),
+            Self::NotYet | Self::Said { .. } => None,
+        }
+    }
+}
+
+impl Open {
+    fn exchange(&self, id: String) -> Exchange {
+        Exchange::new(Opening {
+            id,
+            version: self.version,
+            correlation: self.correlation.clone(),
+            provider: self.facts.provider.clone(),
+            plan: if self.facts.permission_mode == PermissionMode::Plan.as_str() {
+                Plan::Expected
+            } else {
+                Plan::None
+            },
+            before: Baseline::new(&self.totals, self.messages),
+        })
+    }
+}
+
+async fn next_line(lines: &mut Option<mpsc::Receiver<Line>>) -> Option<Line> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_heard(open: &mut Option<Open>) -> Option<EventBatch> {
+    match open.as_mut().and_then(|open| open.events.as_mut()) {
+        Some(events) => events.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 fn id(request: Request) -> String {

@@ -1,101 +1,45 @@
 //! From an `init` to a session: what the client asks for takes the place of a run's flags.
 
-use caliban_agent::SharedOperator;
-use caliban_harness::{Partners, Session};
-use caliban_model::ProviderKind;
-use caliban_permissions::KNOWN;
+use caliban_harness::{
+    Launched, Prepared, RunOptions, Surroundings, SystemPrompt, configure, session_store,
+};
+use caliban_model::{BuiltInTool, ProviderKind};
 use caliban_protocol::heddle::{ApprovalMode, Config, native_name};
 use caliban_sessions::Store;
 use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
 
-use crate::args::Cli;
-use crate::configuration::{self, Configuration};
 use crate::console::note;
-use crate::debug_log::DebugLog;
 use crate::exit::Failure;
-use crate::history::{self, Found};
-use crate::provider;
-use crate::session::{self, Continued};
 
-/// What stands on the command line where a client says nothing, or may not say otherwise.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Flags {
-    provider: Option<ProviderKind>,
-    mode: Option<PermissionMode>,
-    max_turns: u32,
-}
-
-impl Flags {
-    pub(crate) fn of(cli: &Cli) -> Self {
-        Self {
-            provider: cli.run.provider.provider,
-            mode: cli.run.permissions.permission_mode,
-            max_turns: cli.run.limits.max_turns,
-        }
-    }
-}
-
-/// A session that can begin.
-pub(crate) struct Opened {
-    pub(crate) session: Session,
-    pub(crate) debug: Option<DebugLog>,
-}
-
-/// Builds the session that a client asks for.
-pub(crate) fn open(
-    cli: &mut Cli,
-    flags: Flags,
+/// Begins the session that a client asks for, where the command line says nothing else.
+pub(crate) async fn open(
+    flags: &RunOptions,
     config: &Config,
-    environment: Environment<'_>,
-    operator: SharedOperator,
-) -> Result<Opened, Failure> {
-    let listed = listed(&config.tools)?;
-    apply(cli, flags, config, &listed, &environment)?;
-    let workspace = configuration::workspace(cli.run.tools.workspace.as_deref())?;
-    let configuration = Configuration::load(&cli.settings, workspace, environment)?;
-    let found = Found::new(&cli.session, uuid::Uuid::new_v4(), &configuration)?;
-    let session_id = found.session_id.to_string();
-    let args = &cli.run;
-    let chosen = provider::choose(&args.provider, &args.model, &args.cassette, &configuration)?;
-    let is_new = found.earlier().is_none();
-    let mode = found.earlier().and_then(|state| state.mode.clone());
-    let (history, mut notices) =
-        found.history(chosen.provider.id(), &chosen.model, &configuration)?;
-    let partners = Partners {
-        operator,
-        ..Partners::default()
-    };
-    let continued = Continued { mode, history };
-    let (session, further) = session::build(
-        cli,
-        &chosen,
-        session_id.clone(),
-        continued,
-        partners,
-        &configuration,
-    )?;
-    notices.extend(further);
-    let offered = session.agent().tools.current();
-    let missing = config.tools.iter().map(String::as_str);
-    let missing = missing.filter(|name| offered.get(native_name(name)).is_none());
+    surroundings: Surroundings,
+) -> Result<Launched, Failure> {
+    let Surroundings { process, dialect } = surroundings;
+    let options = options(flags, config, &process.environment)?;
+    let configuration = configure(&options, process)?;
+    let store = session_store(&options.session, &configuration);
+    let prepared = Prepared::new(options, dialect, configuration)?;
+    let is_new = prepared.history.earlier.is_none();
+    let session_id = prepared.session_id.to_string();
+    let launched = prepared.begin().await?;
+    let offered = &launched.facts.tools;
+    let is_missing = |name: &&str| !offered.iter().any(|offered| offered == native_name(name));
+    let missing = config.tools.iter().map(String::as_str).filter(is_missing);
     if let Err(failure) = refuse(missing) {
-        drop(session);
+        drop(launched);
         if is_new {
-            forget(&history::store(&cli.session, &configuration), &session_id);
+            forget(&store, &session_id);
         }
         return Err(failure);
     }
-    let init = session::init(&session, &chosen, notices, cli, &configuration);
-    for warning in &init.warnings {
+    for warning in &launched.facts.warnings {
         note(&format!("warning: {warning}"));
     }
-    if !cli.session.no_save {
-        let store = history::store(&cli.session, &configuration);
-        history::prune_sometimes(&store, &configuration);
-    }
-    let debug = DebugLog::wanted(&cli.run, &configuration)?;
-    Ok(Opened { session, debug })
+    Ok(launched)
 }
 
 /// Removes a session that did not begin.
@@ -107,7 +51,7 @@ fn forget(store: &Store, session_id: &str) {
 /// The listed tools in our names. What no session can have is refused before there is one.
 fn listed(tools: &[String]) -> Result<Vec<String>, Failure> {
     let is_known = |name: &str| {
-        KNOWN.iter().any(|tool| tool.name == name)
+        BuiltInTool::named(name).is_some()
             || (name.starts_with("mcp__")
                 && name
                     .bytes()
@@ -132,17 +76,17 @@ fn refuse<'a>(missing: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
     )))
 }
 
-fn apply(
-    cli: &mut Cli,
-    flags: Flags,
+/// The options of the session: the client's word, and that of the command line where a client
+/// says nothing or may not say otherwise.
+fn options(
+    flags: &RunOptions,
     config: &Config,
-    listed: &[String],
-    environment: &Environment<'_>,
-) -> Result<(), Failure> {
-    let run = &mut cli.run;
-    run.system = Some(config.system_prompt.clone());
-    (run.system_file, run.no_system) = (None, false);
-    let wanted = match flags.provider {
+    environment: &Environment,
+) -> Result<RunOptions, Failure> {
+    let listed = listed(&config.tools)?;
+    let mut options = flags.clone();
+    options.system = SystemPrompt::Text(config.system_prompt.clone());
+    let wanted = match flags.model.provider {
         Some(kind) => Some(kind),
         None => environment
             .text(names::CALIBAN_PROVIDER)
@@ -150,18 +94,19 @@ fn apply(
             .transpose()?,
     };
     let (provider, model) = resolve(&config.model, wanted);
-    run.provider.provider = provider;
-    run.model.model = Some(model.to_owned());
-    run.limits.max_turns = config
-        .max_iterations
-        .map_or(flags.max_turns, std::num::NonZeroU32::get);
-    run.tools.offered = Some(listed.to_vec());
-    (run.permissions.permission_mode, cli.rules.approved) = match config.approval_mode {
-        None => (flags.mode, listed.to_vec()),
-        Some(ApprovalMode::Suggest) => (flags.mode, Vec::new()),
-        Some(ApprovalMode::Plan) => (Some(PermissionMode::Plan), listed.to_vec()),
-    };
-    Ok(())
+    options.model.provider = provider;
+    options.model.model = Some(model.to_owned());
+    options.limits.max_turns = config.max_iterations.or(flags.limits.max_turns);
+    options.tools.selection.only = Some(listed.clone());
+    match config.approval_mode {
+        None => options.permissions.approved = listed,
+        Some(ApprovalMode::Suggest) => {}
+        Some(ApprovalMode::Plan) => {
+            options.permissions.mode = Some(PermissionMode::Plan);
+            options.permissions.approved = listed;
+        }
+    }
+    Ok(options)
 }
 
 /// Who is meant by `provider/model`. A provider that the operator named is asked in any case: if

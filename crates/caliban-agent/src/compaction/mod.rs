@@ -24,6 +24,15 @@ const TAIL_OF_THRESHOLD: f64 = 1.0 / 3.0;
 /// The most tokens of one result that survives in the kept part when nothing else helps.
 const SHORT_RESULT_CHARS: usize = 2_000;
 
+/// How much of a conversation is condensed.
+#[derive(Debug)]
+pub(crate) enum Extent {
+    /// What is older than the recent turns.
+    Old,
+    /// All of it, with a hint at what matters.
+    Everything { hint: Option<String> },
+}
+
 /// What compaction did.
 #[derive(Debug)]
 pub(crate) struct Compacted {
@@ -92,11 +101,16 @@ pub(crate) async fn compact(
     overhead: u64,
     settings: &Settings,
     provider: &dyn Provider,
+    extent: &Extent,
     cancel: &CancellationToken,
 ) -> Result<Compacted, Stuck> {
     let system_len = conversation.system_len();
     let (system, turns) = conversation.messages().split_at(system_len);
-    let (old, recent) = turns.split_at(kept_from(conversation, window, overhead, settings));
+    let (kept, hint) = match extent {
+        Extent::Old => (kept_from(conversation, window, overhead, settings), None),
+        Extent::Everything { hint } => (turns.len(), hint.as_deref()),
+    };
+    let (old, recent) = turns.split_at(kept);
     let mut spent = Vec::new();
     let mut summary_failed = None;
     let note = if old.is_empty() {
@@ -105,7 +119,7 @@ pub(crate) async fn compact(
         match settings.compaction.strategy {
             Strategy::DropOldest => Some(cut::dropped_note(old)),
             Strategy::Summarize => {
-                let asked = summary::summarize(old, window, settings, provider, cancel).await;
+                let asked = summary::summarize(old, hint, window, settings, provider, cancel).await;
                 spent.extend(asked.spent);
                 match asked.text {
                     Ok(text) => Some(summary::note(&text)),

@@ -43,6 +43,7 @@ pub(super) fn note(summary: &str) -> String {
 
 pub(super) async fn summarize(
     old: &[Arc<Message>],
+    hint: Option<&str>,
     window: u64,
     settings: &Settings,
     provider: &dyn Provider,
@@ -51,8 +52,12 @@ pub(super) async fn summarize(
     let model = settings.summary_model();
     let failed = |kind, message: &str| Error::new(kind, provider.id(), &**model, message);
     let transcript = transcript(old, share(window, TRANSCRIPT_SHARE));
+    let instruction = match hint {
+        None => INSTRUCTION.to_owned(),
+        Some(hint) => format!("{INSTRUCTION}\n\nWhat the user wants kept above all: {hint}"),
+    };
     let messages = vec![
-        Arc::new(Message::system(INSTRUCTION)),
+        Arc::new(Message::system(instruction)),
         Arc::new(Message::user(transcript)),
     ];
     let mut request = match Request::new(Arc::clone(model), messages.into()) {

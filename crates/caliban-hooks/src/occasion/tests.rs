@@ -32,6 +32,7 @@ impl SessionFacts for Facts {
 fn call() -> ToolCall {
     ToolCall {
         id: "t-1".into(),
+        agent: None,
         name: "Bash".into(),
         input: json!({"command": "ls"}),
         effect: Effect::Executes,
@@ -95,6 +96,18 @@ fn pre_tool_use() {
     let occasion = Occasion::Tool(&call);
     assert_eq!(additions(&occasion), CALL);
     assert_eq!(occasion.subject(), Some("Bash"));
+}
+
+#[test]
+fn a_call_of_a_sub_agent_names_it() {
+    let call = ToolCall {
+        agent: Some("t-0".into()),
+        ..call()
+    };
+    assert_eq!(
+        additions(&Occasion::Tool(&call)),
+        format!(r#"{CALL},"agent_id":"t-0""#)
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use caliban_agent::{HookEvent, Hooks, Verdict};
+use caliban_agent::{Advice, Adviser, HookEvent, Observer};
 use caliban_hooks::{Decision, Firing, Phase};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ async fn notify(session: &Session) {
 #[tokio::test]
 async fn its_decision_does_not_count_and_it_is_told_of_twice() {
     let session = Session::new(json!({"PreToolUse": [beside("echo no >&2; exit 2")]}));
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
     session.hooks.drain(Duration::from_mins(1)).await;
     let told = session.heard.all();
     let phases: Vec<Phase> = told.iter().map(|firing| firing.phase).collect();

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use caliban_agent::{HookEvent, Hooks, PromptVerdict, SessionSource, StopVerdict, Verdict};
+use caliban_agent::{
+    Advice, Adviser, HookEvent, Observer, PromptStage, PromptVerdict, SessionSource, StopStage,
+    StopVerdict,
+};
 use caliban_model::{Message, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -14,8 +17,8 @@ fn gate(handler: &Value) -> Session {
 }
 
 async fn denial(session: &Session) -> String {
-    match session.hooks.before_tool(&bash("ls")).await {
-        Verdict::Deny(denial) => denial.reason,
+    match session.hooks.advise(&bash("ls")).await {
+        Advice::Deny(denial) => denial.reason,
         other => panic!("{other:?}"),
     }
 }
@@ -34,11 +37,11 @@ async fn a_guard_with_exit_codes() {
     let command = json!({"type": "command", "command": "sh ./guard.sh --strict"});
     let session = Session::new(json!({"PreToolUse": [{"matcher": "Bash", "hooks": [command]}]}));
     session.write("guard.sh", GUARD);
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
-    let verdict = session.hooks.before_tool(&bash("rm -rf x")).await;
-    assert!(matches!(&verdict, Verdict::Deny(denial) if denial.reason == "no deleting here"));
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
+    let verdict = session.hooks.advise(&bash("rm -rf x")).await;
+    assert!(matches!(&verdict, Advice::Deny(denial) if denial.reason == "no deleting here"));
     let other = tool("Read", json!({"path": "x"}));
-    assert_eq!(session.hooks.before_tool(&other).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&other).await, Advice::Allow);
     assert_eq!(session.heard.all().len(), 2, "Read is not its business");
 }
 
@@ -99,36 +102,36 @@ async fn what_cannot_run_refuses(#[case] handler: Value) {
     assert!(reason.contains("could not decide"), "{reason}");
     let asking = gate(&with(handler, "on_error", json!("ask")));
     asking.write("plain.sh", "exit 0");
-    let verdict = asking.hooks.before_tool(&bash("ls")).await;
-    assert!(matches!(verdict, Verdict::Ask(_)), "{verdict:?}");
+    let verdict = asking.hooks.advise(&bash("ls")).await;
+    assert!(matches!(verdict, Advice::Ask { .. }), "{verdict:?}");
 }
 
 #[tokio::test]
 async fn an_odd_exit_code_is_no_objection_unless_it_is_said_to_be() {
     let odd = script("echo oops >&2; exit 1");
     let session = gate(&odd);
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
     let warning = session.firing().warning.unwrap();
     assert_eq!(warning, "it exited with code 1: oops");
     let strict = gate(&with(odd.clone(), "on_error", json!("deny")));
     assert!(denial(&strict).await.contains("oops"));
     let asking = gate(&with(odd, "on_error", json!("ask")));
-    let verdict = asking.hooks.before_tool(&bash("ls")).await;
-    assert!(matches!(verdict, Verdict::Ask(_)));
+    let verdict = asking.hooks.advise(&bash("ls")).await;
+    assert!(matches!(verdict, Advice::Ask { .. }));
 }
 
 #[tokio::test]
 async fn who_does_not_read_the_event_is_not_waited_for() {
     let session = gate(&script("exec 0<&-; exit 0"));
     let large = bash(&"x".repeat(4 * 1024 * 1024));
-    assert_eq!(session.hooks.before_tool(&large).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&large).await, Advice::Allow);
 }
 
 #[tokio::test]
 async fn the_event_arrives_whole_and_ends() {
     let session = gate(&script("wc -c >&2; exit 2"));
     let large = bash(&"x".repeat(300_000));
-    let Verdict::Deny(denial) = session.hooks.before_tool(&large).await else {
+    let Advice::Deny(denial) = session.hooks.advise(&large).await else {
         panic!();
     };
     assert!(denial.reason.parse::<usize>().unwrap() > 600_000);
@@ -161,7 +164,7 @@ async fn what_a_handler_leaves_behind_ends_with_it() {
     let session = gate(&script(
         "sleep 300 >/dev/null 2>&1 & echo $! >child; exit 0",
     ));
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
     let pid = session.read("child");
     assert!(!pid.is_empty());
     eventually("the end", || !is_alive(&pid)).await;
@@ -171,7 +174,7 @@ async fn what_a_handler_leaves_behind_ends_with_it() {
 async fn who_escapes_with_the_pipes_delays_little() {
     let session = gate(&script("setsid sleep 15 & exit 0"));
     let began = Instant::now();
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
     assert!(began.elapsed() < Duration::from_secs(12));
 }
 
@@ -180,7 +183,7 @@ async fn dropping_the_question_ends_the_handler() {
     let session = gate(&script("echo $$ >self; sleep 300"));
     let call = bash("ls");
     tokio::select! {
-        verdict = session.hooks.before_tool(&call) => panic!("{verdict:?}"),
+        verdict = session.hooks.advise(&call) => panic!("{verdict:?}"),
         () = eventually("the start", || !session.read("self").trim().is_empty()) => {}
     }
     let pid = session.read("self");
@@ -198,7 +201,7 @@ async fn text_and_context_are_added() {
     let session = Session::new(json!({"UserPromptSubmit": handlers, "SessionStart": handlers}));
     let verdict = session.hooks.before_prompt(&Message::user("hi")).await;
     assert_eq!(verdict, PromptVerdict::AcceptWith("one\n\ntwo".to_owned()));
-    let added = session.hooks.at_start(SessionSource::Resume).await;
+    let added = session.hooks.welcome(SessionSource::Resume).await;
     assert_eq!(added.as_deref(), Some("one\n\ntwo"));
 }
 
@@ -210,8 +213,8 @@ async fn sources_and_triggers_are_matched() {
         "PreCompact": [{"matcher": "manual", "handlers": [handler]}],
         "SessionEnd": [{"matcher": "logout", "handlers": [handler]}],
     }));
-    assert_eq!(session.hooks.at_start(SessionSource::Startup).await, None);
-    let added = session.hooks.at_start(SessionSource::Resume).await;
+    assert_eq!(session.hooks.welcome(SessionSource::Startup).await, None);
+    let added = session.hooks.welcome(SessionSource::Resume).await;
     assert_eq!(added.as_deref(), Some("hi"));
     let reason = caliban_agent::CompactionReason::Threshold;
     session

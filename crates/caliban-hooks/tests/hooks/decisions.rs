@@ -1,6 +1,6 @@
 //! Several handlers of one event.
 
-use caliban_agent::{HookEvent, Hooks, SessionSource, ToolCall, ToolOutput, Verdict};
+use caliban_agent::{Advice, Adviser, HookEvent, Observer, SessionSource, ToolCall, ToolOutput};
 use caliban_hooks::{Decision, Runners};
 use caliban_settings::Scope;
 use serde_json::{Value, json};
@@ -22,9 +22,9 @@ fn rewriting(mark: &str, command: &str, word: Option<&str>) -> Value {
     saying(mark, &json!({"hookSpecificOutput": answer}))
 }
 
-async fn verdict(handlers: &[Value]) -> (Verdict, Session) {
+async fn verdict(handlers: &[Value]) -> (Advice, Session) {
     let session = Session::new(json!({"PreToolUse": [{"handlers": handlers}]}));
-    let verdict = session.hooks.before_tool(&bash("ls")).await;
+    let verdict = session.hooks.advise(&bash("ls")).await;
     (verdict, session)
 }
 
@@ -40,7 +40,7 @@ async fn the_first_refusal_ends_it() {
         deciding("c", "deny"),
     ];
     let (verdict, session) = verdict(&handlers).await;
-    assert!(matches!(&verdict, Verdict::Deny(denial) if denial.reason == "b"));
+    assert!(matches!(&verdict, Advice::Deny(denial) if denial.reason == "b"));
     assert_eq!(log(&session), ["a", "b"]);
     let told: Vec<Decision> = session.heard.all().iter().map(|f| f.decision).collect();
     assert_eq!(told, [Decision::Approve, Decision::Deny]);
@@ -51,7 +51,7 @@ async fn asking_beats_approving_in_any_order() {
     let (ask, allow) = (deciding("q", "ask"), deciding("a", "allow"));
     for handlers in [[ask.clone(), allow.clone()], [allow, ask]] {
         let (verdict, session) = verdict(&handlers).await;
-        assert!(matches!(&verdict, Verdict::Ask(question) if question.reason == "q"));
+        assert!(matches!(&verdict, Advice::Ask { reason, .. } if reason == "q"));
         assert_eq!(log(&session).len(), 2);
     }
 }
@@ -61,7 +61,7 @@ async fn a_changed_input_is_what_the_next_one_sees() {
     let last = script("cat >seen");
     let handlers = [rewriting("a", "ls -a", None), last];
     let (verdict, session) = verdict(&handlers).await;
-    assert_eq!(verdict, Verdict::AllowWith(json!({"command": "ls -a"})));
+    assert_eq!(verdict, Advice::AllowWith(json!({"command": "ls -a"})));
     let seen: Value = serde_json::from_str(&session.read("seen")).unwrap();
     assert_eq!(seen["tool_input"], json!({"command": "ls -a"}));
     assert_eq!(seen["tool"]["input"], json!({"command": "ls -a"}));
@@ -78,11 +78,11 @@ async fn conditions_are_about_the_changed_input() {
         {"handlers": [handlers[1]]},
     ]);
     let session = Session::new(json!({"PreToolUse": entries}));
-    let verdict = session.hooks.before_tool(&bash("ls")).await;
-    assert!(matches!(verdict, Verdict::Deny(_)));
+    let verdict = session.hooks.advise(&bash("ls")).await;
+    assert!(matches!(verdict, Advice::Deny(_)));
     let unconcerned = Session::new(json!({"PreToolUse": [handlers[1]]}));
-    let verdict = unconcerned.hooks.before_tool(&bash("ls")).await;
-    assert_eq!(verdict, Verdict::Allow);
+    let verdict = unconcerned.hooks.advise(&bash("ls")).await;
+    assert_eq!(verdict, Advice::Allow);
     assert!(unconcerned.heard.all().is_empty());
 }
 
@@ -91,16 +91,16 @@ async fn an_approval_is_for_the_input_it_was_given_for() {
     let (allow, change) = (deciding("a", "allow"), rewriting("b", "rm x", None));
     let input = json!({"command": "rm x"});
     let (before, _) = verdict(&[allow.clone(), change.clone()]).await;
-    assert_eq!(before, Verdict::AllowWith(input.clone()));
+    assert_eq!(before, Advice::AllowWith(input.clone()));
     let (after, _) = verdict(&[change, allow]).await;
     let reason = Some("a".to_owned());
-    let approved = Verdict::Approve {
+    let approved = Advice::Approve {
         reason,
         input: Some(input.clone()),
     };
     assert_eq!(after, approved);
     let (own, _) = verdict(&[rewriting("c", "rm x", Some("allow"))]).await;
-    let approved = Verdict::Approve {
+    let approved = Advice::Approve {
         reason: None,
         input: Some(input),
     };
@@ -111,10 +111,10 @@ async fn an_approval_is_for_the_input_it_was_given_for() {
 async fn a_question_carries_the_changed_input() {
     let handlers = [rewriting("a", "ls -a", None), deciding("q", "ask")];
     let (verdict, _) = verdict(&handlers).await;
-    let Verdict::Ask(question) = verdict else {
+    let Advice::Ask { input, .. } = verdict else {
         panic!("{verdict:?}");
     };
-    assert_eq!(question.input, Some(json!({"command": "ls -a"})));
+    assert_eq!(input, Some(json!({"command": "ls -a"})));
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn the_same_handler_runs_once_for_the_same_input() {
         layer(Scope::Cli, json!({"PreToolUse": [same]})),
     ];
     let session = Session::made(&layers, Runners::default());
-    session.hooks.before_tool(&bash("ls")).await;
+    session.hooks.advise(&bash("ls")).await;
     assert_eq!(log(&session), ["ran", "changed", "ran"]);
 }
 
@@ -157,9 +157,9 @@ async fn a_condition_in_the_handler_counts_too() {
         "type": "command", "command": "/bin/sh", "args": ["-c", "exit 2"], "if": "rm ",
     });
     let session = Session::new(json!({"PreToolUse": [{"hooks": [conditional]}]}));
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
-    let verdict = session.hooks.before_tool(&bash("rm x")).await;
-    assert!(matches!(verdict, Verdict::Deny(_)));
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
+    let verdict = session.hooks.advise(&bash("rm x")).await;
+    assert!(matches!(verdict, Advice::Deny(_)));
 }
 
 #[tokio::test]
@@ -171,12 +171,9 @@ async fn what_concerns_nobody_is_not_even_written_down() {
         .hooks
         .notify(&HookEvent::Notification { message })
         .await;
-    assert_eq!(
-        session.hooks.before_tool(&bash("rm x")).await,
-        Verdict::Allow
-    );
+    assert_eq!(session.hooks.advise(&bash("rm x")).await, Advice::Allow);
     assert_eq!(session.facts.payloads(), 0);
-    session.hooks.at_start(SessionSource::Startup).await;
+    session.hooks.welcome(SessionSource::Startup).await;
     assert_eq!(session.facts.payloads(), 1);
 }
 
@@ -197,14 +194,14 @@ async fn what_is_said_about_a_call_is_read_once_and_beside_its_own_result() {
         call.id = "another".into();
         call
     });
-    session.hooks.before_tool(&first).await;
-    session.hooks.before_tool(&second).await;
+    session.hooks.advise(&first).await;
+    session.hooks.advise(&second).await;
     let event = HookEvent::PostToolUse {
         call: first.clone(),
         output: ToolOutput::ok("done"),
     };
     session.hooks.notify(&event).await;
-    let additions = |call: &ToolCall| session.hooks.additions(std::slice::from_ref(&call.id));
+    let additions = |call: &ToolCall| session.hooks.remarks(std::slice::from_ref(&call.id));
     assert_eq!(additions(&first).unwrap(), "before\n\nafter\n\nobjection");
     assert_eq!(additions(&first), None);
     assert_eq!(additions(&second).unwrap(), "before");

@@ -1,6 +1,6 @@
 //! Handlers that are URLs.
 
-use caliban_agent::{Hooks, Verdict};
+use caliban_agent::{Advice, Adviser};
 use caliban_hooks::{HookLayer, Runners};
 use caliban_settings::Scope;
 use rstest::rstest;
@@ -41,22 +41,22 @@ fn settings(server: &Server, path: &str) -> Value {
 async fn a_permission_server_decides() {
     let server = permission_server();
     let session = Session::new(settings(&server, "/hook/pre-tool-use/app-secret/run-token"));
-    let verdict = session.hooks.before_tool(&bash("ls")).await;
+    let verdict = session.hooks.advise(&bash("ls")).await;
     let reason = Some("Approved by user".to_owned());
     assert_eq!(
         verdict,
-        Verdict::Approve {
+        Advice::Approve {
             reason,
             input: None
         }
     );
-    let verdict = session.hooks.before_tool(&bash("rm -rf /tmp/test")).await;
-    assert!(matches!(&verdict, Verdict::Deny(denial) if denial.reason == "User denied"));
+    let verdict = session.hooks.advise(&bash("rm -rf /tmp/test")).await;
+    assert!(matches!(&verdict, Advice::Deny(denial) if denial.reason == "User denied"));
     let read = tool("Read", json!({"path": "x"}));
-    assert_eq!(session.hooks.before_tool(&read).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&read).await, Advice::Allow);
     let mcp = tool("mcp__server__tool", json!({}));
-    let verdict = session.hooks.before_tool(&mcp).await;
-    assert!(matches!(verdict, Verdict::Deny(_)));
+    let verdict = session.hooks.advise(&mcp).await;
+    assert!(matches!(verdict, Advice::Deny(_)));
 
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "Read is not asked about");
@@ -86,7 +86,7 @@ async fn a_wrong_token_is_a_refusal_that_shows_no_secret() {
         &server,
         "/hook/pre-tool-use/app-secret/other-token",
     ));
-    let Verdict::Deny(denial) = session.hooks.before_tool(&bash("ls")).await else {
+    let Advice::Deny(denial) = session.hooks.advise(&bash("ls")).await else {
         panic!();
     };
     assert!(denial.reason.contains("status 403"), "{}", denial.reason);
@@ -103,7 +103,7 @@ async fn a_wrong_token_is_a_refusal_that_shows_no_secret() {
 async fn an_unreachable_server_shows_no_secret_either() {
     let url = "http://127.0.0.1:1/hook/app-secret";
     let session = Session::new(json!({"PreToolUse": [{"type": "http", "url": url}]}));
-    let Verdict::Deny(denial) = session.hooks.before_tool(&bash("ls")).await else {
+    let Advice::Deny(denial) = session.hooks.advise(&bash("ls")).await else {
         panic!();
     };
     assert!(
@@ -131,9 +131,9 @@ async fn an_unreachable_server_shows_no_secret_either() {
 async fn only_success_decides(#[case] status: u16, #[case] body: &str, #[case] passes: bool) {
     let server = Server::saying(status, body);
     let session = Session::new(settings(&server, "/"));
-    let verdict = session.hooks.before_tool(&bash("ls")).await;
-    assert_eq!(verdict == Verdict::Allow, passes, "{verdict:?}");
-    assert_eq!(matches!(verdict, Verdict::Deny(_)), !passes);
+    let verdict = session.hooks.advise(&bash("ls")).await;
+    assert_eq!(verdict == Advice::Allow, passes, "{verdict:?}");
+    assert_eq!(matches!(verdict, Advice::Deny(_)), !passes);
 }
 
 #[tokio::test]
@@ -142,8 +142,8 @@ async fn a_redirect_is_not_followed() {
     let target = other.url("/");
     let server = Server::start(move |_| Response::Redirect(target.clone()));
     let session = Session::new(settings(&server, "/"));
-    let verdict = session.hooks.before_tool(&bash("ls")).await;
-    assert!(matches!(verdict, Verdict::Deny(_)));
+    let verdict = session.hooks.advise(&bash("ls")).await;
+    assert!(matches!(verdict, Advice::Deny(_)));
     assert!(other.requests().is_empty());
 }
 
@@ -151,7 +151,7 @@ async fn a_redirect_is_not_followed() {
 async fn an_endless_answer_is_a_refusal() {
     let server = Server::saying(200, &format!("{{\"a\": \"{}\"}}", "x".repeat(2 << 20)));
     let session = Session::new(settings(&server, "/"));
-    let Verdict::Deny(denial) = session.hooks.before_tool(&bash("ls")).await else {
+    let Advice::Deny(denial) = session.hooks.advise(&bash("ls")).await else {
         panic!();
     };
     assert!(denial.reason.contains("longer than"), "{}", denial.reason);
@@ -171,17 +171,17 @@ async fn a_workspace_calls_only_listed_urls() {
     let hooks = settings(&server, "/");
     let verdict = async |layer: HookLayer| {
         let session = Session::made(&[layer], Runners::default());
-        session.hooks.before_tool(&bash("ls")).await
+        session.hooks.advise(&bash("ls")).await
     };
     let unlisted = verdict(layer(Scope::Project, hooks.clone())).await;
     assert!(
-        matches!(&unlisted, Verdict::Deny(denial) if denial.reason.contains("allowed_http_hook_urls")),
+        matches!(&unlisted, Advice::Deny(denial) if denial.reason.contains("allowed_http_hook_urls")),
         "{unlisted:?}"
     );
     assert!(server.requests().is_empty());
     let urls = [server.url("/*")];
     let listed = verdict(listed(Scope::Project, &urls, hooks)).await;
-    assert_eq!(listed, Verdict::Allow);
+    assert_eq!(listed, Advice::Allow);
     assert_eq!(server.requests().len(), 1);
 }
 
@@ -198,15 +198,15 @@ async fn listed_variables_are_sent_and_no_others() {
     let urls = [server.url("/*")];
     let layers = [listed(Scope::User, &urls, hooks("Bearer ${AUDIT_TOKEN}"))];
     let session = Session::made(&layers, Runners::default());
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
     let request = &server.requests()[0];
     assert_eq!(request.header("authorization"), Some("Bearer t0ken"));
 
     let layers = [listed(Scope::User, &urls, hooks("Bearer ${PATH}"))];
     let session = Session::made(&layers, Runners::default());
-    let verdict = session.hooks.before_tool(&bash("ls")).await;
+    let verdict = session.hooks.advise(&bash("ls")).await;
     assert!(
-        matches!(&verdict, Verdict::Deny(denial) if denial.reason.contains("http_hook_allowed_env_vars")),
+        matches!(&verdict, Advice::Deny(denial) if denial.reason.contains("http_hook_allowed_env_vars")),
         "{verdict:?}"
     );
     assert_eq!(server.requests().len(), 1);

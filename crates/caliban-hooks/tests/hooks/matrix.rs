@@ -1,6 +1,8 @@
 //! Every deciding event against every way a handler can behave, as a program and as a URL.
 
-use caliban_agent::{Hooks, PromptVerdict, SessionSource, StopVerdict, Verdict};
+use caliban_agent::{
+    Advice, Adviser, Observer, PromptStage, PromptVerdict, SessionSource, StopStage, StopVerdict,
+};
 use caliban_hooks::Firing;
 use caliban_model::Message;
 use rstest::rstest;
@@ -126,32 +128,34 @@ async fn before_a_tool(
 ) {
     for behaviour in ALL {
         let (session, _server) = session("PreToolUse", kind, behaviour, on_error);
-        let verdict = session.hooks.before_tool(&bash("ls")).await;
+        let verdict = session.hooks.advise(&bash("ls")).await;
         let because = |text: &str| text == "because";
         let fits = match (behaviour, on_error) {
-            (Behaviour::Quiet, _) => verdict == Verdict::Allow,
+            (Behaviour::Quiet, _) => verdict == Advice::Allow,
             (Behaviour::Allow, _) => {
                 verdict
-                    == Verdict::Approve {
+                    == Advice::Approve {
                         reason: Some("because".to_owned()),
                         input: None,
                     }
             }
-            (Behaviour::Ask, _) => matches!(&verdict, Verdict::Ask(q) if because(&q.reason)),
+            (Behaviour::Ask, _) => {
+                matches!(&verdict, Advice::Ask { reason, .. } if because(reason))
+            }
             (Behaviour::Deny | Behaviour::Block, _) => {
-                matches!(&verdict, Verdict::Deny(denial) if because(&denial.reason))
+                matches!(&verdict, Advice::Deny(denial) if because(&denial.reason))
             }
             (_, Some("ask")) => {
-                matches!(&verdict, Verdict::Ask(q) if q.reason.contains("could not decide"))
+                matches!(&verdict, Advice::Ask { reason, .. } if reason.contains("could not decide"))
             }
-            (_, _) => matches!(&verdict, Verdict::Deny(denial)
+            (_, _) => matches!(&verdict, Advice::Deny(denial)
                 if denial.reason.contains("could not decide") && denial.remedy.is_some()),
         };
         assert!(fits, "{kind:?} {behaviour:?} {on_error:?}: {verdict:?}");
         let decision = match verdict {
-            Verdict::Allow | Verdict::AllowWith(_) | Verdict::Approve { .. } => "allow",
-            Verdict::Ask(_) => "ask",
-            Verdict::Deny(_) => "deny",
+            Advice::Allow | Advice::AllowWith(_) | Advice::Approve { .. } => "allow",
+            Advice::Ask { .. } => "ask",
+            Advice::Deny(_) => "deny",
         };
         assert_eq!(
             told(&session),
@@ -205,7 +209,7 @@ async fn before_a_stop(#[values(Kind::Command, Kind::Http)] kind: Kind) {
 async fn at_the_start(#[values(Kind::Command, Kind::Http)] kind: Kind) {
     for behaviour in ALL {
         let (session, _server) = session("SessionStart", kind, behaviour, None);
-        let added = session.hooks.at_start(SessionSource::Startup).await;
+        let added = session.hooks.welcome(SessionSource::Startup).await;
         assert_eq!(added, None, "{kind:?} {behaviour:?}");
         let refuses = matches!(
             behaviour,

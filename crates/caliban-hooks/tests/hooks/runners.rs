@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use caliban_agent::{HookEvent, Hooks, Verdict};
+use caliban_agent::{Advice, Adviser, HookEvent, Observer};
 use caliban_hooks::{
     AgentCall, AgentRunner, McpCall, McpRunner, PromptCall, PromptRunner, Runners,
 };
@@ -85,19 +85,19 @@ fn prompt() -> Value {
     json!({"type": "prompt", "prompt": "Is it safe?", "model": "fast", "timeout": 5})
 }
 
-async fn verdict(handler: Value, runners: Runners) -> Verdict {
+async fn verdict(handler: Value, runners: Runners) -> Advice {
     let session = Session::with_runners(json!({"PreToolUse": [handler]}), runners);
-    session.hooks.before_tool(&bash("ls")).await
+    session.hooks.advise(&bash("ls")).await
 }
 
-fn refused(verdict: &Verdict, word: &str) -> bool {
-    matches!(verdict, Verdict::Deny(denial) if denial.reason.contains(word))
+fn refused(verdict: &Advice, word: &str) -> bool {
+    matches!(verdict, Advice::Deny(denial) if denial.reason.contains(word))
 }
 
 #[tokio::test]
 async fn an_mcp_tool_decides() {
     let approving = fake(Ok(APPROVE));
-    let approved = Verdict::Approve {
+    let approved = Advice::Approve {
         reason: None,
         input: None,
     };
@@ -121,7 +121,7 @@ async fn an_mcp_tool_decides() {
 #[tokio::test]
 async fn a_model_may_object_and_never_approves() {
     let approving = fake(Ok(APPROVE));
-    assert_eq!(verdict(prompt(), runners(&approving)).await, Verdict::Allow);
+    assert_eq!(verdict(prompt(), runners(&approving)).await, Advice::Allow);
     let asked = approving.asked.lock().unwrap().join("");
     assert_eq!(asked, "Is it safe? Some(\"fast\") None \"PreToolUse\"");
     let objecting = fake(Ok(r#"{"ok": false, "reason": "it deletes"}"#));
@@ -142,7 +142,7 @@ async fn an_agent_runs_beside() {
     let handler = json!({"type": "agent", "agent": "reviewer", "prompt": "Review.", "timeout": 5});
     let hooks = json!({"PreToolUse": [handler]});
     let session = Session::with_runners(hooks, runners(&fake));
-    assert_eq!(session.hooks.before_tool(&bash("ls")).await, Verdict::Allow);
+    assert_eq!(session.hooks.advise(&bash("ls")).await, Advice::Allow);
     session.hooks.drain(Duration::from_mins(1)).await;
     let asked = fake.asked.lock().unwrap().join("");
     assert_eq!(asked, "Review. Some(\"reviewer\") \"PreToolUse\"");

@@ -176,6 +176,7 @@ pub(crate) fn bash(command: &str) -> ToolCall {
 pub(crate) fn tool(name: &str, input: Value) -> ToolCall {
     ToolCall {
         id: "toolu_xyz".into(),
+        agent: None,
         name: name.into(),
         input,
         effect: Effect::Executes,

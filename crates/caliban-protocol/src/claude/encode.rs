@@ -74,13 +74,6 @@ pub struct Turn {
     pub prompt: UserInput,
 }
 
-/// What there is of an answer that was cut off.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
-    pub text: String,
-    pub marker: &'static str,
-}
-
 /// Where fresh ids come from.
 pub type Ids = Box<dyn FnMut() -> String + Send>;
 
@@ -117,8 +110,7 @@ struct Answer {
     model: String,
     usage: Usage,
     stream: Stream,
-    /// What was written since it began and is not part of the conversation yet.
-    ended: String,
+    /// What was written of the block that has not ended.
     open: String,
     /// It is complete, and its calls run.
     in_tools: bool,
@@ -191,7 +183,6 @@ impl Encoder {
             Event::AssistantMessage { .. } => {
                 let answer = &mut self.now.answer;
                 answer.in_tools = true;
-                answer.ended.clear();
                 answer.open.clear();
                 Vec::new()
             }
@@ -221,10 +212,16 @@ impl Encoder {
                 after_tokens,
             } => self.compacted(*before_tokens, *after_tokens),
             Event::Nested { parent, event } => self.nested(parent, event),
-            Event::PermissionAsked { .. } => self.state("requires_action").into_iter().collect(),
-            Event::PermissionAnswered { .. } => self.state("running").into_iter().collect(),
             Event::Finished { outcome, totals } => self.end(outcome, totals),
-            Event::ToolProgress { .. }
+            Event::Interrupted { said, note } => self.cut_off(said.as_deref(), note),
+            Event::Steered { message, .. } => {
+                self.now.user_messages += 1;
+                vec![self.user(prompt(message), Synthetic::No, Audience::Transcript)]
+            }
+            // A session tells its questions itself.
+            Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolProgress { .. }
             | Event::ToolResults { .. }
             | Event::TurnEnded { .. }
             | Event::HookPassed { .. } => Vec::new(),
@@ -263,17 +260,14 @@ impl Encoder {
         emitted
     }
 
-    /// What there is of the answer that is being written, in case it is cut off.
-    pub fn cut(&self) -> Cut {
-        let answer = &self.now.answer;
-        Cut {
-            text: format!("{}{}", answer.ended, answer.open),
-            marker: if answer.in_tools {
-                "[Request interrupted by user for tool use]"
-            } else {
-                "[Request interrupted by user]"
-            },
-        }
+    /// The client is asked something.
+    pub fn asked(&mut self) -> Vec<Emitted> {
+        self.state("requires_action").into_iter().collect()
+    }
+
+    /// It has answered, or need not any more.
+    pub fn answered(&mut self) -> Vec<Emitted> {
+        self.state("running").into_iter().collect()
     }
 
     fn id(&mut self) -> String {
@@ -418,12 +412,8 @@ impl Encoder {
             AnswerStep::Stopped { reason } => {
                 self.now.stop_reason = Some(stop_reason(reason));
             }
-            AnswerStep::BlockEnded { block } => {
-                let answer = &mut self.now.answer;
-                if let Block::Text { text, .. } = &**block {
-                    answer.ended.push_str(text);
-                }
-                answer.open.clear();
+            AnswerStep::BlockEnded { .. } => {
+                self.now.answer.open.clear();
             }
             AnswerStep::ToolBegun { .. } | AnswerStep::ToolInput { .. } => {}
         }
@@ -490,18 +480,18 @@ impl Encoder {
         }
     }
 
-    fn hook(&mut self, event: &'static str, output: &Value) -> Vec<Emitted> {
+    fn hook(&mut self, event: &str, output: &Value) -> Vec<Emitted> {
         let hook_id = self.id();
         let text = output.to_string();
         let started = self.system(SystemBody::HookStarted {
             hook_id: hook_id.clone(),
             hook_name: event.to_owned(),
-            hook_event: event,
+            hook_event: event.to_owned(),
         });
         let response = self.system(SystemBody::HookResponse {
             hook_id,
             hook_name: event.to_owned(),
-            hook_event: event,
+            hook_event: event.to_owned(),
             output: text.clone(),
             stdout: text,
             stderr: "",

@@ -83,12 +83,12 @@ pub(super) enum SystemBody {
     HookStarted {
         hook_id: String,
         hook_name: String,
-        hook_event: &'static str,
+        hook_event: String,
     },
     HookResponse {
         hook_id: String,
         hook_name: String,
-        hook_event: &'static str,
+        hook_event: String,
         output: String,
         stdout: String,
         stderr: &'static str,

@@ -18,7 +18,7 @@ pub use control::{
     ControlError, HookMatchers, Initialize, Request, SubAgent, Texts, cancel_request,
     error_response, request, success_response,
 };
-pub use encode::{Audience, Cut, Emitted, Encoder, Ids, Options, States, Turn};
+pub use encode::{Audience, Emitted, Encoder, Ids, Options, States, Turn};
 pub use fit::{LONGEST_LINE, fit};
 pub use frame::{InitFacts, McpServer};
 pub use hook_answer::{HookAnswer, Stance};

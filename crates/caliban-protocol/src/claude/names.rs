@@ -209,8 +209,26 @@ fn renamed(
 
 #[cfg(test)]
 mod tests {
+    use caliban_model::BuiltInTool;
+
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn every_tool_of_the_table_is_one_of_ours() {
+        for named in TABLE {
+            let tool = BuiltInTool::named(named.ours);
+            let tool = tool.unwrap_or_else(|| panic!("{}", named.ours));
+            for field in named.fields {
+                assert!(tool.fields.contains(&field.ours), "{}", named.ours);
+            }
+            assert_eq!(BuiltInTool::canonical(named.theirs), named.ours);
+        }
+        for (theirs, ours) in ALSO {
+            assert_eq!(BuiltInTool::canonical(theirs), ours);
+        }
+        assert!(BuiltInTool::named(ASK_USER_QUESTION).is_none());
+    }
 
     #[test]
     fn names_go_there_and_back() {

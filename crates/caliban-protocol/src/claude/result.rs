@@ -78,6 +78,7 @@ pub(super) fn synthetic(outcome: &Outcome) -> Option<(String, &'static str)> {
         | Outcome::HookDenied { .. }
         | Outcome::Looping { .. }
         | Outcome::SchemaMismatch { .. }
+        | Outcome::Unusable { .. }
         | Outcome::Internal { .. } => None,
     }
 }
@@ -103,6 +104,7 @@ impl Failed {
             | Outcome::ContextFull { .. }
             | Outcome::Looping { .. }
             | Outcome::SchemaMismatch { .. }
+            | Outcome::Unusable { .. }
             | Outcome::Internal { .. } => Self::Yes,
         }
     }
@@ -137,10 +139,7 @@ fn end(outcome: &Outcome, aborted: &'static str) -> End {
             terminal: "api_error",
             result: synthetic(outcome).map(|(text, _)| text),
             errors: None,
-            status: match outcome {
-                Outcome::Provider(error) => error.status,
-                _ => None,
-            },
+            status: outcome.provider_error().and_then(|error| error.status),
         },
         Outcome::MaxTurns { limit } => error(
             "error_max_turns",
@@ -160,7 +159,7 @@ fn end(outcome: &Outcome, aborted: &'static str) -> End {
             aborted,
             "the request was interrupted".to_owned(),
         ),
-        Outcome::Looping { .. } | Outcome::Internal { .. } => {
+        Outcome::Looping { .. } | Outcome::Unusable { .. } | Outcome::Internal { .. } => {
             error("error_during_execution", "api_error", message())
         }
     }
@@ -186,10 +185,7 @@ pub(super) fn result(outcome: &Outcome, account: Account<'_>) -> Value {
         usage: since(&totals.usage, &before.usage).into(),
         model_usage: model_usage(totals),
         permission_denials: account.denials,
-        structured_output: match outcome {
-            Outcome::Success { .. } => totals.structured.clone(),
-            _ => None,
-        },
+        structured_output: outcome.answer().and_then(|_| totals.structured.clone()),
         terminal_reason: Some(end.terminal),
         errors: end.errors,
         uuid: account.uuid,

@@ -92,6 +92,7 @@ pub fn of_outcome(outcome: &Outcome, version: Version) -> Option<Envelope> {
         Outcome::BudgetExceeded { .. }
         | Outcome::HookDenied { .. }
         | Outcome::SchemaMismatch { .. }
+        | Outcome::Unusable { .. }
         | Outcome::Internal { .. } => Code::ToolError,
     };
     Some(Envelope::new(code, outcome.message().unwrap_or_default()))

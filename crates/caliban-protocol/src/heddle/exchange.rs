@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_agent::{Event, Outcome, RunTotals, ToolOutput, ToolStatus};
+use caliban_agent::{Event, Inquiry, Outcome, RunTotals, ToolOutput, ToolStatus};
 use caliban_model::{Message, Retry, Usage};
 use serde_json::Value;
 
@@ -173,10 +173,7 @@ impl Exchange {
             ),
             None => (self.counted, Duration::ZERO),
         };
-        let response = match outcome {
-            Outcome::Success { text } => Some(text.clone()),
-            _ => None,
-        };
+        let response = outcome.answer().map(str::to_owned);
         Response::Result(Box::new(SendResult {
             id: self.opening.id,
             status: match error {
@@ -236,8 +233,8 @@ impl Exchange {
                 self.announce(id, name, input);
                 told
             }
-            Event::PermissionAsked { .. } => {
-                let mut told = self.asked(event);
+            Event::PermissionAsked { inquiry } => {
+                let mut told = vec![self.asked(inquiry)];
                 told.extend(self.state(TurnState::Permission));
                 told
             }
@@ -262,8 +259,15 @@ impl Exchange {
                 }
                 vec![self.usage(message, usage)]
             }
-            Event::PromptAccepted { .. } | Event::SentOn { .. } | Event::ToolResults { .. } => {
+            Event::PromptAccepted { .. }
+            | Event::SentOn { .. }
+            | Event::Steered { .. }
+            | Event::ToolResults { .. } => {
                 self.messages += 1;
+                Vec::new()
+            }
+            Event::Interrupted { said, .. } => {
+                self.messages += 1 + usize::from(said.is_some());
                 Vec::new()
             }
             Event::HistoryReplaced { messages } => {
@@ -279,7 +283,7 @@ impl Exchange {
                 after_tokens,
             } => self.compacted(*before_tokens, *after_tokens),
             Event::Retrying(retry) => vec![retrying(retry, self.opening.provider.clone())],
-            Event::Finished { outcome, .. } => self.ended(outcome),
+            Event::Finished { outcome, .. } => self.ending(outcome),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::Answer(_)
@@ -301,7 +305,7 @@ impl Exchange {
                 self.announce(id, name, input);
                 Vec::new()
             }
-            Event::PermissionAsked { .. } => self.asked(event),
+            Event::PermissionAsked { inquiry } => vec![self.asked(inquiry)],
             Event::ToolFinished {
                 id, name, denial, ..
             } => {
@@ -319,7 +323,29 @@ impl Exchange {
                 self.routed_model = routed;
                 told
             }
-            _ => Vec::new(),
+            Event::PromptAccepted { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => Vec::new(),
         }
     }
 
@@ -342,19 +368,15 @@ impl Exchange {
         self.calls.insert(Arc::clone(id), call);
     }
 
-    fn asked(&self, event: &Event) -> Vec<Payload> {
-        let Event::PermissionAsked { id, question } = event else {
-            return Vec::new();
-        };
-        let call = self.calls.get(id);
-        vec![Payload::PermissionRequest {
-            name: call.map_or_else(String::new, |call| wire_name(&call.name).to_owned()),
-            reason: question.reason.clone(),
+    fn asked(&self, inquiry: &Inquiry) -> Payload {
+        Payload::PermissionRequest {
+            name: wire_name(&inquiry.call.name).to_owned(),
+            reason: inquiry.question.reason.clone(),
             request_id: match self.opening.version {
                 Version::V0_2 => None,
-                Version::V0_5 => Some(id.to_string()),
+                Version::V0_5 => Some(inquiry.call.id.to_string()),
             },
-        }]
+        }
     }
 
     fn started(&mut self, id: &Arc<str>) -> Vec<Payload> {
@@ -439,17 +461,24 @@ impl Exchange {
         ]
     }
 
-    fn ended(&mut self, outcome: &Outcome) -> Vec<Payload> {
+    /// What is told of the end before the result.
+    pub fn ended(&mut self, outcome: &Outcome) -> Vec<Response> {
+        let told = self.ending(outcome);
+        told.into_iter()
+            .map(|payload| self.numbered(payload))
+            .collect()
+    }
+
+    fn ending(&mut self, outcome: &Outcome) -> Vec<Payload> {
         if let (Outcome::Success { text }, Plan::Expected) = (outcome, self.opening.plan) {
             self.opening.plan = Plan::None;
             return vec![Payload::PlanComplete { plan: text.clone() }];
         }
-        let provider = match outcome {
+        if *outcome == Outcome::Cancelled {
             // Whoever cancelled knows.
-            Outcome::Cancelled => return Vec::new(),
-            Outcome::Provider(error) => Some(error.provider.clone()),
-            _ => None,
-        };
+            return Vec::new();
+        }
+        let provider = outcome.provider_error().map(|error| error.provider.clone());
         let error = of_outcome(outcome, self.opening.version);
         error
             .map(|error| told_error(error, provider))

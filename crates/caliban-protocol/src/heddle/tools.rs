@@ -78,10 +78,22 @@ pub fn wire_args(native: &str, input: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use caliban_model::BUILT_IN;
     use rstest::rstest;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_table_has_every_tool_that_world_can_list() {
+        let ours = BUILT_IN.iter().map(|tool| tool.name);
+        // It finds tools of servers that the model does not see yet; nobody lists it.
+        let mut ours: Vec<&str> = ours.filter(|name| *name != "ToolSearch").collect();
+        let mut listed: Vec<&str> = TABLE.iter().map(|pair| pair.native).collect();
+        ours.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(ours, listed);
+    }
 
     #[test]
     fn names_lead_there_and_back() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{
-    Answer, CompactionReason, Denial, DenialSource, Event, Outcome, Question, RunTotals,
-    ToolOutput, ToolStatus,
+    Answer, CompactionReason, Denial, DenialSource, Effect, Event, Inquiry, Opinion, Outcome,
+    Question, RunTotals, ToolCall, ToolOutput, ToolStatus,
 };
 use caliban_model::{
     Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Retry, RetryCategory, Role,
@@ -289,13 +289,16 @@ fn told() -> impl Strategy<Value = Event> {
         message().prop_map(|message| Event::TurnEnded { message }),
         retry().prop_map(Event::Retrying),
         warning().prop_map(Event::Warning),
-        (name, text()).prop_map(|(subtype, message)| Event::Notice { subtype, message }),
+        (name, text()).prop_map(|(subtype, message)| Event::Notice {
+            subtype: subtype.into(),
+            message
+        }),
         object().prop_map(|output| Event::HookFired {
-            event: "PreToolUse",
+            event: "PreToolUse".into(),
             output
         }),
         object().prop_map(|output| Event::HookPassed {
-            event: "SessionStart",
+            event: "SessionStart".into(),
             output
         }),
         (any::<u64>(), any::<u64>()).prop_map(|(before_tokens, after_tokens)| {
@@ -305,6 +308,28 @@ fn told() -> impl Strategy<Value = Event> {
             }
         }),
     ]
+}
+
+fn inquiry(id: Arc<str>, reason: String) -> Inquiry {
+    let call = ToolCall {
+        id,
+        agent: None,
+        name: "Bash".into(),
+        input: Value::Null,
+        effect: Effect::Executes,
+        first_arg: None,
+        turn: 1,
+        opinion: Opinion::None,
+    };
+    let question = Question {
+        reason,
+        rule: None,
+        remedy: String::new(),
+        suggestions: Vec::new(),
+        target: None,
+        input: None,
+    };
+    Inquiry::new(call, question)
 }
 
 /// The events that do not.
@@ -320,17 +345,10 @@ fn untold() -> impl Strategy<Value = Event> {
         }),
         message().prop_map(|message| Event::ToolResults { message }),
         (shared(), text()).prop_map(|(id, reason)| Event::PermissionAsked {
-            id,
-            question: Box::new(Question {
-                reason,
-                rule: None,
-                remedy: String::new(),
-                suggestions: Vec::new(),
-                target: None,
-                input: None,
-            })
+            inquiry: Box::new(inquiry(id, reason)),
         }),
         shared().prop_map(|id| Event::PermissionAnswered {
+            inquiry: id.clone(),
             id,
             answer: Answer::Nobody
         }),
@@ -415,7 +433,7 @@ pub(crate) fn init() -> impl Strategy<Value = Init> {
                 fallback_model,
                 mcp_servers: vec![McpServerState {
                     name: "notes".to_owned(),
-                    status: "connected",
+                    status: "connected".to_owned(),
                 }],
                 warnings,
             },

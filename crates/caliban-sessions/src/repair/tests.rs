@@ -57,6 +57,7 @@ fn message(message: Message) -> Record {
 fn intent(id: &str, effects: Effects) -> Record {
     Record::ToolIntent {
         id: id.into(),
+        agent: None,
         name: "Bash".into(),
         effects,
     }
@@ -104,6 +105,7 @@ fn every_call_gets_a_result_that_is_true() {
         intent("reading", Effects::ReadOnly),
         Record::ToolDone {
             id: "done".into(),
+            agent: None,
             status: CallStatus::Ok,
             content: vec![ToolContent::Text {
                 text: "finished".into(),
@@ -111,6 +113,7 @@ fn every_call_gets_a_result_that_is_true() {
         },
         Record::ToolDone {
             id: "refused".into(),
+            agent: None,
             status: CallStatus::Failed,
             content: vec![ToolContent::Text {
                 text: "denied".into(),
@@ -169,6 +172,7 @@ fn an_id_used_again_is_another_call() {
 
     let done = Record::ToolDone {
         id: "1".into(),
+        agent: None,
         status: CallStatus::Ok,
         content: Vec::new(),
     };
@@ -181,6 +185,57 @@ fn an_id_used_again_is_another_call() {
     ]);
     settle(&mut again, Evidence::Complete);
     assert_eq!(results(&again), [("1".into(), UNKNOWN.into())]);
+}
+
+/// A call that another agent makes on behalf of the call `agent`.
+fn inner(agent: &str, id: &str) -> Record {
+    Record::ToolIntent {
+        id: id.into(),
+        agent: Some(agent.into()),
+        name: "Bash".into(),
+        effects: Effects::SideEffects,
+    }
+}
+
+fn inner_done(agent: &str, id: &str) -> Record {
+    Record::ToolDone {
+        id: id.into(),
+        agent: Some(agent.into()),
+        status: CallStatus::Ok,
+        content: Vec::new(),
+    }
+}
+
+#[test]
+fn what_another_agent_did_is_told_by_the_call_it_worked_for() {
+    // The inner agent counts its calls from 1 as the outer one does.
+    let begun = || {
+        vec![
+            message(Message::user("go")),
+            message(calls(&["1"])),
+            intent("1", Effects::SideEffects),
+            inner("1", "1"),
+            inner_done("1", "1"),
+            inner("1", "2"),
+        ]
+    };
+    let mut killed = with(begun());
+    assert_eq!(settle(&mut killed, Evidence::Complete), []);
+    assert_eq!(results(&killed), [("1".into(), UNKNOWN.into())]);
+    assert_eq!(killed.calls, []);
+
+    // One that was dropped has no end of its own.
+    let done = message(Message::new(Role::User, vec![result("1")]));
+    let mut ended = with(begun().into_iter().chain([done]).collect());
+    assert_eq!(settle(&mut ended, Evidence::Complete), []);
+    assert_eq!(ended.calls, []);
+
+    let mut stray = with(vec![message(Message::user("go")), inner("hook", "1")]);
+    let name = "Bash".to_owned();
+    assert_eq!(
+        settle(&mut stray, Evidence::Complete),
+        [Warning::StrayCall { name }]
+    );
 }
 
 #[test]

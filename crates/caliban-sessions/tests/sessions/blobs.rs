@@ -199,6 +199,7 @@ fn results_that_were_not_delivered_yet_keep_their_blobs() {
     let content = text(&"x".repeat(INLINE_TEXT + 1));
     let done = Record::ToolDone {
         id: "a".into(),
+        agent: None,
         status: caliban_sessions::CallStatus::Ok,
         content: content.clone(),
     };

@@ -156,6 +156,7 @@ fn a_call_that_waited_is_known_to_have_waited_also_after_a_snapshot() {
         .unwrap();
     let intent = Record::ToolIntent {
         id: "a".into(),
+        agent: None,
         name: "Bash".into(),
         effects: Effects::SideEffects,
     };

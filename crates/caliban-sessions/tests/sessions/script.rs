@@ -131,6 +131,7 @@ fn usage(input: u64) -> Record {
 fn intent(id: &str, effects: Effects) -> Record {
     Record::ToolIntent {
         id: id.into(),
+        agent: None,
         name: "Bash".into(),
         effects,
     }
@@ -139,6 +140,7 @@ fn intent(id: &str, effects: Effects) -> Record {
 fn done(id: &str, content: Vec<ToolContent>) -> Record {
     Record::ToolDone {
         id: id.into(),
+        agent: None,
         status: CallStatus::Ok,
         content,
     }

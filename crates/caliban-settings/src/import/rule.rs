@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use caliban_model::BuiltInTool;
+
 use crate::write::RuleAction;
 
 /// What a pattern becomes.
@@ -14,38 +16,16 @@ pub(super) enum Translation {
     Unusable(String),
 }
 
-const TOOLS: [&str; 20] = [
-    "AgentTool",
-    "Bash",
-    "BashOutput",
-    "Edit",
-    "EnterPlanMode",
-    "ExitPlanMode",
-    "Glob",
-    "Grep",
-    "KillShell",
-    "MultiEdit",
-    "NotebookEdit",
-    "Read",
-    "ReadMemoryTopic",
-    "Skill",
-    "TodoWrite",
-    "WebFetch",
-    "WebSearch",
-    "Write",
-    "WriteMemoryTopic",
-    "*",
-];
-/// In Claude Code a rule about `Edit` is about every tool that changes files.
-const EDITORS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
-
 /// Our name for a tool of Claude Code.
 pub(super) fn tool(name: &str) -> Option<&str> {
-    match name {
-        "Task" | "Agent" => Some("AgentTool"),
-        _ if name.starts_with("mcp__") || TOOLS.contains(&name) => Some(name),
-        _ => None,
-    }
+    let name = BuiltInTool::canonical(name);
+    let is_known = name == "*" || name.starts_with("mcp__") || BuiltInTool::named(name).is_some();
+    is_known.then_some(name)
+}
+
+/// In Claude Code a rule about `Edit` is about every tool that changes files.
+fn editors() -> Vec<&'static str> {
+    BuiltInTool::editors().collect()
 }
 
 pub(super) fn translate(pattern: &str, action: RuleAction, home: Option<&Path>) -> Translation {
@@ -60,12 +40,12 @@ pub(super) fn translate(pattern: &str, action: RuleAction, home: Option<&Path>) 
     let specifier = specifier.filter(|text| !matches!(text.as_str(), "" | "*" | ":*" | "**"));
     match (tool, specifier) {
         ("Edit", None) if action == RuleAction::Deny => {
-            Translation::Patterns(EDITORS.map(str::to_owned).to_vec())
+            Translation::Patterns(editors().into_iter().map(str::to_owned).collect())
         }
         (tool, None) => Translation::Patterns(vec![tool.to_owned()]),
         ("Bash", Some(command)) => bash(&command),
-        ("Edit", Some(path)) if action == RuleAction::Deny => file(&EDITORS, &path, action, home),
-        ("Read" | "Edit" | "MultiEdit" | "NotebookEdit" | "Write", Some(path)) => {
+        ("Edit", Some(path)) if action == RuleAction::Deny => file(&editors(), &path, action, home),
+        (tool, Some(path)) if BuiltInTool::named(tool).is_some_and(BuiltInTool::opens) => {
             file(&[tool], &path, action, home)
         }
         ("WebFetch", Some(place)) => fetch(&place),

@@ -1,12 +1,15 @@
 //! The settings of a running program, swapped as a whole.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
 use super::difference::{Loosening, changed_keys, loosened_keys, loosens, root};
 use super::holding::hold;
+use super::watcher::settings_files;
 use crate::document::{Node, Table};
 use crate::error::SettingsError;
 use crate::load::{LoadRequest, combine, load};
@@ -59,16 +62,52 @@ pub struct LiveSettings {
     current: ArcSwap<LoadedSettings>,
     /// What was held back last; also keeps reloads apart.
     held: Mutex<Vec<Loosening>>,
+    /// How the files looked when they were read.
+    stamps: Mutex<Vec<Option<Stamp>>>,
+    /// Where they are, or would be.
+    paths: Vec<PathBuf>,
+}
+
+/// What a file looks like from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    changed: Option<SystemTime>,
+    length: u64,
+    #[cfg(unix)]
+    inode: u64,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = path.metadata().ok()?;
+        Some(Self {
+            changed: metadata.modified().ok(),
+            length: metadata.len(),
+            #[cfg(unix)]
+            inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+        })
+    }
 }
 
 impl LiveSettings {
     /// Starts from what `request` has loaded.
     pub fn new(request: LoadRequest, loaded: LoadedSettings) -> Self {
+        let paths: Vec<PathBuf> = settings_files(&request).into_iter().collect();
+        let stamps = stamps(&paths);
         Self {
+            paths,
             request,
             current: ArcSwap::from_pointee(loaded),
             held: Mutex::default(),
+            stamps: Mutex::new(stamps),
         }
+    }
+
+    /// Whether a file looks otherwise than when it was last asked; costs a few looks at the disk.
+    pub fn look_changed(&self) -> bool {
+        let now = stamps(&self.paths);
+        let mut seen = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *seen, now.clone()) != now
     }
 
     /// The settings of this moment.
@@ -103,6 +142,10 @@ impl LiveSettings {
             Reload::Applied(change)
         }
     }
+}
+
+fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
+    paths.iter().map(|path| Stamp::of(path)).collect()
 }
 
 fn describe(old: &LoadedSettings, new: &LoadedSettings, held: Vec<Loosening>) -> Change {

@@ -28,6 +28,32 @@ struct Inner {
     watched: BTreeSet<PathBuf>,
 }
 
+/// Every file that settings may come from, whether it is there or not.
+pub(super) fn settings_files(request: &LoadRequest) -> BTreeSet<PathBuf> {
+    let workspace =
+        std::fs::canonicalize(&request.workspace).unwrap_or_else(|_| request.workspace.clone());
+    let mut files = BTreeSet::new();
+    for scope in Scope::ON_DISK {
+        if let Some(paths) = request.locations.settings(scope, &workspace) {
+            files.extend([paths.toml, paths.json]);
+        }
+        if let Some(paths) = request.locations.legacy(scope, &workspace) {
+            files.extend([paths.permissions, paths.mcp, paths.hooks]);
+        }
+    }
+    let overlay = request
+        .overlay
+        .as_ref()
+        .filter(|overlay| !overlay.trim_start().starts_with('{'));
+    files.extend(overlay.and_then(|path| std::path::absolute(path).ok()));
+    if let Some(foreign) = &request.foreign {
+        let file = |scope: &Scope| foreign.file(*scope, &workspace);
+        files.extend(Scope::ON_DISK.iter().filter_map(file));
+    }
+    files.insert(workspace.join(".mcp.json"));
+    files
+}
+
 /// What is watched.
 #[derive(Debug, Clone)]
 struct Targets {
@@ -37,22 +63,7 @@ struct Targets {
 
 impl Targets {
     fn of(request: &LoadRequest) -> Self {
-        let workspace =
-            std::fs::canonicalize(&request.workspace).unwrap_or_else(|_| request.workspace.clone());
-        let mut files = BTreeSet::new();
-        for scope in Scope::ON_DISK {
-            if let Some(paths) = request.locations.settings(scope, &workspace) {
-                files.extend([paths.toml, paths.json]);
-            }
-            if let Some(paths) = request.locations.legacy(scope, &workspace) {
-                files.extend([paths.permissions, paths.mcp, paths.hooks]);
-            }
-        }
-        let overlay = request
-            .overlay
-            .as_ref()
-            .filter(|overlay| !overlay.trim_start().starts_with('{'));
-        files.extend(overlay.and_then(|path| std::path::absolute(path).ok()));
+        let files = settings_files(request);
         let directories = files
             .iter()
             .filter_map(|file| file.parent())

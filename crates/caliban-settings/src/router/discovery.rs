@@ -45,7 +45,7 @@ pub struct FoundRouterFile {
 /// its absence is an error.
 pub fn find_router_file(
     flag: Option<&Path>,
-    environment: &Environment<'_>,
+    environment: &Environment,
     start: &Path,
     locations: &Locations,
 ) -> Option<FoundRouterFile> {
@@ -118,7 +118,7 @@ mod tests {
     impl Fixture {
         fn find(&self, start: &str) -> Option<(PathBuf, RouterSource)> {
             let none = |_: &str| None;
-            let environment = Environment::new(&none);
+            let environment = Environment::new(none);
             find_router_file(None, &environment, &self.home.join(start), &self.locations)
                 .map(|found| (found.path, found.source))
         }
@@ -173,7 +173,7 @@ mod tests {
         let fixture = fixture();
         fixture.write("repo/caliban.toml");
         let read = |name: &str| (name == "CALIBAN_ROUTER_CONFIG").then(|| "/v.toml".to_owned());
-        let environment = Environment::new(&read);
+        let environment = Environment::new(read);
         let start = fixture.home.join("repo");
         let find = |flag| find_router_file(flag, &environment, &start, &fixture.locations).unwrap();
         assert_eq!(find(None).source, RouterSource::Variable);

@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::document::{Content, Entry, Node, Step, Table, dotted};
 use crate::error::shown;
 use crate::policy::{Effect, Found, Nature, Trust, find, is_allow_rule};
@@ -11,11 +13,13 @@ use crate::scope::Scope;
 use crate::types::PermissionMode;
 
 /// Who decides about trust for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TrustDecision {
     /// `--trust-workspace`, `CALIBAN_TRUST_WORKSPACE`, or a person who said yes.
     Granted,
     /// The trust store and `trusted_directories`.
+    #[default]
     Recorded,
     /// A person who said no.
     Withheld,

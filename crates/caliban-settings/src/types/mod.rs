@@ -7,6 +7,7 @@ mod permissions;
 mod sandbox;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,12 @@ pub struct Settings {
     /// How often a failed model call is repeated; 5 unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
+    /// Most calls to the model in one run; 50 unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<NonZeroU32>,
+    /// Most tokens of one answer; 8192 unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<NonZeroU32>,
     /// What may run without asking, what must be asked, and what never runs.
     #[serde(skip_serializing_if = "Permissions::is_empty")]
     pub permissions: Permissions,

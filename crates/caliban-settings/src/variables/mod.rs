@@ -2,8 +2,10 @@
 
 mod table;
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::str::FromStr;
+use std::sync::Arc;
 
 pub use table::{Group, VARIABLES, Variable, names};
 
@@ -16,25 +18,39 @@ pub struct VariableError {
     pub value: String,
 }
 
-/// The environment, read through one function so that tests can pass their own.
-#[derive(Clone, Copy)]
-pub struct Environment<'a> {
-    read: &'a dyn Fn(&str) -> Option<String>,
+/// Finds a variable by its name.
+type Read = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// The environment, read through one function so that tests can pass their own. It is cheap to
+/// clone and outlives whoever made it.
+#[derive(Clone)]
+pub struct Environment {
+    read: Arc<Read>,
 }
 
-impl fmt::Debug for Environment<'_> {
+impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Environment")
     }
 }
 
-impl<'a> Environment<'a> {
-    pub fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { read }
+impl Environment {
+    pub fn new(read: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self {
+            read: Arc::new(read),
+        }
     }
 
-    pub fn reader(&self) -> &'a dyn Fn(&str) -> Option<String> {
-        self.read
+    /// The same with some variables set otherwise.
+    #[must_use]
+    pub fn with(&self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let variables: BTreeMap<String, String> = variables.into_iter().collect();
+        let below = Arc::clone(&self.read);
+        Self::new(move |name| variables.get(name).cloned().or_else(|| below(name)))
+    }
+
+    pub fn reader(&self) -> &dyn Fn(&str) -> Option<String> {
+        &*self.read
     }
 
     /// A variable's value; an empty one counts as unset.
@@ -131,7 +147,7 @@ mod tests {
 
     #[test]
     fn empty_is_unset_and_anything_else_is_on() {
-        let environment = Environment::new(&reader);
+        let environment = Environment::new(reader);
         assert!(!environment.is_set("EMPTY") && !environment.is_set("ABSENT"));
         assert!(environment.is_set("ZERO"));
         assert_eq!(environment.list("LIST", &[',']), ["a", "b", "c"]);
@@ -139,7 +155,7 @@ mod tests {
 
     #[test]
     fn numbers_name_their_variable_when_wrong() {
-        let environment = Environment::new(&reader);
+        let environment = Environment::new(reader);
         assert_eq!(environment.number::<u32>("ABSENT").unwrap(), None);
         assert_eq!(environment.millis("ZERO").unwrap(), Some(Duration::ZERO));
         assert_eq!(

@@ -205,7 +205,7 @@ fn a_workspace_reached_through_a_link_is_the_same_workspace() {
 }
 
 /// Keys that neither run nor loosen anything, wherever they are set.
-const HARMLESS: [&str; 20] = [
+const HARMLESS: [&str; 22] = [
     "$schema",
     "agent",
     "auto_compact_threshold",
@@ -215,6 +215,8 @@ const HARMLESS: [&str; 20] = [
     "effort",
     "fallback_model",
     "max_retries",
+    "max_tokens",
+    "max_turns",
     "micro_compact_enabled",
     "min_cache_block_tokens",
     "model",

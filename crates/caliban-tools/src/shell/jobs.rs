@@ -162,6 +162,15 @@ impl Jobs {
         state.jobs.iter().map(|job| Arc::clone(&job.id)).collect()
     }
 
+    /// Asks a job to end; whether there is one.
+    pub fn end(&self, id: &str) -> bool {
+        let job = self.find(id);
+        if let Some(job) = &job {
+            job.cancel.cancel();
+        }
+        job.is_some()
+    }
+
     /// Ends all jobs, waits for their end and removes their output. No job can be started after.
     pub async fn shutdown(&self) {
         let (jobs, directory) = {

@@ -156,10 +156,34 @@ impl Encoder {
                 denial,
                 ..
             } => self.finished(id, name, output, denial.as_ref(), Some(parent)),
-            Event::Retrying(_)
-            | Event::PermissionAsked { .. }
-            | Event::PermissionAnswered { .. } => self.frames(event),
-            _ => Vec::new(),
+            Event::Retrying(_) => self.frames(event),
+            Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(
+                AnswerStep::ToolBegun { .. }
+                | AnswerStep::ToolInput { .. }
+                | AnswerStep::Stopped { .. },
+            )
+            | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::AssistantMessage { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => Vec::new(),
         }
     }
 }

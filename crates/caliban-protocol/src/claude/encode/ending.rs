@@ -1,12 +1,12 @@
 //! The ends of things: of history that was shortened, of a turn, of an answer that was cut off.
 
 use caliban_agent::{Outcome, RunTotals};
-use caliban_model::Usage;
+use caliban_model::{Message, Usage};
 use serde_json::json;
 
 use super::super::frame::{CompactMetadata, SystemBody};
 use super::super::result::{Account, result, synthetic};
-use super::{Answer, Audience, Cut, Emitted, Encoder, Remark, Synthetic, status};
+use super::{Answer, Audience, Emitted, Encoder, Remark, Synthetic, status};
 
 impl Encoder {
     pub(super) fn compacted(&mut self, pre_tokens: u64, post_tokens: u64) -> Vec<Emitted> {
@@ -28,9 +28,6 @@ impl Encoder {
     /// The frames that end a turn, the result last but for the state.
     pub(super) fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Vec<Emitted> {
         let mut frames = self.opened();
-        if *outcome == Outcome::Cancelled {
-            frames.extend(self.cut_off());
-        }
         if let Some((text, kind)) = synthetic(outcome) {
             let id = self.id();
             let content = json!({"type": "text", "text": text});
@@ -63,12 +60,10 @@ impl Encoder {
     }
 
     /// What was written of an answer, the end of its stream, and that it was cut off.
-    pub(super) fn cut_off(&mut self) -> Vec<Emitted> {
-        let mut frames = Vec::new();
-        let Cut { marker, .. } = self.cut();
+    pub(super) fn cut_off(&mut self, said: Option<&Message>, note: &Message) -> Vec<Emitted> {
+        let mut frames = self.opened();
         let open = std::mem::take(&mut self.now.answer.open);
-        self.now.answer.ended.push_str(&open);
-        if !open.is_empty() {
+        if said.is_some() && !open.is_empty() {
             let Answer {
                 id, model, usage, ..
             } = &self.now.answer;
@@ -78,7 +73,7 @@ impl Encoder {
         }
         let usage = self.now.answer.usage;
         frames.extend(self.streamed(|stream, _| stream.stopped(None, usage)));
-        let content = json!([{"type": "text", "text": marker}]);
+        let content = json!([{"type": "text", "text": note.text()}]);
         frames.push(self.user(content, Synthetic::No, Audience::Both));
         frames
     }

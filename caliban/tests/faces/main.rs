@@ -1,0 +1,25 @@
+//! One script, three faces: what a session promises holds whichever protocol drives it. Each
+//! scenario is written once and run over every face by the built binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod attachments;
+mod bench;
+mod budget;
+mod claude;
+mod endings;
+mod face;
+mod heddle;
+mod interrupts;
+mod native;
+mod process;
+mod questions;
+mod queue;
+mod sessions;
+mod settings;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,190 @@
+//! Everybody who has a part in an agent's work, and how their words are put together.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use caliban_model::{Block, Message};
+use serde_json::Value;
+
+use crate::call::{Opinion, ToolCall};
+use crate::hook_event::HookEvent;
+use crate::roles::{
+    Advice, Adviser, Gate, Inheritance, Observer, PromptStage, PromptVerdict, StopStage,
+    StopVerdict, Verdict, Witness,
+};
+use crate::tool::ToolOutput;
+
+/// Those around an agent, by their roles, each list in the order in which it is heard.
+#[derive(Debug, Clone)]
+pub struct Company {
+    pub gate: Arc<dyn Gate>,
+    pub advisers: Vec<Arc<dyn Adviser>>,
+    pub prompt_stages: Vec<Arc<dyn PromptStage>>,
+    pub stop_stages: Vec<Arc<dyn StopStage>>,
+    pub witnesses: Vec<Arc<dyn Witness>>,
+    pub observers: Vec<Arc<dyn Observer>>,
+}
+
+impl Company {
+    /// A gate and nobody else.
+    pub fn new(gate: Arc<dyn Gate>) -> Self {
+        Self {
+            gate,
+            advisers: Vec::new(),
+            prompt_stages: Vec::new(),
+            stop_stages: Vec::new(),
+            witnesses: Vec::new(),
+            observers: Vec::new(),
+        }
+    }
+
+    /// The company of an agent that works for this one. Every call is judged and witnessed like
+    /// its parent's; its prompts are not the user's, and its end is not the session's.
+    #[must_use]
+    pub fn for_sub_agent(&self, inheritance: Inheritance) -> Self {
+        let Self {
+            gate,
+            advisers,
+            prompt_stages: _,
+            stop_stages: _,
+            witnesses,
+            observers,
+        } = self;
+        Self {
+            gate: Arc::clone(gate),
+            advisers: advisers.clone(),
+            prompt_stages: Vec::new(),
+            stop_stages: Vec::new(),
+            witnesses: witnesses.clone(),
+            observers: observers
+                .iter()
+                .filter_map(|observer| Arc::clone(observer).for_sub_agent(inheritance))
+                .collect(),
+        }
+    }
+
+    /// The company of an agent that works for one of these: its calls are judged and witnessed,
+    /// and nobody is asked or told who would call on it again.
+    #[must_use]
+    pub fn for_adviser(&self) -> Self {
+        Self {
+            witnesses: self.witnesses.clone(),
+            ..Self::new(Arc::clone(&self.gate))
+        }
+    }
+
+    /// Whether a call may run, and the input it is to run with where that was changed.
+    ///
+    /// 1. Advisers are asked in order.
+    /// 2. The first refusal ends it; nobody else is asked.
+    /// 3. A changed input is what the next one sees.
+    /// 4. Of their opinions the strictest counts: to ask, to approve, none.
+    /// 5. The gate is told that opinion and decides.
+    pub(crate) async fn judge(&self, call: &ToolCall) -> (Verdict, Option<Value>) {
+        let mut call = Cow::Borrowed(call);
+        let mut changed = None;
+        for adviser in &self.advisers {
+            let (input, opinion) = match adviser.advise(&call).await {
+                Advice::Allow => continue,
+                Advice::AllowWith(input) => (Some(input), Opinion::None),
+                Advice::Approve { reason, input } => (input, Opinion::Approved { reason }),
+                Advice::Ask { reason, input } => (input, Opinion::Ask { reason }),
+                Advice::Deny(denial) => return (Verdict::Deny(denial), None),
+            };
+            let call = call.to_mut();
+            if let Some(input) = input {
+                call.input = input.clone();
+                // It was an argument of the other input.
+                call.first_arg = None;
+                changed = Some(input);
+            }
+            call.opinion = std::mem::take(&mut call.opinion).and(opinion);
+        }
+        let mut verdict = self.gate.judge(&call).await;
+        if let (Verdict::Ask(question), Some(input)) = (&mut verdict, &changed) {
+            question.input.get_or_insert_with(|| input.clone());
+        }
+        (verdict, changed)
+    }
+
+    /// Whether a prompt becomes part of the conversation: every stage in order, the first refusal
+    /// ends it. What one puts in its place is the prompt that the next one is asked about.
+    pub(crate) async fn before_prompt(&self, prompt: &Message) -> PromptVerdict {
+        let mut additions = Vec::new();
+        let mut prompt = Cow::Borrowed(prompt);
+        let mut replaced = None;
+        for stage in &self.prompt_stages {
+            match stage.before_prompt(&prompt).await {
+                PromptVerdict::Accept => {}
+                PromptVerdict::AcceptWith(text) => additions.push(text),
+                PromptVerdict::Replace {
+                    prompt: text,
+                    addition,
+                } => {
+                    retype(prompt.to_mut(), &text);
+                    additions.extend(addition);
+                    replaced = Some(text);
+                }
+                PromptVerdict::Deny { reason } => return PromptVerdict::Deny { reason },
+            }
+        }
+        match (replaced, joined(&additions)) {
+            (Some(prompt), addition) => PromptVerdict::Replace { prompt, addition },
+            (None, Some(addition)) => PromptVerdict::AcceptWith(addition),
+            (None, None) => PromptVerdict::Accept,
+        }
+    }
+
+    /// Whether the model is done; the first stage that sends it on ends the asking.
+    pub(crate) async fn before_stop(&self, text: &str) -> StopVerdict {
+        for stage in &self.stop_stages {
+            match stage.before_stop(text).await {
+                StopVerdict::Stop => {}
+                StopVerdict::Continue { message } => return StopVerdict::Continue { message },
+            }
+        }
+        StopVerdict::Stop
+    }
+
+    /// A permitted call is about to run; the error is why it must not.
+    pub(crate) async fn before_run(&self, call: &ToolCall) -> Result<(), String> {
+        for witness in &self.witnesses {
+            witness.before_run(call).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn after_end(&self, call: &ToolCall, output: &ToolOutput) {
+        for witness in &self.witnesses {
+            witness.after_end(call, output).await;
+        }
+    }
+
+    /// Tells everybody who looks on.
+    pub async fn notify(&self, event: &HookEvent) {
+        for observer in &self.observers {
+            observer.notify(event).await;
+        }
+    }
+
+    /// What the model should read beside the results of these calls.
+    pub(crate) fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
+        let observers = self.observers.iter();
+        let remarks: Vec<String> = observers
+            .filter_map(|observer| observer.remarks(calls))
+            .collect();
+        joined(&remarks)
+    }
+}
+
+fn joined(texts: &[String]) -> Option<String> {
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// Puts another text in the place of what was typed; what goes along with it are other blocks.
+pub(crate) fn retype(prompt: &mut Message, text: &str) {
+    match prompt.content.first_mut() {
+        Some(first) => *first = Block::text(text),
+        None => prompt.content.push(Block::text(text)),
+    }
+}

@@ -1,0 +1,223 @@
+//! From options, variables and settings to what is added to a session: memory, skills, styles,
+//! commands and hooks.
+
+use std::path::{Path, PathBuf};
+
+use caliban_agent::{Confinement, ToolCall, Workspace};
+use caliban_context::{
+    Context, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Options, Places,
+    SkillSources, notes_are_anothers, opted_in_directories,
+};
+use caliban_hooks::{CallPattern, HookConfig, HookLayer, HookSwitch, ParseWith};
+use caliban_permissions::Probe;
+use caliban_settings::variables::names;
+
+use crate::choosing::further_directories;
+use crate::configuration::Configuration;
+use crate::error::{LaunchError, Problem};
+use crate::extras::{Extras, Repository};
+use crate::options::{Extent, Part, RunOptions};
+use crate::permissions::{judge, protected};
+
+/// Reads everything that is added. Nothing of it runs yet.
+pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Extras, LaunchError> {
+    let environment = configuration.environment();
+    let places = context_places(configuration);
+    let options = context_options(run, configuration)?;
+    let context = Context::load(&places, &options, &[]);
+    let style = environment
+        .text(names::CALIBAN_OUTPUT_STYLE)
+        .or_else(|| configuration.settings().output_style.clone());
+    Ok(Extras {
+        hook_wording: None,
+        context,
+        style,
+        notes: (options.notes == Notes::On).then(|| NoteStore::new(places.notes.clone())),
+        hooks: configured_hooks(run, configuration)?,
+        hook_environment: configuration.child_environment(),
+        guard: configuration.process.guard.clone(),
+        repository: if configuration.is_trusted() {
+            Repository::Trusted
+        } else {
+            Repository::Untrusted
+        },
+    })
+}
+
+/// What is worth knowing about it.
+pub(crate) fn notices(extras: &Extras) -> Vec<String> {
+    let style = extras.context.styles.select(extras.style.as_deref()).notice;
+    let context = extras.context.notices.iter().chain(&style);
+    context
+        .map(ToString::to_string)
+        .chain(extras.hooks.notices().iter().cloned())
+        .collect()
+}
+
+pub fn context_places(configuration: &Configuration) -> Places {
+    let locations = &configuration.locations;
+    let workspace = &configuration.workspace;
+    let environment = configuration.environment();
+    let configured = || {
+        let directory = configuration
+            .settings()
+            .memory
+            .auto_memory_directory
+            .as_ref();
+        directory.map(|path| expand(path, locations.home(), workspace))
+    };
+    let notes = environment
+        .text(names::CALIBAN_AUTO_MEMORY_DIRECTORY)
+        .or_else(|| environment.text(names::CALIBAN_MEMORY_DIR))
+        .map(|path| expand(&path, locations.home(), workspace))
+        .or_else(configured)
+        .unwrap_or_else(|| {
+            let notes = locations.auto_memory(workspace);
+            if notes_are_anothers(&notes, workspace) {
+                locations.auto_memory_apart(workspace)
+            } else {
+                notes
+            }
+        });
+    Places {
+        workspace: workspace.clone(),
+        home: locations.home().to_owned(),
+        config: locations.config_dir().to_owned(),
+        data: locations.data_dir().to_owned(),
+        notes,
+        imports_allowlist: locations.imports_allowlist(),
+        plugins: Vec::new(),
+    }
+}
+
+pub fn context_options(
+    run: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Options, LaunchError> {
+    match run.settings.extent {
+        Extent::Bare | Extent::Isolated => return Ok(Options::bare()),
+        Extent::Everything => {}
+    }
+    let environment = configuration.environment();
+    let settings = configuration.settings();
+    let memory = &settings.memory;
+    let no_notes = environment.is_set(names::CALIBAN_DISABLE_AUTO_MEMORY)
+        || memory.auto_memory_enabled == Some(false);
+    let no_skills = run.tools.skills == Part::Off || environment.is_set(names::CALIBAN_NO_SKILLS);
+    let excludes = environment
+        .text(names::CALIBAN_CLAUDE_MD_EXCLUDES)
+        .map_or_else(
+            || settings.claude_md_excludes.clone(),
+            |list| list.split([':', '\n']).map(str::to_owned).collect(),
+        );
+    let number = |name, setting: Option<u64>| -> Result<Option<u64>, LaunchError> {
+        Ok(environment.number(name)?.or(setting))
+    };
+    let caps = MemoryCaps {
+        notes: number(
+            names::CALIBAN_MEMORY_CAP_TOKENS_AUTO,
+            memory.cap_tokens_auto,
+        )?,
+        instructions: number(
+            names::CALIBAN_MEMORY_CAP_TOKENS_CLAUDE_MD,
+            memory.cap_tokens_claude_md,
+        )?,
+        combined: number(
+            names::CALIBAN_MEMORY_BUDGET_TOKENS,
+            memory.cap_tokens_combined,
+        )?
+        .unwrap_or(MemoryCaps::default().combined),
+    };
+    let variable = environment.text(names::CALIBAN_ADDITIONAL_DIRECTORIES_CLAUDE_MD);
+    Ok(Options {
+        instructions: if environment.is_set(names::CALIBAN_DISABLE_CLAUDE_MD_WALK) {
+            InstructionFiles::WorkspaceOnly
+        } else {
+            InstructionFiles::Walk
+        },
+        notes: if no_notes { Notes::Off } else { Notes::On },
+        skills: if no_skills {
+            SkillSources::Off
+        } else if settings.claude_skills == Some(true) {
+            SkillSources::OwnAndForeign
+        } else {
+            SkillSources::Own
+        },
+        excludes,
+        directories: opted_in_directories(
+            variable.as_deref(),
+            &further_directories(&run.tools, configuration)?,
+        ),
+        imports: if environment.is_set(names::CALIBAN_APPROVE_IMPORTS) {
+            ImportApproval::All
+        } else {
+            ImportApproval::Listed
+        },
+        caps,
+        ..Options::default()
+    })
+}
+
+/// The hooks of the settings.
+pub(crate) fn configured_hooks(
+    run: &RunOptions,
+    configuration: &Configuration,
+) -> Result<HookConfig, LaunchError> {
+    let environment = configuration.environment();
+    let off = run.settings.extent == Extent::Bare
+        || run.tools.hooks == Part::Off
+        || environment.is_set(names::CALIBAN_NO_HOOKS);
+    let layers: Vec<HookLayer> = configuration
+        .loaded
+        .layers()
+        .iter()
+        .map(HookLayer::from)
+        .collect();
+    let compile = |pattern: &str| {
+        let probe = probe(pattern, configuration)?;
+        Ok(Box::new(Condition(probe)) as Box<dyn CallPattern>)
+    };
+    let with = ParseWith {
+        switch: if off { HookSwitch::Off } else { HookSwitch::On },
+        pattern: &compile,
+        variable: &|name| environment.text(name),
+    };
+    let hooks = HookConfig::parse(&layers, &with).map_err(Problem::from_error);
+    hooks.map_err(LaunchError::Configuration)
+}
+
+/// The `if` of a hook: a rule's pattern.
+#[derive(Debug)]
+struct Condition(Probe);
+
+impl CallPattern for Condition {
+    fn matches(&self, call: &ToolCall) -> bool {
+        self.0.matches(&call.name, &call.input)
+    }
+}
+
+fn probe(pattern: &str, configuration: &Configuration) -> Result<Probe, String> {
+    let home = configuration.locations.home().to_owned();
+    let workspace = Workspace::new(
+        &configuration.workspace,
+        &[],
+        Some(home.clone()),
+        Confinement::Open,
+    )
+    .map_err(|error| error.to_string())?;
+    let book = Probe::book(pattern).map_err(|error| error.to_string())?;
+    let judge = judge(
+        book,
+        protected(&configuration.locations),
+        workspace,
+        Some(home),
+    );
+    Ok(Probe::new(judge))
+}
+
+fn expand(path: &str, home: &Path, workspace: &Path) -> PathBuf {
+    match path.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => workspace.join(path),
+    }
+}

@@ -1,0 +1,197 @@
+//! Follows the settings files while a run goes on and tells the run what changed.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use caliban_agent::{Advice, Adviser, Event, HookEvent, Observer, ToolCall};
+use caliban_hooks::ExternalHooks;
+use caliban_settings::{Change, Consent, LiveSettings, LoadedSettings, Reload, SettingsWatcher};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use crate::additions::configured_hooks;
+use crate::configuration::Configuration;
+use crate::error::LaunchError;
+use crate::notice_sink::NoticeSink;
+use crate::options::RunOptions;
+use crate::permissions::rule_book;
+use crate::session::{LiveEnvironment, LiveRules, Session};
+
+/// Changes that wait to be told; more than this many in a row are one too many for anybody.
+const QUEUE: usize = 16;
+
+/// How long a run lasts before its settings are watched: setting up and taking down a watcher
+/// costs more than a short run does.
+const SHORT_RUN: Duration = Duration::from_secs(1);
+
+/// The settings a session began with, followed while it lives: they are looked at before every
+/// prompt and before every call, so that what was tightened holds for the next one, and watched
+/// in between.
+#[derive(Debug)]
+pub struct ConfigWatch {
+    live: Arc<LiveSettings>,
+    options: RunOptions,
+    configuration: Configuration,
+    targets: OnceLock<Targets>,
+    /// One look after the other, so that nobody goes on with what another is replacing.
+    looking: tokio::sync::Mutex<()>,
+    /// The settings that are followed.
+    taken: Mutex<Arc<LoadedSettings>>,
+}
+
+/// What follows the settings.
+#[derive(Debug)]
+struct Targets {
+    rules: LiveRules,
+    environment: LiveEnvironment,
+    hooks: Option<Arc<ExternalHooks>>,
+    observers: Vec<Arc<dyn Observer>>,
+    notice_sink: NoticeSink,
+}
+
+impl ConfigWatch {
+    pub(crate) fn new(configuration: Configuration, options: RunOptions) -> Self {
+        let (request, loaded) = (configuration.request.clone(), configuration.loaded.clone());
+        let live = Arc::new(LiveSettings::new(request, loaded));
+        Self {
+            taken: Mutex::new(live.load()),
+            looking: tokio::sync::Mutex::default(),
+            live,
+            options,
+            configuration,
+            targets: OnceLock::new(),
+        }
+    }
+
+    /// From here on this session follows.
+    pub(crate) fn lead(&self, session: &Session) {
+        // There is one session, so nothing is replaced.
+        let _ = self.targets.set(Targets {
+            rules: session.rules(),
+            environment: session.environment(),
+            hooks: session.hooks.clone(),
+            observers: session.agent.company.observers.clone(),
+            notice_sink: session.notice_sink.clone(),
+        });
+    }
+
+    /// Judges calls, runs commands and asks hooks by the settings as they are now. What a
+    /// workspace would loosen is held back by the settings themselves.
+    fn take_over(&self, targets: &Targets) -> Result<(), LaunchError> {
+        let loaded = self.live.load();
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&taken, &loaded) {
+            return Ok(());
+        }
+        *taken = Arc::clone(&loaded);
+        let configuration = Configuration {
+            loaded: LoadedSettings::clone(&loaded),
+            ..self.configuration.clone()
+        };
+        targets
+            .environment
+            .replace(configuration.child_environment());
+        let book = rule_book(&self.options.permissions, &configuration.loaded)?;
+        targets.rules.replace(book);
+        if let Some(hooks) = &targets.hooks {
+            hooks.replace(configured_hooks(&self.options, &configuration)?);
+        }
+        Ok(())
+    }
+
+    /// Takes over what has changed since the last look.
+    pub(crate) async fn look(&self) {
+        let _looking = self.looking.lock().await;
+        if self.live.look_changed() {
+            self.tell(self.live.reload(Consent::Withheld)).await;
+        }
+        // Who watches may have read them and not come to tell.
+        if let Some(targets) = self.targets.get() {
+            // What is wrong with them is told by who read them.
+            let _ = self.take_over(targets);
+        }
+    }
+
+    /// Tells of changes, for ever. Dropping the future ends the watching.
+    pub(crate) async fn follow(&self) -> Infallible {
+        tokio::time::sleep(SHORT_RUN).await;
+        let (sender, mut reloads) = mpsc::channel(QUEUE);
+        let missed = sender.clone();
+        let watcher = SettingsWatcher::start(Arc::clone(&self.live), move |reload| {
+            // A full queue holds news enough.
+            let _ = sender.try_send(reload);
+        });
+        // A system that cannot watch files is no reason not to run.
+        if watcher.is_ok() {
+            // What changed before anybody watched.
+            let _ = missed.try_send(self.live.reload(Consent::Withheld));
+            while let Some(reload) = reloads.recv().await {
+                self.tell(reload).await;
+            }
+        }
+        std::future::pending().await
+    }
+
+    async fn tell(&self, reload: Reload) {
+        let Some(targets) = self.targets.get() else {
+            return;
+        };
+        let message = match reload {
+            Reload::Unchanged => return,
+            Reload::Failed(error) => {
+                format!("the settings changed and cannot be used; the old ones stay: {error}")
+            }
+            Reload::Applied(change) => {
+                let message = match self.take_over(targets) {
+                    Ok(()) => describe(&change),
+                    Err(error) => format!(
+                        "the settings changed and their rules cannot be used; the old ones stay: {error}"
+                    ),
+                };
+                let event = HookEvent::ConfigChange { keys: change.keys };
+                for observer in &targets.observers {
+                    observer.notify(&event).await;
+                }
+                message
+            }
+        };
+        targets.notice_sink.say(Event::Notice {
+            subtype: "config_change".into(),
+            message,
+        });
+    }
+}
+
+impl Adviser for ConfigWatch {
+    /// Has no opinion, and sees to it that those asked after it have the current one.
+    fn advise<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, Advice> {
+        async {
+            self.look().await;
+            Advice::Allow
+        }
+        .boxed()
+    }
+}
+
+fn describe(change: &Change) -> String {
+    let list = |keys: &[String]| {
+        let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        names.join(", ")
+    };
+    let mut message = format!(
+        "the settings changed ({}); permission rules, hooks and `env` count from now on, the rest from the next run on",
+        list(&change.keys)
+    );
+    if !change.restart_required.is_empty() {
+        message.push_str("; a restart is required for ");
+        message.push_str(&list(&change.restart_required));
+    }
+    let held: Vec<String> = change.held.iter().map(|held| held.key.clone()).collect();
+    if !held.is_empty() {
+        message.push_str("; what the workspace would loosen waits for `caliban trust`: ");
+        message.push_str(&list(&held));
+    }
+    message
+}

@@ -1,0 +1,200 @@
+//! The configuration of a run: the settings of all scopes, the router file, and trust.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use caliban_model::ProviderKind;
+use caliban_settings::variables::{Environment, names};
+use caliban_settings::{
+    LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
+    RouterSource, Scope, Settings, Sources, Trust, TrustDecision, find_router_file, load,
+    load_router_file, notice,
+};
+
+use crate::child_environment::child_environment;
+use crate::error::{LaunchError, Problem};
+use crate::options::{Extent, SettingsEnvironment, SettingsOptions};
+use crate::surroundings::Process;
+
+/// Everything that was configured, and by whom.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    pub process: Process,
+    pub locations: Locations,
+    /// Canonical.
+    pub workspace: PathBuf,
+    /// What was asked for, to ask again when files change.
+    pub request: LoadRequest,
+    pub loaded: LoadedSettings,
+    pub router: Option<LoadedRouterFile>,
+}
+
+/// Where caliban keeps things for this user.
+pub fn locations(process: &Process) -> Locations {
+    Locations::new(
+        Platform::current(),
+        process.home.clone(),
+        process.environment.reader(),
+    )
+}
+
+/// The directory a run works in: the one named, else the current one.
+pub fn workspace(named: Option<&Path>, process: &Process) -> Result<PathBuf, LaunchError> {
+    let path = named.unwrap_or(Path::new("."));
+    let unusable = |reason: &str| format!("workspace `{}`: {reason}", path.display());
+    let real = process
+        .current_directory
+        .join(path)
+        .canonicalize()
+        .map_err(|error| Problem::caused(unusable(&error.to_string()), error))
+        .map_err(LaunchError::Configuration)?;
+    if !real.is_dir() {
+        return Err(LaunchError::configuration(unusable(
+            "it is not a directory",
+        )));
+    }
+    Ok(real)
+}
+
+impl Configuration {
+    /// Reads everything. Nothing is executed: what the workspace may set is decided by trust.
+    pub fn load(
+        options: &SettingsOptions,
+        workspace: PathBuf,
+        mut process: Process,
+    ) -> Result<Self, LaunchError> {
+        let locations = locations(&process);
+        let environment = &process.environment;
+        let is_bare = options.extent == Extent::Bare;
+        let found = if is_bare && options.router_file.is_none() {
+            None
+        } else {
+            let named = options.router_file.as_deref();
+            find_router_file(named, environment, &workspace, &locations)
+        };
+        let sources = match &options.sources {
+            Some(sources) => sources.clone(),
+            // What the operator of the machine demands holds for scripts, too.
+            None if is_bare => Sources::only(Scope::Managed),
+            None => Sources::all(),
+        };
+        let trust = match options.trust {
+            TrustDecision::Recorded if environment.is_set(names::CALIBAN_TRUST_WORKSPACE) => {
+                TrustDecision::Granted
+            }
+            decision => decision,
+        };
+        let request = LoadRequest {
+            router_file: found
+                .as_ref()
+                .filter(|found| found.source == RouterSource::Project)
+                .map(|found| found.path.clone()),
+            overlay: options.overlay.clone(),
+            sources,
+            trust,
+            foreign: options.foreign.clone(),
+            ..LoadRequest::new(locations.clone(), &workspace)
+        };
+        let loaded = load(&request)?;
+        let router = found
+            .map(|found| load_router_file(&found, loaded.trust))
+            .transpose()?;
+        match options.environment {
+            SettingsEnvironment::Children => {}
+            SettingsEnvironment::WholeRun => {
+                process.environment = process.environment.with(loaded.settings.env.clone());
+            }
+        }
+        Ok(Self {
+            process,
+            locations,
+            workspace,
+            request,
+            loaded,
+            router,
+        })
+    }
+
+    /// A workspace without any settings.
+    pub fn empty(workspace: PathBuf, process: Process) -> Result<Self, LaunchError> {
+        let locations = locations(&process);
+        let request = LoadRequest {
+            // The overlay is no file, and there is none.
+            sources: Sources::only(Scope::Cli),
+            ..LoadRequest::new(locations.clone(), &workspace)
+        };
+        Ok(Self {
+            loaded: load(&request)?,
+            process,
+            locations,
+            workspace,
+            request,
+            router: None,
+        })
+    }
+
+    /// How variables are read.
+    pub fn environment(&self) -> &Environment {
+        &self.process.environment
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.loaded.settings
+    }
+
+    pub fn is_trusted(&self) -> bool {
+        self.loaded.trust == Trust::Trusted
+    }
+
+    /// The scopes that contributed something.
+    pub fn sources(&self) -> Vec<String> {
+        let mut scopes: Vec<Scope> = self
+            .loaded
+            .files
+            .iter()
+            .filter(|file| file.loaded)
+            .map(|file| file.scope)
+            .collect();
+        scopes.dedup();
+        scopes.iter().map(ToString::to_string).collect()
+    }
+
+    /// What the user should know, each thing once.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.loaded.warnings.clone();
+        let mut ignored = self.loaded.ignored.clone();
+        if let Some(router) = &self.router {
+            warnings.extend(router.warnings.iter().cloned());
+            ignored.extend(router.ignored.iter().cloned());
+        }
+        warnings.extend(notice(&self.workspace, &ignored));
+        warnings
+    }
+
+    /// The environment of child processes: without keys, with what the settings add.
+    pub fn child_environment(&self) -> Vec<(OsString, OsString)> {
+        let hidden = self.key_variables();
+        let variables = self.process.variables.iter().cloned();
+        child_environment(variables, &hidden, &self.settings().env)
+    }
+
+    /// The variables that the router file keeps keys in.
+    pub fn key_variables(&self) -> Vec<&str> {
+        self.router
+            .iter()
+            .flat_map(|router| router.file.provider.values())
+            .filter_map(|block| block.api_key_env.as_deref())
+            .collect()
+    }
+
+    /// What the router file says about reaching a provider.
+    pub fn provider_block(&self, kind: ProviderKind) -> Option<&ProviderBlock> {
+        let id = match kind {
+            ProviderKind::Anthropic => ProviderId::Anthropic,
+            ProviderKind::OpenAi => ProviderId::OpenAi,
+            ProviderKind::Google => ProviderId::Google,
+            ProviderKind::Ollama => ProviderId::Ollama,
+        };
+        self.router.as_ref()?.file.provider.get(&id)
+    }
+}

@@ -1,0 +1,256 @@
+//! Which session a run continues or begins, and where it is kept.
+
+use std::path::PathBuf;
+
+use caliban_sessions::{Durability, Warning};
+use caliban_sessions::{
+    Error, NewSession, Opened, Record, SessionName, SessionState, StateChange, Store, Writer,
+};
+use caliban_settings::variables::names;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use crate::choices::History;
+use crate::configuration::Configuration;
+use crate::error::{LaunchError, Problem};
+use crate::options::{Continuation, Saving, SessionChoice, SessionOptions};
+
+/// How often old sessions are looked for.
+const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
+
+/// What was found before anything is known about the model.
+pub(crate) struct Found {
+    store: Store,
+    kind: Kind,
+    pub(crate) session_id: Uuid,
+    warnings: Vec<String>,
+}
+
+enum Kind {
+    /// A session that does not exist yet.
+    New { name: SessionName, keeping: Keeping },
+    /// One that goes on.
+    Resumed {
+        state: Box<SessionState>,
+        writer: Option<Box<Writer>>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeping {
+    /// Nothing is written down.
+    Off,
+    /// Every run is a session; one that cannot be saved runs all the same.
+    Usual,
+    /// A session was asked for by name.
+    AskedFor,
+}
+
+/// The store that flags and locations name.
+pub fn session_store(options: &SessionOptions, configuration: &Configuration) -> Store {
+    let directory = options
+        .directory
+        .clone()
+        .unwrap_or_else(|| configuration.locations.sessions());
+    Store::new(directory)
+}
+
+impl Found {
+    /// Finds the session that is asked for. One that goes on is locked from here on.
+    pub(crate) fn new(
+        options: &SessionOptions,
+        configuration: &Configuration,
+    ) -> Result<Self, LaunchError> {
+        let store = session_store(options, configuration);
+        let mut warnings = Vec::new();
+        let wanted = wanted(options, &store, &mut warnings)?;
+        let id = options.id.unwrap_or_else(Uuid::new_v4);
+        let mut session_id = id;
+        let kind = match wanted {
+            Wanted::New(name) => Kind::New {
+                keeping: match (&name, options.saving) {
+                    (_, Saving::Off) => Keeping::Off,
+                    (Some(_), Saving::On) => Keeping::AskedFor,
+                    (None, Saving::On) => Keeping::Usual,
+                },
+                name: name.unwrap_or_else(|| SessionName::from_id(id)),
+            },
+            Wanted::Existing(source) => {
+                let (state, writer, found) = open(options, &store, &source, id)?;
+                warnings.extend(found.iter().map(ToString::to_string));
+                if options.continuation == Continuation::InPlace {
+                    session_id = state.session_id;
+                }
+                Kind::Resumed {
+                    state: Box::new(state),
+                    writer: writer.map(Box::new),
+                }
+            }
+        };
+        Ok(Self {
+            store,
+            kind,
+            session_id,
+            warnings,
+        })
+    }
+
+    /// What the session was, if it goes on.
+    pub(crate) fn earlier(&self) -> Option<&SessionState> {
+        match &self.kind {
+            Kind::New { .. } => None,
+            Kind::Resumed { state, .. } => Some(state),
+        }
+    }
+
+    /// The history for a run with this model, and what to warn of.
+    pub(crate) fn history(
+        self,
+        provider: &str,
+        model: &str,
+        configuration: &Configuration,
+    ) -> Result<(History, Vec<String>), LaunchError> {
+        let mut warnings = self.warnings;
+        let transcript = |name: &SessionName| -> PathBuf {
+            self.store
+                .directory()
+                .join(format!("{}.json", name.as_str()))
+        };
+        let history = match self.kind {
+            Kind::New {
+                keeping: Keeping::Off,
+                ..
+            } => History::default(),
+            Kind::New { name, keeping } => {
+                let new = NewSession {
+                    session_id: self.session_id,
+                    provider: provider.to_owned(),
+                    model: model.to_owned(),
+                    mode: None,
+                    cwd: configuration.workspace.clone(),
+                    program_version: env!("CARGO_PKG_VERSION").to_owned(),
+                };
+                match self.store.create(&name, new) {
+                    Ok(writer) => History {
+                        earlier: None,
+                        writer: Some(writer),
+                        transcript: Some(transcript(&name)),
+                    },
+                    Err(error) if keeping == Keeping::Usual => {
+                        warnings.push(format!("this run is not saved: {error}"));
+                        History::default()
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Kind::Resumed { state, mut writer } => {
+                if let Some(writer) = &mut writer {
+                    let changed = |old: &str, new: &str| (old != new).then(|| new.to_owned());
+                    let change = StateChange {
+                        provider: changed(&state.provider, provider),
+                        model: changed(&state.model, model),
+                        program_version: changed(&state.program_version, env!("CARGO_PKG_VERSION")),
+                        ..StateChange::default()
+                    };
+                    if change != StateChange::default() {
+                        writer.append(Record::State(Box::new(change)), Durability::Written)?;
+                    }
+                }
+                History {
+                    transcript: Some(transcript(&state.name)),
+                    earlier: Some(state),
+                    writer: writer.map(|writer| *writer),
+                }
+            }
+        };
+        Ok((history, warnings))
+    }
+}
+
+/// What was asked for, as the store knows it.
+enum Wanted {
+    New(Option<SessionName>),
+    Existing(SessionName),
+}
+
+fn wanted(
+    options: &SessionOptions,
+    store: &Store,
+    warnings: &mut Vec<String>,
+) -> Result<Wanted, LaunchError> {
+    match &options.choice {
+        SessionChoice::New => Ok(Wanted::New(None)),
+        SessionChoice::Resume(text) => {
+            let wanted = SessionName::new(text).map_err(Error::from)?;
+            Ok(Wanted::Existing(store.find(wanted.as_str())?))
+        }
+        SessionChoice::Latest => {
+            let (latest, found) = store.latest(None)?;
+            warnings.extend(found.iter().map(ToString::to_string));
+            match latest {
+                Some(summary) => Ok(Wanted::Existing(summary.name)),
+                None => Err(LaunchError::no_input(format!(
+                    "there is no session to continue in `{}`",
+                    store.directory().display()
+                ))),
+            }
+        }
+        SessionChoice::Named(name) => {
+            let name = SessionName::new(name).map_err(Problem::from_error);
+            let name = name.map_err(LaunchError::Usage)?;
+            Ok(match store.named(name.as_str())? {
+                Some(found) => Wanted::Existing(found),
+                None => Wanted::New(Some(name)),
+            })
+        }
+    }
+}
+
+fn open(
+    options: &SessionOptions,
+    store: &Store,
+    source: &SessionName,
+    id: Uuid,
+) -> Result<(SessionState, Option<Writer>, Vec<Warning>), LaunchError> {
+    let opened = match (options.saving, options.continuation) {
+        (Saving::Off, _) => {
+            let (state, warnings) = store.load(source)?;
+            return Ok((state, None, warnings));
+        }
+        (Saving::On, Continuation::Fork) => store.fork(source, &SessionName::from_id(id), id)?,
+        (Saving::On, Continuation::InPlace) => store.open(source)?,
+    };
+    let Opened {
+        state,
+        writer,
+        warnings,
+    } = opened;
+    Ok((state, Some(writer), warnings))
+}
+
+/// Removes old sessions that nobody named, at most once a day. Nothing is said: whoever wants to
+/// know runs `caliban sessions prune`.
+pub(crate) fn prune_sometimes(store: &Store, configuration: &Configuration) {
+    let marker = store.directory().join(".pruned");
+    let now = Timestamp::now();
+    let recently = std::fs::metadata(&marker)
+        .and_then(|meta| meta.modified())
+        .ok()
+        .and_then(|time| Timestamp::try_from(time).ok())
+        .is_some_and(|time| now.duration_since(time) < PRUNE_EVERY);
+    if recently || std::fs::write(&marker, "").is_err() {
+        return;
+    }
+    if let Ok(age) = session_age(configuration) {
+        let _ = store.prune(age, now);
+    }
+}
+
+/// How old an unnamed session may become.
+pub fn session_age(configuration: &Configuration) -> Result<SignedDuration, LaunchError> {
+    let days: i64 = configuration
+        .environment()
+        .number(names::CALIBAN_CLEANUP_PERIOD_DAYS)?
+        .unwrap_or(30);
+    Ok(SignedDuration::from_hours(days.saturating_mul(24)))
+}

@@ -1,0 +1,384 @@
+//! From options to a session that can be worked with: the one way to begin, whatever drives it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use caliban_agent::{Event, Listener, ToolSource};
+use caliban_model::{Message, RateCard};
+use caliban_permissions::Latch;
+use caliban_session::{
+    Bounds, Engine, Events, Facts, Fanout, Parts, Prompt, Questions, Retention, SessionHandle,
+};
+use caliban_sessions::SessionState;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
+
+use crate::additions::{load_extras, notices};
+use crate::attachments::Attachments;
+use crate::choices::{Choices, History, SetupError};
+use crate::choosing::{further_directories, rates, settings_of_agent, tools};
+use crate::config_watch::ConfigWatch;
+use crate::configuration::{Configuration, workspace};
+use crate::debug_log::DebugLog;
+use crate::error::LaunchError;
+use crate::history::{Found, prune_sometimes, session_store};
+use crate::journal::Keeper;
+use crate::mcp::{self, RunServers};
+use crate::notice_sink::NoticeSink;
+use crate::options::{Extent, RunOptions, Saving};
+use crate::permissions::{self, Inherited, Permissions};
+use crate::provider::{self, Chosen};
+use crate::session::{LiveMode, Session};
+use crate::surroundings::{DialectParts, Process, Surroundings};
+use crate::switches::{Switched, Switches};
+use crate::tool_sources::ToolSources;
+
+/// Begins the session that options ask for.
+pub async fn launch(
+    options: RunOptions,
+    surroundings: Surroundings,
+) -> Result<Launched, LaunchError> {
+    let Surroundings { process, dialect } = surroundings;
+    let configuration = configure(&options, process)?;
+    let prepared = Prepared::new(options, dialect, configuration)?;
+    prepared.begin().await
+}
+
+/// Reads what is configured for a run.
+pub fn configure(options: &RunOptions, process: Process) -> Result<Configuration, LaunchError> {
+    let workspace = workspace(options.workspace.as_deref(), &process)?;
+    Configuration::load(&options.settings, workspace, process)
+}
+
+/// A session that is known and has not begun. Who drives it may bring in, by the parts that are
+/// public, what could not be known before: [`launch`] is for those who need not.
+#[derive(Debug)]
+pub struct Prepared {
+    pub options: RunOptions,
+    pub dialect: DialectParts,
+    pub configuration: Configuration,
+    pub chosen: Chosen,
+    pub session_id: Uuid,
+    pub history: History,
+    pub attachments: Attachments,
+    inherited: Inherited,
+    warnings: Vec<String>,
+}
+
+/// A session that can begin, and what it tells of itself when it does.
+#[derive(Debug)]
+pub struct Launched {
+    pub facts: Facts,
+    session: Session,
+    debug: Option<DebugLog>,
+    fanout: Arc<Fanout>,
+    questions: Arc<Questions>,
+    bounds: Bounds,
+    latch: Latch,
+}
+
+impl Launched {
+    /// A session that depends on nothing but these choices.
+    pub fn of(mut choices: Choices) -> Result<Self, SetupError> {
+        let questions = Questions::new(None);
+        let fanout = Fanout::new(Retention::NONE, &questions);
+        choices.partners.operator = Arc::clone(&questions) as _;
+        choices.partners.notice_sink = NoticeSink::new(Arc::clone(&fanout));
+        let session = Session::new(choices)?;
+        Ok(Self {
+            facts: facts_of(&session),
+            session,
+            debug: None,
+            fanout,
+            questions,
+            bounds: Bounds::APPLICATION,
+            latch: Latch::Absent,
+        })
+    }
+
+    /// The first prompt with what it names, where that shall fail before the session begins;
+    /// what there is to say about it joins the warnings.
+    pub async fn attach(&mut self, prompt: Prompt) -> Result<Message, LaunchError> {
+        let notices = Notices::default();
+        let message = self.session.attached(prompt, &notices).await?;
+        self.facts.warnings.extend(notices.taken());
+        Ok(message)
+    }
+
+    /// How its calls are judged, at every moment.
+    pub fn mode(&self) -> LiveMode {
+        LiveMode(Arc::clone(&self.session.gate))
+    }
+
+    /// The MCP servers that take part.
+    pub fn servers(&self) -> Option<&caliban_mcp::Servers> {
+        self.session.servers()
+    }
+
+    /// Begins the session. The events that come with it are for its first hearer, which the work
+    /// waits for.
+    pub fn begin(self) -> (SessionHandle, Events) {
+        let Self {
+            facts,
+            mut session,
+            debug,
+            fanout,
+            questions,
+            bounds,
+            latch,
+        } = self;
+        let keeper = Keeper {
+            recorder: session.recorder.clone(),
+            debug: debug.map(Mutex::new),
+        };
+        fanout.keep_in(Arc::new(keeper));
+        session.facts = facts;
+        if let Some(watch) = session.watch.clone() {
+            watch.lead(&session);
+            let following = async move { match watch.follow().await {} };
+            session.following = Some(AbortOnDropHandle::new(tokio::spawn(following)));
+        }
+        let controls = session.controls(latch);
+        let mailbox = session.agent.mailbox.clone().unwrap_or_default();
+        caliban_session::begin(Parts {
+            engine: Box::new(session),
+            controls: Arc::new(controls),
+            mailbox,
+            fanout,
+            questions,
+            bounds,
+        })
+    }
+}
+
+/// Gathers what is said before anybody hears a session.
+#[derive(Default)]
+struct Notices(Mutex<Vec<String>>);
+
+impl Notices {
+    fn taken(self) -> Vec<String> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Notices {
+    fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        if let Event::Notice { message, .. } = event {
+            let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            notices.push(message);
+        }
+        async {}.boxed()
+    }
+}
+
+/// What is known of a session by itself, without its configuration.
+pub(crate) fn facts_of(session: &Session) -> Facts {
+    let agent = session.agent();
+    Facts {
+        session_id: agent.session_id.to_string(),
+        provider: agent.provider.id().to_owned(),
+        model: agent.settings.model.to_string(),
+        cwd: agent.workspace.root().display().to_string(),
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        pricing_as_of: RateCard::builtin().as_of().to_owned(),
+        ..session.facts()
+    }
+}
+
+impl Prepared {
+    /// Finds the session and who answers in it. A session that goes on is locked from here on.
+    pub fn new(
+        options: RunOptions,
+        dialect: DialectParts,
+        configuration: Configuration,
+    ) -> Result<Self, LaunchError> {
+        let attachments = Attachments::new(&options, &configuration)?;
+        let found = Found::new(&options.session, &configuration)?;
+        let session_id = found.session_id;
+        let chosen = choose(&options, &dialect, found.earlier(), &configuration)?;
+        let recorded = found.earlier().and_then(|state| state.mode.as_deref());
+        let inherited = Inherited::new(recorded, options.session.earlier_mode);
+        let (history, warnings) =
+            found.history(chosen.provider.id(), &chosen.model, &configuration)?;
+        Ok(Self {
+            options,
+            dialect,
+            configuration,
+            chosen,
+            session_id,
+            history,
+            attachments,
+            inherited,
+            warnings,
+        })
+    }
+
+    /// Starts the servers, waits a moment for them, and makes the session. Dropping the future
+    /// ends everything that was started.
+    pub fn begin(self) -> BoxFuture<'static, Result<Launched, LaunchError>> {
+        async move {
+            let mut prepared = self;
+            let questions = Questions::new(prepared.dialect.patience);
+            let fanout = Fanout::new(prepared.dialect.retention, &questions);
+            let servers = RunServers::start(
+                &prepared.options,
+                &prepared.configuration,
+                std::mem::take(&mut prepared.dialect.hosted),
+                &questions,
+                NoticeSink::new(Arc::clone(&fanout)),
+                DebugLog::wanted(&prepared.options.debug, &prepared.configuration)?,
+            )?;
+            servers.settle().await;
+            prepared.launched(servers, fanout, questions)
+        }
+        .boxed()
+    }
+
+    fn launched(
+        self,
+        servers: RunServers,
+        fanout: Arc<Fanout>,
+        questions: Arc<Questions>,
+    ) -> Result<Launched, LaunchError> {
+        let Self {
+            options,
+            dialect,
+            configuration,
+            chosen,
+            session_id,
+            history,
+            attachments,
+            inherited,
+            mut warnings,
+        } = self;
+        let mut extras = load_extras(&options, &configuration)?;
+        extras.hook_wording = dialect.hook_wording;
+        warnings.extend(notices(&extras));
+        if let Some(notes) = &extras.notes
+            && options.session.saving == Saving::On
+        {
+            // Where it cannot be written, the first note that is saved says so.
+            let _ = notes.bootstrap(&configuration.workspace);
+        }
+        let context = &extras.context;
+        let commands = context.commands.iter();
+        let commands = commands
+            .map(|command| (command.name().to_owned(), command.description().to_owned()))
+            .collect();
+        let skills = context.skills.iter();
+        let skills = skills.map(|skill| skill.name().to_owned()).collect();
+        let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
+        warnings.extend(inherited.warning(&options.permissions, permissions.regime));
+        let mut partners = servers.partners();
+        partners.advisers = dialect.advisers;
+        partners.prompt_stages = dialect.prompt_stages;
+        partners.stop_stages = dialect.stop_stages;
+        partners.observers = dialect.observers;
+        let watch = ConfigWatch::new(configuration.clone(), options.clone());
+        partners.watch = Some(Arc::new(watch));
+        partners.tool_source = source(
+            partners.tool_source,
+            &partners.switches,
+            dialect.tool_sources,
+        );
+        let session_id = session_id.to_string();
+        let mut session = Session::new(Choices {
+            settings: settings_of_agent(&options, &chosen.model, &session_id, &configuration)?,
+            provider: match dialect.wrap_provider {
+                Some(wrap) => wrap(chosen.provider),
+                None => chosen.provider,
+            },
+            rates: rates(configuration.environment())?,
+            session_id,
+            workspace: configuration.workspace.clone(),
+            additional_directories: further_directories(&options.tools, &configuration)?,
+            confinement: options.tools.confinement,
+            home: Some(configuration.process.home.clone()),
+            system: options.system.clone(),
+            tools: tools(
+                &options.tools,
+                &permissions,
+                dialect.agent_kinds,
+                &configuration,
+            )?,
+            permissions,
+            selection: options.tools.selection.clone(),
+            extras: Some(Box::new(extras)),
+            partners,
+            history,
+        })?;
+        let debug = DebugLog::wanted(&options.debug, &configuration)?;
+        if options.session.saving == Saving::On {
+            let store = session_store(&options.session, &configuration);
+            prune_sometimes(&store, &configuration);
+        }
+        let mut all = configuration.warnings();
+        all.extend(mcp::warnings(session.servers()));
+        all.extend(permissions::warnings(
+            &options.permissions.rules,
+            &configuration,
+        ));
+        all.append(&mut warnings);
+        session.attachments = Some(attachments);
+        let facts = Facts {
+            fallback_model: chosen.fallback_model,
+            commands,
+            skills,
+            setting_sources: configuration.sources(),
+            bare: options.settings.extent == Extent::Bare,
+            trusted: configuration.is_trusted(),
+            warnings: all,
+            ..facts_of(&session)
+        };
+        Ok(Launched {
+            facts,
+            session,
+            debug,
+            fanout,
+            questions,
+            bounds: dialect.bounds,
+            latch: options.permissions.latch,
+        })
+    }
+}
+
+/// Who answers. Where nobody can be set up, it is who stands in, if anybody does.
+fn choose(
+    options: &RunOptions,
+    dialect: &DialectParts,
+    earlier: Option<&SessionState>,
+    configuration: &Configuration,
+) -> Result<Chosen, LaunchError> {
+    let model = provider::continued(&options.model, earlier);
+    let chosen = provider::choose(&model, options.cassette.as_ref(), configuration);
+    match (chosen, &dialect.stand_in) {
+        (Err(LaunchError::Configuration(reason)), Some(stand_in)) => {
+            let kind = provider::kind(model.provider, configuration)?;
+            Ok(Chosen {
+                provider: stand_in(reason.to_string()),
+                model: provider::model(model.model.as_deref(), kind, configuration),
+                fallback_model: None,
+            })
+        }
+        (chosen, _) => chosen,
+    }
+}
+
+/// The tools that come and go: those of servers that are not switched off, and the dialect's own.
+fn source(
+    servers: Option<Arc<dyn ToolSource>>,
+    switches: &Arc<Switches>,
+    own: Vec<Arc<dyn ToolSource>>,
+) -> Option<Arc<dyn ToolSource>> {
+    let servers = servers.map(|source| {
+        let switches = Arc::clone(switches);
+        Arc::new(Switched { source, switches }) as Arc<dyn ToolSource>
+    });
+    if own.is_empty() {
+        return servers;
+    }
+    Some(Arc::new(ToolSources(
+        servers.into_iter().chain(own).collect(),
+    )))
+}

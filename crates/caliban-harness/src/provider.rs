@@ -1,0 +1,316 @@
+//! Builds the provider that options and the configuration ask for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use caliban_model::{Credentials, Provider, ProviderKind, Purpose, UnknownProvider};
+use caliban_providers::cassette::{Masking, Recording, Replay};
+use caliban_providers::{Connection, Fallback, RetryPolicy, Retrying, Timeouts};
+use caliban_sessions::SessionState;
+use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
+use caliban_settings::variables::{Environment, names};
+use caliban_settings::{ModelChoice, Scope};
+
+use crate::agent_settings::model_for;
+use crate::configuration::Configuration;
+use crate::error::{LaunchError, Problem};
+use crate::options::{Cassette, ModelOptions};
+use crate::surroundings::Process;
+
+/// Who answers, and with which model.
+#[derive(Debug)]
+pub struct Chosen {
+    pub provider: Arc<dyn Provider>,
+    pub model: String,
+    pub fallback_model: Option<String>,
+}
+
+/// The options of a run that continues a session: what they leave open is as it was.
+pub(crate) fn continued(options: &ModelOptions, earlier: Option<&SessionState>) -> ModelOptions {
+    let mut options = options.clone();
+    let Some(state) = earlier else {
+        return options;
+    };
+    let kind = state.provider.parse::<ProviderKind>().ok();
+    options.provider = options.provider.or(kind);
+    if options.model.is_none() && kind.is_some() && options.provider == kind {
+        options.model = Some(state.model.clone());
+    }
+    options
+}
+
+/// The option wins over the variable, which wins over the settings, which win over the default.
+pub fn kind(
+    named: Option<ProviderKind>,
+    configuration: &Configuration,
+) -> Result<ProviderKind, LaunchError> {
+    if let Some(kind) = named {
+        return Ok(kind);
+    }
+    if let Some(name) = configuration.environment().text(names::CALIBAN_PROVIDER) {
+        return name.parse().map_err(|error: UnknownProvider| {
+            let message = format!("`{}`: {error}", names::CALIBAN_PROVIDER);
+            LaunchError::Configuration(Problem::caused(message, error))
+        });
+    }
+    let model = configuration.settings().model.as_ref();
+    Ok(model
+        .and_then(provider_of)
+        .unwrap_or(ProviderKind::Anthropic))
+}
+
+/// The provider of a model in the settings: named, or told by the model's name.
+fn provider_of(model: &ModelChoice) -> Option<ProviderKind> {
+    model
+        .provider()
+        .or_else(|| ProviderKind::of_model(model.name()))
+}
+
+/// The option wins over the settings, unless those are about another provider's model.
+pub fn model(named: Option<&str>, kind: ProviderKind, configuration: &Configuration) -> String {
+    let settings = configuration.settings();
+    let configured = settings
+        .model
+        .as_ref()
+        .filter(|model| provider_of(model).is_none_or(|provider| provider == kind))
+        .map(ModelChoice::name);
+    let pinned = model_for(Purpose::MainLoop, settings);
+    named
+        .or(pinned)
+        .or(configured)
+        .unwrap_or(kind.default_model())
+        .to_owned()
+}
+
+/// Where a provider's key comes from.
+#[derive(Debug)]
+pub enum KeySource {
+    /// A program that prints it, and the scope that names the program.
+    Program {
+        scope: Scope,
+        credentials: Arc<dyn Credentials>,
+    },
+    Variable,
+    Keyring(Arc<dyn Credentials>),
+    Absent,
+}
+
+impl KeySource {
+    /// What asks for the key; nothing where the environment is looked at.
+    pub fn credentials(self) -> Option<Arc<dyn Credentials>> {
+        match self {
+            Self::Program { credentials, .. } | Self::Keyring(credentials) => Some(credentials),
+            Self::Variable | Self::Absent => None,
+        }
+    }
+}
+
+/// Finds out where the key comes from. No program is run yet.
+pub fn key_source(
+    kind: ProviderKind,
+    configuration: &Configuration,
+) -> Result<KeySource, LaunchError> {
+    if let Some(credentials) = helper(kind, configuration)? {
+        let provenance = &configuration.loaded.provenance;
+        return Ok(KeySource::Program {
+            // Whose it is not known counts as the workspace's, which is trusted least.
+            scope: provenance.of("api_key_helper").unwrap_or(Scope::Project),
+            credentials,
+        });
+    }
+    let mut names = kind.key_variables().iter();
+    if names.any(|name| variable(kind, configuration, name).is_some()) {
+        return Ok(KeySource::Variable);
+    }
+    Ok(match keyring(kind, configuration.environment()) {
+        Some(credentials) => KeySource::Keyring(credentials),
+        None => KeySource::Absent,
+    })
+}
+
+/// The address that was configured instead of the provider's own.
+pub fn base_url(kind: ProviderKind, configuration: &Configuration) -> Option<String> {
+    variable(kind, configuration, kind.base_url_variable()).filter(|url| !url.trim().is_empty())
+}
+
+/// A provider's variable, with what the router file says about it.
+fn variable(kind: ProviderKind, configuration: &Configuration, name: &str) -> Option<String> {
+    let environment = configuration.environment();
+    let block = configuration.provider_block(kind);
+    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
+    if kind.key_variables().contains(&name) && key_variable.is_some() {
+        return environment.text(key_variable?);
+    }
+    let value = environment.text(name);
+    if name == kind.base_url_variable() {
+        return value.or_else(|| block?.base_url.clone());
+    }
+    value
+}
+
+/// The provider with its retries.
+pub fn connect(
+    kind: ProviderKind,
+    configuration: &Configuration,
+) -> Result<Arc<dyn Provider>, LaunchError> {
+    let credentials = key_source(kind, configuration)?.credentials();
+    connect_with(kind, credentials, configuration)
+}
+
+/// The same with these keys; without any, those of the environment, which it must have.
+pub fn connect_with(
+    kind: ProviderKind,
+    credentials: Option<Arc<dyn Credentials>>,
+    configuration: &Configuration,
+) -> Result<Arc<dyn Provider>, LaunchError> {
+    let block = configuration.provider_block(kind);
+    let connection = Connection {
+        timeouts: timeouts(configuration.environment())?,
+        openai_api: block.and_then(|block| block.api),
+        credentials,
+    };
+    let lookup = |name: &str| variable(kind, configuration, name);
+    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
+    let adapter = caliban_providers::connect(kind, &lookup, &connection).map_err(|error| {
+        LaunchError::Configuration(match key_variable {
+            Some(variable) => Problem::caused(
+                format!("{error} (`api_key_env` names `{variable}` instead)"),
+                error,
+            ),
+            None => Problem::from_error(error),
+        })
+    })?;
+    Ok(Arc::new(Retrying::new(
+        Arc::new(adapter),
+        retries(configuration)?,
+    )))
+}
+
+/// The program that prints this provider's key, if one is configured.
+fn helper(
+    kind: ProviderKind,
+    configuration: &Configuration,
+) -> Result<Option<Arc<dyn Credentials>>, LaunchError> {
+    let Some(helpers) = &configuration.settings().api_key_helper else {
+        return Ok(None);
+    };
+    let value = serde_json::to_value(helpers).map_err(unusable)?;
+    let helpers = KeyHelpers::from_value(&value).map_err(unusable)?;
+    let Some(spec) = helpers.for_provider(kind.as_str()) else {
+        return Ok(None);
+    };
+    let ttl = configuration
+        .environment()
+        .text(names::CALIBAN_API_KEY_HELPER_TTL_MS);
+    let diagnostics = Arc::clone(&configuration.process.diagnostics);
+    Ok(Some(Arc::new(HelperKey::new(
+        kind.as_str(),
+        spec.clone(),
+        Surroundings {
+            directory: configuration.workspace.clone(),
+            environment: configuration.child_environment(),
+            guard: configuration.process.guard.clone(),
+            ttl: ttl_override(ttl.as_deref()).map_err(unusable)?,
+            warn: Arc::new(move |message| diagnostics.warning(&message)),
+        },
+    ))))
+}
+
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> LaunchError {
+    LaunchError::Configuration(Problem::from_error(error))
+}
+
+/// The key in the desktop's secret store, asked for only when there is no other.
+#[cfg(feature = "keyring")]
+fn keyring(kind: ProviderKind, environment: &Environment) -> Option<Arc<dyn Credentials>> {
+    if kind.key_variables().is_empty() {
+        return None;
+    }
+    let key = caliban_settings::keyring::lookup(kind.as_str(), environment)?;
+    Some(Arc::new(caliban_model::StaticKey::new(key)))
+}
+
+#[cfg(not(feature = "keyring"))]
+fn keyring(_: ProviderKind, _: &Environment) -> Option<Arc<dyn Credentials>> {
+    None
+}
+
+/// `CALIBAN_CONNECT_TIMEOUT_MS`, `CALIBAN_FIRST_BYTE_TIMEOUT_MS` and `CALIBAN_IDLE_TIMEOUT_MS`.
+fn timeouts(environment: &Environment) -> Result<Timeouts, LaunchError> {
+    let default = Timeouts::default();
+    let millis = |name| environment.millis(name);
+    Ok(Timeouts {
+        connect: millis(names::CALIBAN_CONNECT_TIMEOUT_MS)?.unwrap_or(default.connect),
+        first_byte: millis(names::CALIBAN_FIRST_BYTE_TIMEOUT_MS)?.unwrap_or(default.first_byte),
+        idle: millis(names::CALIBAN_IDLE_TIMEOUT_MS)?.unwrap_or(default.idle),
+    })
+}
+
+/// `CALIBAN_MAX_RETRIES`, else `max_retries`; and `CALIBAN_RETRY_BASE_DELAY_MS`.
+fn retries(configuration: &Configuration) -> Result<RetryPolicy, LaunchError> {
+    let default = RetryPolicy::default();
+    let environment = configuration.environment();
+    Ok(RetryPolicy {
+        max_retries: environment
+            .number(names::CALIBAN_MAX_RETRIES)?
+            .or(configuration.settings().max_retries)
+            .unwrap_or(default.max_retries),
+        base: environment
+            .millis(names::CALIBAN_RETRY_BASE_DELAY_MS)?
+            .unwrap_or(default.base),
+        ..default
+    })
+}
+
+/// The provider and model of a run, fallback and cassettes considered.
+pub fn choose(
+    options: &ModelOptions,
+    cassette: Option<&Cassette>,
+    configuration: &Configuration,
+) -> Result<Chosen, LaunchError> {
+    let masking = || masking(&configuration.workspace, &configuration.process);
+    if let Some(Cassette::Replay(path)) = cassette {
+        let replay = Replay::load(path, masking())?;
+        return Ok(replayed(replay, options.model.as_deref()));
+    }
+    let kind = kind(options.provider, configuration)?;
+    let mut provider = connect(kind, configuration)?;
+    let fallback = options.fallback.clone().map(ModelChoice::Name);
+    let fallback = fallback.or_else(|| configuration.settings().fallback_model.clone());
+    if let Some(model) = &fallback {
+        // Another provider's model needs that provider; any other name is this provider's.
+        let other = provider_of(model).unwrap_or(kind);
+        let secondary = connect(other, configuration)?;
+        provider = Arc::new(Fallback::new(provider, secondary, model.name()));
+    }
+    if let Some(Cassette::Record(path)) = cassette {
+        provider = Arc::new(Recording::start(provider, path, masking())?);
+    }
+    Ok(Chosen {
+        provider,
+        model: model(options.model.as_deref(), kind, configuration),
+        fallback_model: fallback.map(|model| model.name().to_owned()),
+    })
+}
+
+/// A replay uses the recorded model unless another is named.
+pub fn replayed(replay: Replay, model: Option<&str>) -> Chosen {
+    let recorded = replay.recorded_model().map_or("", |(_, model)| model);
+    Chosen {
+        model: model.unwrap_or(recorded).to_owned(),
+        provider: Arc::new(replay),
+        fallback_model: None,
+    }
+}
+
+/// What a cassette must not carry away from this machine.
+pub fn masking(workspace: &Path, process: &Process) -> Masking {
+    let workspace = workspace.to_string_lossy().into_owned();
+    let home = process.environment.text("HOME").unwrap_or_default();
+    Masking::new(
+        [("{workspace}", workspace), ("{home}", home)],
+        process.variables.iter().filter_map(|(name, value)| {
+            Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+        }),
+    )
+}

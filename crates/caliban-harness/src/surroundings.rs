@@ -1,0 +1,122 @@
+//! What a run needs from the process it lives in and from the dialect that drives it: everything
+//! that cannot be written down in its options.
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use caliban_agent::{Adviser, Observer, PromptStage, StopStage, ToolSource};
+use caliban_hooks::EventWording;
+use caliban_mcp::Link;
+use caliban_model::Provider;
+use caliban_process::Guard;
+use caliban_session::{Bounds, Retention};
+use caliban_settings::variables::Environment;
+use caliban_tools::AgentKind;
+
+/// Hears what is said outside the events of a run.
+pub trait Diagnostics: Debug + Send + Sync {
+    /// Something that the user should know.
+    fn warning(&self, text: &str);
+
+    /// A line of the debug log, where it is wanted here.
+    fn debug(&self, line: &str);
+}
+
+/// The process a run lives in.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// How variables are read.
+    pub environment: Environment,
+    /// All variables, for children; keys are taken out later.
+    pub variables: Vec<(OsString, OsString)>,
+    pub home: PathBuf,
+    /// What relative paths in the options are relative to.
+    pub current_directory: PathBuf,
+    /// The executable that guards programs.
+    pub guard: Guard,
+    pub diagnostics: Arc<dyn Diagnostics>,
+}
+
+/// Puts something of the dialect's own before a part of the run.
+pub type Wrap<T> = Box<dyn FnOnce(Arc<T>) -> Arc<T> + Send>;
+
+/// Makes the provider that stands in for one that cannot be set up, from the reason.
+pub type StandIn = Arc<dyn Fn(String) -> Arc<dyn Provider> + Send + Sync>;
+
+/// What the dialect that drives a run brings along.
+pub struct DialectParts {
+    /// How much may wait, and how much is kept for those who hear it later.
+    pub bounds: Bounds,
+    pub retention: Retention,
+    /// How long an answer to a question may take; for ever without a limit.
+    pub patience: Option<Duration>,
+    /// Who is heard before the gate decides, beside the configured hooks.
+    pub advisers: Vec<Arc<dyn Adviser>>,
+    pub prompt_stages: Vec<Arc<dyn PromptStage>>,
+    pub stop_stages: Vec<Arc<dyn StopStage>>,
+    pub observers: Vec<Arc<dyn Observer>>,
+    /// MCP servers that live in the program which embeds this one.
+    pub hosted: Vec<(String, Link)>,
+    /// Tools beside the built-in ones and those of servers.
+    pub tool_sources: Vec<Arc<dyn ToolSource>>,
+    /// What stands before the provider.
+    pub wrap_provider: Option<Wrap<dyn Provider>>,
+    /// Who answers where no provider can be set up; without one the run does not begin.
+    pub stand_in: Option<StandIn>,
+    /// Where hooks know other names than ours.
+    pub hook_wording: Option<Arc<dyn EventWording>>,
+    /// Kinds of sub-agents beside the general one.
+    pub agent_kinds: Vec<AgentKind>,
+}
+
+impl Default for DialectParts {
+    /// Nobody and nothing: what would be asked is refused.
+    fn default() -> Self {
+        Self {
+            bounds: Bounds::APPLICATION,
+            retention: Retention::NONE,
+            patience: None,
+            advisers: Vec::new(),
+            prompt_stages: Vec::new(),
+            stop_stages: Vec::new(),
+            observers: Vec::new(),
+            hosted: Vec::new(),
+            tool_sources: Vec::new(),
+            wrap_provider: None,
+            stand_in: None,
+            hook_wording: None,
+            agent_kinds: Vec::new(),
+        }
+    }
+}
+
+impl Debug for DialectParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DialectParts")
+            .field("bounds", &self.bounds)
+            .field("advisers", &self.advisers)
+            .field("hosted", &self.hosted)
+            .field("tool_sources", &self.tool_sources)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a run needs from the process and cannot be written down.
+#[derive(Debug)]
+pub struct Surroundings {
+    pub process: Process,
+    pub dialect: DialectParts,
+}
+
+impl Surroundings {
+    /// A process without a dialect of its own.
+    pub fn new(process: Process) -> Self {
+        Self {
+            process,
+            dialect: DialectParts::default(),
+        }
+    }
+}
