@@ -253,7 +253,10 @@ fn is_image(path: &Path) -> bool {
 }
 
 /// Leaves out the images that the conversation holds already: they are sent with it anyway.
-pub fn leave_out_known<'a>(message: &mut Message, earlier: impl IntoIterator<Item = &'a Message>) {
+pub(crate) fn leave_out_known<'a>(
+    message: &mut Message,
+    earlier: impl IntoIterator<Item = &'a Message>,
+) {
     let mut known: Vec<Image> = earlier
         .into_iter()
         .flat_map(|message| &message.content)

@@ -38,7 +38,7 @@ mod tool_sources;
 
 pub use additions::{context_options, context_places, load_extras};
 pub use agent_settings::{agent_settings, model_for};
-pub use attachments::{Attached, Attachments, leave_out_known};
+pub use attachments::{Attached, Attachments};
 pub use child_environment::child_environment;
 pub use choices::{
     BuiltIn, Choices, History, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools,

@@ -50,11 +50,6 @@ impl SessionHandle {
         self.commands.send(command).await.map_err(|_| Closed)
     }
 
-    /// The same from a thread that may wait.
-    pub fn send_blocking(&self, command: Command) -> Result<(), Closed> {
-        self.commands.blocking_send(command).map_err(|_| Closed)
-    }
-
     /// Hears everything from the event with this number on, as far as it was kept. This hearer
     /// holds nobody up; it is told what it missed.
     pub fn subscribe(&self, since: u64) -> Events {
@@ -79,11 +74,6 @@ impl SessionHandle {
 
     pub fn state(&self) -> State {
         self.state.borrow().clone()
-    }
-
-    /// How many questions wait for an answer.
-    pub fn open_questions(&self) -> usize {
-        self.questions.open()
     }
 }
 

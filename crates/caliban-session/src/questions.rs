@@ -156,11 +156,6 @@ impl Questions {
         sender.send(reply).map_err(|_| NotOpen)
     }
 
-    pub(crate) fn open(&self) -> usize {
-        let desk = self.desk();
-        desk.permissions.len() + desk.elicitations.len()
-    }
-
     fn leave(&self) {
         let mut desk = self.desk();
         desk.attendants = desk.attendants.saturating_sub(1);
