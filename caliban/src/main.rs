@@ -87,9 +87,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The run itself is worked on by the main thread, connections and signals by the worker: each
-/// goes on while the other waits, and a request wakes one thread only.
-#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
+/// One thread does all that is a matter of waiting: connections, the session and its face hand
+/// over to each other many thousand times a second, and every hand-over to another thread costs more
+/// than what is handed over. What computes or touches the disk for long has threads of its own, and
+/// so have signals.
+#[tokio::main(flavor = "current_thread")]
 async fn run(mut line: CommandLine) -> Result<(), Failure> {
     let process = process::current(process::environment());
     let cancel = signals::cancellation();

@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use caliban_harness::{Configuration, session_age};
-use caliban_model::{Block, Role, ToolContent};
-use caliban_sessions::{SessionState, Store, Summary};
+use caliban_sessions::{SessionState, Store, Summary, Transcript};
 use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -23,12 +22,12 @@ pub(crate) fn run(
         SessionsCommand::List { filter, json } => list(store, filter.as_deref(), *json, console),
         SessionsCommand::Show { session } => {
             let state = load(store, session)?;
-            console.write(&markdown(&state))
+            console.write(&Transcript::of(&state).markdown())
         }
         SessionsCommand::Export { session, format } => {
             let state = load(store, session)?;
             console.write(&match format {
-                SessionExport::Markdown => markdown(&state),
+                SessionExport::Markdown => Transcript::of(&state).markdown(),
                 SessionExport::Json => pretty(&document(&state))?,
                 SessionExport::Jsonl => lines(&state)?,
             })
@@ -162,52 +161,6 @@ fn lines(state: &SessionState) -> Result<String, Failure> {
         text.push('\n');
     }
     Ok(text)
-}
-
-/// The conversation as a person reads it.
-fn markdown(state: &SessionState) -> String {
-    let mut text = format!(
-        "# {}\n\n{} · {}/{} · {} turns\n",
-        state.title.as_deref().unwrap_or(state.name.as_str()),
-        state.name.as_str(),
-        state.provider,
-        state.model,
-        state.turns
-    );
-    for message in &state.messages {
-        let who = match message.role {
-            Role::System => continue,
-            Role::User => "User",
-            Role::Assistant => "Assistant",
-        };
-        for block in &message.content {
-            match block {
-                Block::Text { text: said, .. } => {
-                    let _ = write!(text, "\n## {who}\n\n{said}\n");
-                }
-                Block::ToolUse { name, input, .. } => {
-                    let _ = write!(text, "\n## Call of {name}\n\n```json\n{input}\n```\n");
-                }
-                Block::ToolResult {
-                    content, is_error, ..
-                } => {
-                    let kind = if *is_error { "Failure" } else { "Result" };
-                    let _ = write!(text, "\n## {kind}\n\n");
-                    for part in content {
-                        match part {
-                            ToolContent::Text { text: said } => {
-                                let _ = write!(text, "```\n{said}\n```\n");
-                            }
-                            ToolContent::Image(_) => text.push_str("(an image)\n"),
-                        }
-                    }
-                }
-                Block::Image(_) => text.push_str("\n(an image)\n"),
-                Block::Thinking { .. } | Block::RedactedThinking { .. } | Block::Opaque { .. } => {}
-            }
-        }
-    }
-    text
 }
 
 fn pretty(value: &Value) -> Result<String, Failure> {

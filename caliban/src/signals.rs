@@ -8,68 +8,64 @@ use crate::console::note;
 /// with 130 at once.
 pub(crate) fn cancellation() -> CancellationToken {
     let token = CancellationToken::new();
-    let cancelled = token.clone();
-    tokio::spawn(async move {
-        if let Err(error) = listen(&cancelled).await {
-            note(&format!("warning: interrupts are not handled: {error}"));
-        }
-    });
+    unhandled(listen(token.clone()));
     token
 }
 
 /// A token that is cancelled by SIGINT alone; SIGTERM ends the process at once.
 pub(crate) fn interruption() -> CancellationToken {
     let token = CancellationToken::new();
-    let cancelled = token.clone();
-    tokio::spawn(async move {
-        if let Err(error) = listen_for_interrupts(&cancelled).await {
-            note(&format!("warning: interrupts are not handled: {error}"));
-        }
-    });
+    unhandled(listen_for_interrupts(token.clone()));
     token
 }
 
-#[cfg(unix)]
-async fn listen_for_interrupts(token: &CancellationToken) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => token.cancel(),
-            _ = terminate.recv() => leave(143),
-        }
+fn unhandled(listening: std::io::Result<()>) {
+    if let Err(error) = listening {
+        note(&format!("warning: interrupts are not handled: {error}"));
     }
+}
+
+#[cfg(unix)]
+fn listen_for_interrupts(token: CancellationToken) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    heed(&[SIGINT, SIGTERM], move |signal| match signal {
+        SIGTERM => leave(143),
+        _ => token.cancel(),
+    })
 }
 
 #[cfg(not(unix))]
-async fn listen_for_interrupts(token: &CancellationToken) -> std::io::Result<()> {
-    listen(token).await
+fn listen_for_interrupts(token: CancellationToken) -> std::io::Result<()> {
+    listen(token)
 }
 
 #[cfg(unix)]
-async fn listen(token: &CancellationToken) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let hung_up = async {
-        // Who started the program with `nohup` wants it to go on.
-        if is_hangup_ignored() {
-            return std::future::pending().await;
-        }
-        match signal(SignalKind::hangup()) {
-            Ok(mut hangup) => hangup.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hung_up => {}
+fn listen(token: CancellationToken) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = vec![SIGINT, SIGTERM];
+    // Who started the program with `nohup` wants it to go on.
+    if !is_hangup_ignored() {
+        signals.push(SIGHUP);
     }
-    token.cancel();
-    interrupt.recv().await;
-    leave(130)
+    heed(&signals, move |signal| {
+        if token.is_cancelled() && signal == SIGINT {
+            leave(130);
+        }
+        token.cancel();
+    })
+}
+
+/// Hears signals in a thread of its own: an output that nobody reads may hold up all the others.
+#[cfg(unix)]
+fn heed(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> std::io::Result<()> {
+    /// It does next to nothing.
+    const STACK: usize = 128 * 1024;
+    let mut signals = signal_hook::iterator::Signals::new(signals)?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .stack_size(STACK)
+        .spawn(move || signals.forever().for_each(&mut act))?;
+    Ok(())
 }
 
 /// Whether the process was started with SIGHUP ignored; where that cannot be known, it counts as
@@ -85,11 +81,16 @@ fn is_hangup_ignored() -> bool {
 }
 
 #[cfg(not(unix))]
-async fn listen(token: &CancellationToken) -> std::io::Result<()> {
-    tokio::signal::ctrl_c().await?;
-    token.cancel();
-    tokio::signal::ctrl_c().await?;
-    leave(130)
+fn listen(token: CancellationToken) -> std::io::Result<()> {
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            token.cancel();
+        }
+        if tokio::signal::ctrl_c().await.is_ok() {
+            leave(130);
+        }
+    });
+    Ok(())
 }
 
 #[expect(

@@ -63,15 +63,15 @@ impl<'a> TextFace<'a> {
     }
 
     fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Result<(), Failure> {
-        if !self.console.is_terminal() {
+        let was_shown = self.console.is_terminal();
+        let unshown = match outcome {
+            Outcome::Obeyed { text } => Some(text.as_str()),
+            Outcome::Success { text } if !was_shown => Some(text.as_str()),
             // What there is of an answer is worth having even if it was cut.
-            let answer = match outcome {
-                Outcome::Success { text } => Some(text.as_str()),
-                Outcome::MaxTokens => totals.last_text.as_deref(),
-                _ => None,
-            };
-            self.console.write(answer.unwrap_or_default())?;
-        }
+            Outcome::MaxTokens if !was_shown => totals.last_text.as_deref(),
+            _ => None,
+        };
+        self.console.write(unshown.unwrap_or_default())?;
         self.console.end_line()
     }
 

@@ -56,6 +56,9 @@ const EDGES: &[Edge] = &[
     ("caliban-tools", "caliban-model", "results become parts of messages"),
     ("caliban-tools", "caliban-process", "commands are programs"),
 
+    ("caliban-slash", "caliban-model", "a command may set the effort, and misspelled ones have a nearest"),
+
+    ("caliban-harness", "caliban-slash", "obeys the commands that are typed"),
     ("caliban-harness", "caliban-agent", "wires the loop"),
     ("caliban-harness", "caliban-context", "wires memory, skills, styles and commands"),
     ("caliban-harness", "caliban-hooks", "wires the handlers"),

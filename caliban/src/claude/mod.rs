@@ -82,8 +82,8 @@ pub(crate) fn dialect(
     })
 }
 
-/// Runs the program in this dialect, with one thread beside the main one as the native one has.
-#[tokio::main(flavor = "multi_thread", worker_threads = 1)]
+/// Runs the program in this dialect, in one thread as the native one.
+#[tokio::main(flavor = "current_thread")]
 pub(crate) async fn start(words: Vec<OsString>) -> ExitCode {
     let words = words
         .into_iter()

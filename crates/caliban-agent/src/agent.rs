@@ -77,10 +77,35 @@ impl Agent {
     ) -> (Outcome, RunTotals) {
         let mut run = Run::new(self, conversation, listener, cancel);
         let outcome = match run.condense(hint).await {
-            Ok(text) => Outcome::Success { text },
+            Ok(text) => Outcome::Obeyed { text },
             Err(outcome) => outcome,
         };
         self.end(run, outcome).await
+    }
+
+    /// Says what happened so far and changes nothing.
+    pub async fn recap(
+        &self,
+        conversation: &mut Conversation,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let mut run = Run::new(self, conversation, listener, cancel);
+        let outcome = match run.recap().await {
+            Ok(text) => Outcome::Obeyed { text },
+            Err(outcome) => outcome,
+        };
+        self.end(run, outcome).await
+    }
+
+    /// Forgets everything but the system prompt.
+    pub async fn clear(&self, conversation: &mut Conversation, listener: &dyn Listener) {
+        if conversation.messages().len() == conversation.system_len() {
+            return;
+        }
+        let messages = conversation.messages()[..conversation.system_len()].to_vec();
+        conversation.replace(messages.clone());
+        listener.hear(Event::HistoryReplaced { messages }).await;
     }
 
     async fn end(&self, mut run: Run<'_>, outcome: Outcome) -> (Outcome, RunTotals) {
@@ -96,6 +121,11 @@ impl Agent {
         };
         listener.hear(event).await;
         (outcome, totals)
+    }
+
+    /// About how much of the model's window the descriptions of tools take.
+    pub fn tool_tokens(&self) -> u64 {
+        self.tools.current().spec_bytes().div_ceil(4)
     }
 
     pub(crate) fn ledger(&self) -> std::sync::MutexGuard<'_, CostLedger> {
@@ -270,7 +300,7 @@ impl Run<'_> {
             return totals;
         }
         let event = match outcome {
-            Outcome::Success { .. } => HookEvent::Stopped {
+            Outcome::Success { .. } | Outcome::Obeyed { .. } => HookEvent::Stopped {
                 usage: totals.usage,
             },
             failure => HookEvent::StopFailure {

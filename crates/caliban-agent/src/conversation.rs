@@ -95,7 +95,7 @@ impl Conversation {
 }
 
 /// A guess at a message's tokens: a quarter of its bytes, and a flat price for images.
-pub(crate) fn estimate(message: &Message) -> u64 {
+pub fn estimate(message: &Message) -> u64 {
     message.content.iter().map(block_tokens).sum::<u64>() + PER_MESSAGE
 }
 

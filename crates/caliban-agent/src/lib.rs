@@ -39,7 +39,7 @@ pub use caliban_model::Effect;
 pub use call::{Opinion, ToolCall};
 pub use company::Company;
 pub use consult::Consultant;
-pub use conversation::Conversation;
+pub use conversation::{Conversation, estimate as estimated_tokens};
 pub use dial::{Dial, Reading};
 pub use event::{
     AnswerStep, CompactionReason, Denial, DenialSource, Event, ModelTotals, RunTotals,

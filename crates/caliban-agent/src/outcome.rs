@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The model finished its turn; this is its last message's text.
     Success { text: String },
+    /// A command of the operator was obeyed; this is what it has to say. No model was asked for
+    /// an answer.
+    Obeyed { text: String },
     /// The turn limit was reached.
     MaxTurns { limit: u32 },
     /// The budget is spent, or the next call would overspend it.
@@ -33,6 +36,8 @@ pub enum Outcome {
     SchemaMismatch { message: String },
     /// The prompt names something that cannot go along with it.
     Unusable { message: String },
+    /// A command that cannot be obeyed, and how to write it.
+    Misused { message: String },
     /// Something in the harness itself failed.
     Internal { message: String },
 }
@@ -41,11 +46,12 @@ impl Outcome {
     /// What the process exits with.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Success { .. } => 0,
+            Self::Success { .. } | Self::Obeyed { .. } => 0,
             Self::SchemaMismatch { .. } => 2,
             Self::MaxTurns { .. } => 75,
             Self::Cancelled => 124,
             Self::BudgetExceeded { .. } => 137,
+            Self::Misused { .. } => 64,
             Self::Unusable { .. } => 78,
             Self::MaxTokens
             | Self::Provider(_)
@@ -61,7 +67,7 @@ impl Outcome {
     /// The `subtype` of the result frame.
     pub fn subtype(&self) -> &'static str {
         match self {
-            Self::Success { .. } => "success",
+            Self::Success { .. } | Self::Obeyed { .. } => "success",
             Self::MaxTurns { .. } => "max_turns",
             Self::BudgetExceeded { .. } => "budget_exceeded",
             Self::MaxTokens => "max_tokens",
@@ -74,6 +80,7 @@ impl Outcome {
             | Self::Looping { .. }
             | Self::SchemaMismatch { .. }
             | Self::Unusable { .. }
+            | Self::Misused { .. }
             | Self::Internal { .. } => "error",
         }
     }
@@ -81,7 +88,7 @@ impl Outcome {
     /// The answer of a run that finished.
     pub fn answer(&self) -> Option<&str> {
         match self {
-            Self::Success { text } => Some(text),
+            Self::Success { text } | Self::Obeyed { text } => Some(text),
             Self::MaxTurns { .. }
             | Self::BudgetExceeded { .. }
             | Self::MaxTokens
@@ -94,6 +101,7 @@ impl Outcome {
             | Self::Looping { .. }
             | Self::SchemaMismatch { .. }
             | Self::Unusable { .. }
+            | Self::Misused { .. }
             | Self::Internal { .. } => None,
         }
     }
@@ -103,6 +111,7 @@ impl Outcome {
         match self {
             Self::Provider(error) => Some(error),
             Self::Success { .. }
+            | Self::Obeyed { .. }
             | Self::MaxTurns { .. }
             | Self::BudgetExceeded { .. }
             | Self::MaxTokens
@@ -114,6 +123,7 @@ impl Outcome {
             | Self::Looping { .. }
             | Self::SchemaMismatch { .. }
             | Self::Unusable { .. }
+            | Self::Misused { .. }
             | Self::Internal { .. } => None,
         }
     }
@@ -126,7 +136,7 @@ impl Outcome {
                 .map_or_else(String::new, |detail| format!(": {detail}"))
         };
         Some(match self {
-            Self::Success { .. } => return None,
+            Self::Success { .. } | Self::Obeyed { .. } => return None,
             Self::MaxTurns { limit } => {
                 format!("stopped after {limit} turns; raise `--max-turns` to go on")
             }
@@ -148,6 +158,7 @@ impl Outcome {
             | Self::ContextFull { message }
             | Self::SchemaMismatch { message }
             | Self::Unusable { message }
+            | Self::Misused { message }
             | Self::Internal { message } => message.clone(),
         })
     }

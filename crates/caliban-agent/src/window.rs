@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_model::{CachePolicy, Message, Origin, traits};
+use caliban_model::{CachePolicy, Message, Origin, Usage, traits};
 
 use crate::compaction::{self, BoundThinking, Extent, share};
 use crate::dispatch::tell;
@@ -89,6 +89,31 @@ impl Run<'_> {
         ))
     }
 
+    /// A summary of everything so far, which stays as it is.
+    pub(crate) async fn recap(&mut self) -> Result<String, Outcome> {
+        let turns = &self.conversation.messages()[self.conversation.system_len()..];
+        if turns.is_empty() {
+            return Ok("There is nothing to summarize.".to_owned());
+        }
+        let settings = &self.agent.settings;
+        let provider = &*self.agent.provider;
+        let asked =
+            compaction::summarize(turns, None, self.window(), settings, provider, self.cancel)
+                .await;
+        self.charge_summary(asked.spent).await;
+        asked.text.map_err(Outcome::from)
+    }
+
+    async fn charge_summary(&mut self, spent: Vec<Usage>) {
+        let summarizer = Origin::new(
+            self.agent.provider.id(),
+            Arc::clone(self.agent.settings.summary_model()),
+        );
+        for usage in spent {
+            self.enter(&summarizer, usage).await;
+        }
+    }
+
     /// Shortens history where its size, or the provider, asks for it.
     pub(crate) async fn make_room(&mut self, reason: CompactionReason) -> Result<(), Outcome> {
         let window = self.window();
@@ -129,13 +154,7 @@ impl Run<'_> {
                 return Err(stuck.into());
             }
         };
-        let summarizer = Origin::new(
-            self.agent.provider.id(),
-            Arc::clone(self.agent.settings.summary_model()),
-        );
-        for usage in compacted.spent {
-            self.enter(&summarizer, usage).await;
-        }
+        self.charge_summary(compacted.spent).await;
         if let Some(error) = compacted.summary_failed {
             self.listener
                 .hear(Event::Notice {
@@ -241,6 +260,6 @@ impl Run<'_> {
 
     /// What goes along with every request beside the messages.
     fn overhead(&self) -> u64 {
-        self.agent.tools.current().spec_bytes().div_ceil(4)
+        self.agent.tool_tokens()
     }
 }

@@ -24,7 +24,7 @@ pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Ex
     let environment = configuration.environment();
     let places = context_places(configuration);
     let options = context_options(run, configuration)?;
-    let context = Context::load(&places, &options, &[]);
+    let context = Context::load(&places, &options, &caliban_slash::reserved());
     let style = environment
         .text(names::CALIBAN_OUTPUT_STYLE)
         .or_else(|| configuration.settings().output_style.clone());

@@ -30,6 +30,7 @@ use crate::edited::EditedFiles;
 use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository};
 use crate::gate::{Auto, Gate, GateParts, SetBy};
 use crate::hook_parts::{HookAgents, HookFacts, HookPrompts};
+use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
@@ -90,6 +91,7 @@ struct Added {
     tools: Vec<Arc<dyn Tool>>,
     memory: Vec<Section>,
     style: Option<OutputStyle>,
+    inventory: Inventory,
 }
 
 impl Default for Added {
@@ -103,6 +105,7 @@ impl Default for Added {
             tools: Vec::new(),
             memory: Vec::new(),
             style: None,
+            inventory: Inventory::default(),
         }
     }
 }
@@ -250,6 +253,8 @@ impl Session {
             opening,
             notice_sink,
             switches: choices.partners.switches,
+            inventory: added.inventory,
+            examiner: None,
             attachments: None,
             watch: choices.partners.watch,
             following: None,
@@ -372,6 +377,8 @@ fn add(
 ) -> Added {
     let mut added = Added::default();
     let context = extras.context;
+    let style = extras.style.as_deref();
+    added.inventory = Inventory::of(&context, style, extras.notes.as_ref());
     // Also without handlers: those who watch events are told of all of them.
     added.external = Some(Arc::new(ExternalHooks::new(HookParts {
         config: extras.hooks,

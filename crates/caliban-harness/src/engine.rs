@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use crate::attachments::leave_out_known;
 use crate::error::LaunchError;
 use crate::mcp::server_states;
+use crate::obedience::Wish;
 use crate::session::Session;
 
 /// How long a session may take to end: what takes longer, its guardian ends without us.
@@ -46,6 +47,23 @@ impl Engine for Session {
             if let Some(watch) = &self.watch {
                 watch.look().await;
             }
+            let Prompt {
+                id,
+                message,
+                attach,
+            } = prompt;
+            let message = match self.heed(message, told, cancel).await {
+                Wish::Prompt(message) => message,
+                Wish::Done(outcome, totals) => {
+                    let totals = *totals;
+                    return ExchangeEnd { outcome, totals };
+                }
+            };
+            let prompt = Prompt {
+                id,
+                message,
+                attach,
+            };
             let attached = self.attached(prompt, told);
             let message = match cancel.run_until_cancelled(attached).await {
                 None => return self.unbegun(Outcome::Cancelled),

@@ -115,9 +115,19 @@ impl Gate {
             self.parts.plan.enter();
             return;
         }
+        self.leave_plan();
+        self.regime.store(Arc::new(Regime::Rules(mode)));
+    }
+
+    /// Ends plan mode, whoever began it.
+    pub(crate) fn leave_plan(&self) {
         self.parts.plan.exit();
         self.plan_set_by.store(Arc::new(SetBy::Model));
-        self.regime.store(Arc::new(Regime::Rules(mode)));
+    }
+
+    /// The rules as they are at this moment.
+    pub(crate) fn book(&self) -> RuleBook {
+        self.judge.load().book.clone()
     }
 
     pub(crate) fn regime(&self) -> Regime {

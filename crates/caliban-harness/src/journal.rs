@@ -4,7 +4,6 @@ use std::sync::{Mutex, PoisonError};
 
 use caliban_agent::Event;
 use caliban_session::Journal;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::debug_log::DebugLog;
@@ -27,14 +26,10 @@ impl Keeper {
 }
 
 impl Journal for Keeper {
-    fn record<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, ()> {
-        async move {
-            if let Some(recorder) = &self.recorder {
-                recorder.record(event).await;
-            }
-            self.note(event);
-        }
-        .boxed()
+    fn record(&self, event: &Event) -> Option<BoxFuture<'_, ()>> {
+        self.note(event);
+        let recorder = self.recorder.as_ref()?;
+        recorder.record(event)
     }
 
     fn record_aside(&self, event: &Event) {

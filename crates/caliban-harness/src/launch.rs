@@ -9,6 +9,7 @@ use caliban_session::{
     Bounds, Engine, Events, Facts, Fanout, Parts, Prompt, Questions, Retention, SessionHandle,
 };
 use caliban_sessions::SessionState;
+use caliban_slash::BUILT_IN;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
@@ -262,10 +263,11 @@ impl Prepared {
             let _ = notes.bootstrap(&configuration.workspace);
         }
         let context = &extras.context;
-        let commands = context.commands.iter();
-        let commands = commands
-            .map(|command| (command.name().to_owned(), command.description().to_owned()))
-            .collect();
+        let own = context.commands.iter();
+        let own = own.map(|command| (command.name().to_owned(), command.description().to_owned()));
+        let built_in = BUILT_IN.iter().filter(|entry| entry.works_anywhere());
+        let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
+        let commands = own.chain(built_in).collect();
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
         let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
@@ -321,6 +323,7 @@ impl Prepared {
         ));
         all.append(&mut warnings);
         session.attachments = Some(attachments);
+        session.examiner = dialect.examiner;
         let facts = Facts {
             fallback_model: chosen.fallback_model,
             commands,

@@ -55,6 +55,11 @@ impl Recorder {
         }))
     }
 
+    /// What the session came to before this process.
+    pub(crate) fn before(&self) -> (Usage, Decimal) {
+        self.0.before
+    }
+
     /// Records the conversation that a run begins with, where it is not what was saved: a new
     /// session's system prompt, or another one than before.
     pub(crate) fn begin(&self, messages: &[Arc<Message>]) {
@@ -67,8 +72,8 @@ impl Recorder {
         }
     }
 
-    /// Records what an event changes.
-    pub(crate) async fn record(&self, event: &Event) {
+    /// Records what an event changes. Only the end of a run takes time.
+    pub(crate) fn record(&self, event: &Event) -> Option<BoxFuture<'_, ()>> {
         match event {
             Event::PromptAccepted { prompt } => self.message(prompt),
             Event::SentOn { message }
@@ -99,7 +104,10 @@ impl Recorder {
             Event::TurnEnded { .. } => self.turn_ended(),
             Event::Notice { subtype, message } => self.append(notice(subtype, message)),
             Event::Nested { event, .. } => self.record_nested(event),
-            Event::Finished { totals, .. } => self.run_ended(totals).await,
+            Event::Finished { totals, .. } => {
+                let totals = totals.clone();
+                return Some(async move { self.run_ended(&totals).await }.boxed());
+            }
             // Calls are recorded by the witness, answers when they are complete.
             Event::TurnStarted { .. }
             | Event::TextDelta { .. }
@@ -118,6 +126,7 @@ impl Recorder {
             | Event::CompactionStarted { .. }
             | Event::CompactionFinished { .. } => {}
         }
+        None
     }
 
     /// Records what an event of a sub-agent changes here: its conversation is its own, its costs

@@ -23,8 +23,10 @@ use crate::config_watch::ConfigWatch;
 use crate::controls::SessionControls;
 use crate::extras::{Opening, typed};
 use crate::gate::Gate;
+use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::recorder::Recorder;
+use crate::surroundings::Examiner;
 use crate::switches::Switches;
 
 /// How long servers may take to end by themselves.
@@ -46,6 +48,9 @@ pub(crate) struct Session {
     pub(crate) opening: Arc<Opening>,
     pub(crate) notice_sink: NoticeSink,
     pub(crate) switches: Arc<Switches>,
+    pub(crate) inventory: Inventory,
+    /// Who looks the installation over, where somebody does.
+    pub(crate) examiner: Option<Arc<dyn Examiner>>,
     /// What its prompts may attach; nothing where they bring everything along.
     pub(crate) attachments: Option<Attachments>,
     /// What follows the settings while it lives.
@@ -210,6 +215,24 @@ impl Session {
         let (outcome, totals) = self
             .agent
             .compact(&mut self.conversation, hint, &listener, cancel)
+            .await;
+        self.totals = totals.after(&self.totals);
+        (outcome, self.totals.clone())
+    }
+
+    /// Summarizes the conversation and leaves it as it is.
+    pub(crate) async fn recap(
+        &mut self,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let listener = Accounting {
+            listener,
+            earlier: &self.totals,
+        };
+        let (outcome, totals) = self
+            .agent
+            .recap(&mut self.conversation, &listener, cancel)
             .await;
         self.totals = totals.after(&self.totals);
         (outcome, self.totals.clone())

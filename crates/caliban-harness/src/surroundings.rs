@@ -14,7 +14,9 @@ use caliban_model::Provider;
 use caliban_process::Guard;
 use caliban_session::{Bounds, Retention};
 use caliban_settings::variables::Environment;
+use caliban_slash::Depth;
 use caliban_tools::AgentKind;
+use futures::future::BoxFuture;
 
 /// Hears what is said outside the events of a run.
 pub trait Diagnostics: Debug + Send + Sync {
@@ -23,6 +25,11 @@ pub trait Diagnostics: Debug + Send + Sync {
 
     /// A line of the debug log, where it is wanted here.
     fn debug(&self, line: &str);
+}
+
+/// Looks the installation over, as `caliban doctor` does.
+pub trait Examiner: Debug + Send + Sync {
+    fn examine(&self, depth: Depth) -> BoxFuture<'_, String>;
 }
 
 /// The process a run lives in.
@@ -70,6 +77,8 @@ pub struct DialectParts {
     pub hook_wording: Option<Arc<dyn EventWording>>,
     /// Kinds of sub-agents beside the general one.
     pub agent_kinds: Vec<AgentKind>,
+    /// Who looks the installation over when the operator asks for it.
+    pub examiner: Option<Arc<dyn Examiner>>,
 }
 
 impl Default for DialectParts {
@@ -89,6 +98,7 @@ impl Default for DialectParts {
             stand_in: None,
             hook_wording: None,
             agent_kinds: Vec::new(),
+            examiner: None,
         }
     }
 }

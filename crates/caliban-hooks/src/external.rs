@@ -99,6 +99,27 @@ impl ExternalHooks {
         });
     }
 
+    /// The handlers as lists show them, one a line.
+    pub fn listed(&self) -> Vec<String> {
+        let dispatch = self.dispatch();
+        let listed = dispatch.config.configured().map(|handler| {
+            let waiting = if handler.is_async {
+                ", nobody waits"
+            } else {
+                ""
+            };
+            format!(
+                "{:<18} {:<8} {:<12} {} {}{waiting}",
+                handler.event.as_str(),
+                handler.scope.to_string(),
+                handler.matcher,
+                handler.kind,
+                handler.handler,
+            )
+        });
+        listed.collect()
+    }
+
     fn dispatch(&self) -> Arc<Dispatch> {
         let dispatch = self.dispatch.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&dispatch)

@@ -14,6 +14,7 @@ mod provider;
 mod provider_kind;
 mod rates;
 mod request;
+mod spelling;
 mod tools;
 mod usage;
 
@@ -37,6 +38,7 @@ pub use request::{
     CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
     Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
 };
+pub use spelling::nearest;
 pub use tools::{Argument, BUILT_IN, BuiltInTool, Effect, file_path};
 pub use usage::Usage;
 

@@ -23,6 +23,8 @@ pub(crate) enum Frame<'a> {
         #[serde(rename = "settingSources")]
         setting_sources: &'a [String],
         mcp_servers: &'a [McpServerState],
+        /// Commands that can be typed as a prompt.
+        slash_commands: &'a [String],
         bare_mode: bool,
         cwd: &'a str,
         #[schemars(extend("enum" = ["default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions", "disabled"]))]

@@ -37,6 +37,7 @@ pub struct Init {
     pub trusted: bool,
     pub fallback_model: Option<String>,
     pub mcp_servers: Vec<McpServerState>,
+    pub slash_commands: Vec<String>,
     pub warnings: Vec<String>,
 }
 
@@ -91,6 +92,11 @@ impl From<&Facts> for Init {
                     status: server.status.clone(),
                 })
                 .collect(),
+            slash_commands: facts
+                .commands
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect(),
             warnings: facts.warnings.clone(),
         }
     }
@@ -106,6 +112,7 @@ impl Init {
             plugins: [],
             setting_sources: &self.setting_sources,
             mcp_servers: &self.mcp_servers,
+            slash_commands: &self.slash_commands,
             bare_mode: self.bare_mode,
             cwd: &self.cwd,
             permission_mode: &self.permission_mode,
@@ -305,7 +312,7 @@ pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value 
         totals: sums(outcome, totals, session_id),
     };
     let frame = match outcome {
-        Outcome::Success { text } => Frame::Success {
+        Outcome::Success { text } | Outcome::Obeyed { text } => Frame::Success {
             subtype: SuccessSubtype::Success,
             result: text,
             totals: sums(outcome, totals, session_id),
@@ -323,6 +330,7 @@ pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value 
         | Outcome::Looping { .. }
         | Outcome::SchemaMismatch { .. }
         | Outcome::Unusable { .. }
+        | Outcome::Misused { .. }
         | Outcome::Internal { .. } => Frame::Failed {
             subtype: ErrorSubtype::Error,
             error: outcome.message().unwrap_or_default(),
@@ -360,7 +368,7 @@ fn sums<'a>(outcome: &Outcome, totals: &'a RunTotals, session_id: &'a str) -> To
         turns: totals.turns,
         total_input_tokens: totals.usage.total_input(),
         total_output_tokens: totals.usage.output,
-        is_error: !matches!(outcome, Outcome::Success { .. }),
+        is_error: outcome.answer().is_none(),
         duration_ms: millis(totals.duration),
         usage: tokens(&totals.usage),
         denials: totals

@@ -64,7 +64,9 @@ pub trait Controls: Send + Sync + Debug {
 
 /// Keeps what happens before anybody hears of it.
 pub trait Journal: Send + Sync + Debug {
-    fn record<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, ()>;
+    /// Nothing comes back for what is kept at once, as nearly everything is: an answer comes in
+    /// thousands of pieces.
+    fn record(&self, event: &Event) -> Option<BoxFuture<'_, ()>>;
 
     /// Keeps something that a part of the session says beside the work.
     fn record_aside(&self, event: &Event);

@@ -99,7 +99,7 @@ pub struct Facts {
     pub setting_sources: Vec<String>,
     pub servers: Vec<McpServer>,
     pub skills: Vec<String>,
-    /// Commands of the user and the project, with what they do.
+    /// Commands that can be typed, with what they do.
     pub commands: Vec<(String, String)>,
     /// Messages of the conversation.
     pub messages: usize,

@@ -1,11 +1,11 @@
 //! Who hears a session: the journal first, then every hearer, each at its own pace.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use caliban_agent::{Event, Listener};
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
@@ -44,7 +44,7 @@ pub struct Fanout {
     pub(crate) grown: Notify,
     /// The first hearer has caught up.
     drained: Notify,
-    journal: Mutex<Option<Arc<dyn Journal>>>,
+    journal: OnceLock<Arc<dyn Journal>>,
     questions: Arc<Questions>,
 }
 
@@ -118,21 +118,18 @@ impl Fanout {
             }),
             grown: Notify::new(),
             drained: Notify::new(),
-            journal: Mutex::default(),
+            journal: OnceLock::new(),
             questions: Arc::clone(questions),
         });
         questions.tell(&fanout);
         fanout
     }
 
-    /// Whoever keeps what is told; it hears of everything first.
+    /// Whoever keeps what is told; it hears of everything first. There is one for the whole life
+    /// of a session.
     pub fn keep_in(&self, journal: Arc<dyn Journal>) {
-        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Some(journal);
-    }
-
-    fn journal(&self) -> Option<Arc<dyn Journal>> {
-        let journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        journal.clone()
+        // A second one would keep half of a session.
+        let _ = self.journal.set(journal);
     }
 
     /// Tells something at once, without waiting for anybody.
@@ -155,7 +152,7 @@ impl Fanout {
     /// Something that a part of the session says beside the work: kept, and told at once, unless
     /// the first hearer is hopelessly behind.
     pub fn say(&self, event: Event) {
-        if let Some(journal) = self.journal() {
+        if let Some(journal) = self.journal.get() {
             journal.record_aside(&event);
         }
         let mut log = self.log();
@@ -248,6 +245,12 @@ impl Fanout {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn pass_on(&self, event: Event) {
+        if let Some(what) = self.translate(event) {
+            self.tell(what);
+        }
+    }
+
     /// What an event of the engine is to those who hear the session. A question is laid out for
     /// its answer before anybody can hear of it.
     fn translate(&self, event: Event) -> Option<What> {
@@ -281,15 +284,22 @@ impl Fanout {
 
 impl Listener for Fanout {
     fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        let keeping = self
+            .journal
+            .get()
+            .and_then(|journal| journal.record(&event));
+        // An answer comes in thousands of pieces, and nearly all of them need no waiting.
+        if keeping.is_none() && self.log().behind() < HELD_BACK {
+            self.pass_on(event);
+            return ready(()).boxed();
+        }
         async move {
-            if let Some(journal) = self.journal() {
-                journal.record(&event).await;
+            if let Some(keeping) = keeping {
+                keeping.await;
             }
             self.wait_until_behind(HELD_BACK).await;
             // Nothing may come between: who waits may be cancelled.
-            if let Some(what) = self.translate(event) {
-                self.tell(what);
-            }
+            self.pass_on(event);
         }
         .boxed()
     }

@@ -20,6 +20,7 @@ mod snapshot;
 mod state;
 mod store;
 mod stored;
+mod transcript;
 mod writer;
 
 pub use disk::{Disk, DiskFile, DiskReader, FileStat, HeldLock, LockAttempt, RealDisk};
@@ -30,4 +31,5 @@ pub use record::{CallStatus, Effects, FORMAT, Notice, Record, StateChange};
 pub use state::{NewSession, SessionState};
 pub use store::{Opened, Pruned, Store};
 pub use stored::INLINE_TEXT;
+pub use transcript::Transcript;
 pub use writer::{Durability, Health, SyncHandle, Writer};

@@ -14,6 +14,7 @@ use crate::outcome::Outcome;
 use crate::settings::{Settings, Strategy};
 
 pub(crate) use micro::{BoundThinking, supersede};
+pub(crate) use summary::summarize;
 
 /// Part of the window that may be in use after compaction.
 const TARGET: f64 = 0.5;

@@ -29,9 +29,9 @@ const RESULT_CHARS: usize = 4_000;
 /// Output tokens of a summary.
 const SUMMARY_TOKENS: u32 = 4_096;
 
-pub(super) struct Asked {
-    pub(super) text: Result<String, Error>,
-    pub(super) spent: Vec<Usage>,
+pub(crate) struct Summary {
+    pub(crate) text: Result<String, Error>,
+    pub(crate) spent: Vec<Usage>,
 }
 
 /// The message that stands in for the summarised turns.
@@ -41,14 +41,14 @@ pub(super) fn note(summary: &str) -> String {
     )
 }
 
-pub(super) async fn summarize(
+pub(crate) async fn summarize(
     old: &[Arc<Message>],
     hint: Option<&str>,
     window: u64,
     settings: &Settings,
     provider: &dyn Provider,
     cancel: &CancellationToken,
-) -> Asked {
+) -> Summary {
     let model = settings.summary_model();
     let failed = |kind, message: &str| Error::new(kind, provider.id(), &**model, message);
     let transcript = transcript(old, share(window, TRANSCRIPT_SHARE));
@@ -63,7 +63,7 @@ pub(super) async fn summarize(
     let mut request = match Request::new(Arc::clone(model), messages.into()) {
         Ok(request) => request,
         Err(error) => {
-            return Asked {
+            return Summary {
                 text: Err(failed(ErrorKind::Invalid, &error.to_string())),
                 spent: Vec::new(),
             };
@@ -88,7 +88,7 @@ pub(super) async fn summarize(
             Err(broken.error)
         }
     };
-    Asked { text, spent }
+    Summary { text, spent }
 }
 
 /// The turns as text, long results shortened, the middle left out if it is still too long: the

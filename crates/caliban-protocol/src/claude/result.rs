@@ -72,6 +72,7 @@ pub(super) fn synthetic(outcome: &Outcome) -> Option<(String, &'static str)> {
             Some((format!("API Error: {message}"), "invalid_request"))
         }
         Outcome::Success { .. }
+        | Outcome::Obeyed { .. }
         | Outcome::MaxTurns { .. }
         | Outcome::BudgetExceeded { .. }
         | Outcome::Cancelled
@@ -79,6 +80,7 @@ pub(super) fn synthetic(outcome: &Outcome) -> Option<(String, &'static str)> {
         | Outcome::Looping { .. }
         | Outcome::SchemaMismatch { .. }
         | Outcome::Unusable { .. }
+        | Outcome::Misused { .. }
         | Outcome::Internal { .. } => None,
     }
 }
@@ -93,7 +95,10 @@ pub enum Failed {
 impl Failed {
     pub fn of(outcome: &Outcome) -> Self {
         match outcome {
-            Outcome::Success { .. } | Outcome::HookDenied { .. } => Self::No,
+            Outcome::Success { .. }
+            | Outcome::Obeyed { .. }
+            | Outcome::HookDenied { .. }
+            | Outcome::Misused { .. } => Self::No,
             Outcome::MaxTurns { .. }
             | Outcome::BudgetExceeded { .. }
             | Outcome::MaxTokens
@@ -121,7 +126,11 @@ fn end(outcome: &Outcome, aborted: &'static str) -> End {
     };
     let message = || outcome.message().unwrap_or_default();
     match outcome {
-        Outcome::Success { text } | Outcome::HookDenied { reason: text } => End {
+        // What the program itself says to a command is no failure of the turn here.
+        Outcome::Success { text }
+        | Outcome::Obeyed { text }
+        | Outcome::HookDenied { reason: text }
+        | Outcome::Misused { message: text } => End {
             subtype: "success",
             is_error: false,
             terminal: "completed",

@@ -66,7 +66,7 @@ impl Envelope {
 /// The error that the end of a run is; nothing for a success.
 pub fn of_outcome(outcome: &Outcome, version: Version) -> Option<Envelope> {
     let code = match outcome {
-        Outcome::Success { .. } => return None,
+        Outcome::Success { .. } | Outcome::Obeyed { .. } => return None,
         Outcome::Cancelled => Code::Cancelled,
         Outcome::Looping { .. } => Code::LoopDetected,
         Outcome::Provider(error) => {
@@ -93,6 +93,7 @@ pub fn of_outcome(outcome: &Outcome, version: Version) -> Option<Envelope> {
         | Outcome::HookDenied { .. }
         | Outcome::SchemaMismatch { .. }
         | Outcome::Unusable { .. }
+        | Outcome::Misused { .. }
         | Outcome::Internal { .. } => Code::ToolError,
     };
     Some(Envelope::new(code, outcome.message().unwrap_or_default()))

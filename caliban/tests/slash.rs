@@ -1,0 +1,223 @@
+//! Commands that are typed at the prompt, where there is no screen.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use caliban_testkit::{Reply, Script};
+use rstest::rstest;
+use serde_json::{Value, json};
+use support::{Bench, Ran, Wire, run, run_with_input};
+
+fn bench(replies: impl IntoIterator<Item = Reply>) -> Bench {
+    Bench::new(Wire::Anthropic, Script::new(replies))
+}
+
+/// A session with one exchange, and then this prompt in it.
+fn after_an_exchange(bench: &Bench, prompt: &str) -> Ran {
+    let first = bench.run(["-p", "Say hello.", "--session", "s"]);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    bench.run(["-p", prompt, "--session", "s"])
+}
+
+#[rstest]
+#[case("/help", "/compact [what matters]")]
+#[case("/cost", "earlier runs of it  $0.00")]
+#[case("/usage", "earlier runs of it")]
+#[case("/context", "in use")]
+#[case("/status", "mode")]
+#[case("/model", "model: claude-sonnet-4-6 (anthropic)")]
+#[case("/model claude-haiku-4-5", "model: claude-haiku-4-5")]
+#[case("/effort", "effort: auto")]
+#[case("/effort high", "effort: high")]
+#[case("/plan", "Plan mode is on")]
+#[case("/permissions", "mode: default")]
+#[case("/memory", "tokens, about")]
+#[case("/memory rebuild-index", "The index lists 0 topics.")]
+#[case("/skills", "auto-memory")]
+#[case("/hooks", "no hooks")]
+#[case("/mcp", "no MCP servers")]
+#[case("/output-style", "output style: default")]
+#[case("/clear", "begins anew")]
+#[case("/export out.md", "out.md")]
+fn a_command_answers_and_asks_nobody(#[case] prompt: &str, #[case] part: &str) {
+    let bench = bench([Reply::text("Hello.")]);
+    let ran = after_an_exchange(&bench, prompt);
+    assert!(ran.stdout.contains(part), "{}\n{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(
+        bench.server.model_requests().len(),
+        1,
+        "only the first prompt"
+    );
+}
+
+#[test]
+fn a_command_that_costs_nothing_has_a_result_like_every_other() {
+    let bench = bench([Reply::text("Hello.")]);
+    let ran = bench.run(["-p", "/model", "--output-format", "json"]);
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(result["type"], "result");
+    assert_eq!(result["subtype"], "success");
+    assert_eq!(result["is_error"], false);
+    assert_eq!(result["result"], "model: claude-sonnet-4-6 (anthropic)");
+    assert_eq!(result["total_cost_usd"], json!(0.0));
+    assert!(bench.server.model_requests().is_empty());
+}
+
+#[test]
+fn a_changed_model_and_effort_count_for_the_next_prompt() {
+    let bench = bench([Reply::text("one"), Reply::text("two")]);
+    let user = |text: &str| json!({"type": "user", "content": text});
+    let lines =
+        ["first", "/model claude-haiku-4-5", "second"].map(|text| format!("{}\n", user(text)));
+    let mut command = bench.command();
+    command.args([
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+    ]);
+    let ran = run_with_input(&mut command, lines.concat().as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let requests = bench.server.model_requests();
+    let models: Vec<Value> = requests
+        .iter()
+        .map(|request| request.json()["model"].clone())
+        .collect();
+    assert_eq!(models, ["claude-sonnet-4-6", "claude-haiku-4-5"]);
+    let conversation = requests[1].json()["messages"].to_string();
+    assert!(
+        !conversation.contains("/model"),
+        "commands are not part of the conversation"
+    );
+}
+
+#[test]
+fn a_cleared_conversation_stays_cleared() {
+    let bench = bench([Reply::text("Hello."), Reply::text("Anew.")]);
+    assert_eq!(after_an_exchange(&bench, "/clear").code, Some(0));
+    let ran = bench.run(["-p", "Who am I?", "--session", "s"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let body = bench.server.model_requests().remove(1).json();
+    assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{body}");
+    assert!(
+        body["system"].to_string().len() > 20,
+        "the system prompt stays"
+    );
+}
+
+#[test]
+fn a_compacted_conversation_goes_on_from_its_summary() {
+    let replies = ["Hello.", "They greeted each other.", "Yes."].map(Reply::text);
+    let bench = bench(replies);
+    let ran = after_an_exchange(&bench, "/compact keep the greeting");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("condensed"), "{}", ran.stdout);
+    let summary = bench.server.model_requests().remove(1).json().to_string();
+    assert!(summary.contains("keep the greeting"), "{summary}");
+    assert_eq!(bench.run(["-p", "Go on?", "--session", "s"]).code, Some(0));
+    let last = bench.server.model_requests().remove(2).json()["messages"].to_string();
+    assert!(last.contains("They greeted each other.") && !last.contains("Say hello."));
+}
+
+#[test]
+fn a_recap_changes_nothing() {
+    let replies = ["Hello.", "They greeted each other.", "Yes."].map(Reply::text);
+    let bench = bench(replies);
+    let ran = after_an_exchange(&bench, "/recap");
+    assert_eq!(ran.stdout, "They greeted each other.\n");
+    assert_eq!(bench.run(["-p", "Go on?", "--session", "s"]).code, Some(0));
+    let last = bench.server.model_requests().remove(2).json()["messages"].to_string();
+    assert!(last.contains("Say hello.") && !last.contains("They greeted"));
+}
+
+#[test]
+fn an_export_holds_the_conversation_and_replaces_nothing() {
+    let bench = bench([Reply::text("Hello.")]);
+    assert_eq!(
+        after_an_exchange(&bench, "/export out.json --format json").code,
+        Some(0)
+    );
+    let file = bench.workspace.path().join("out.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert!(document["messages"].to_string().contains("Say hello."));
+    let again = bench.run(["-p", "/export out.json", "--session", "s"]);
+    assert_eq!(again.code, Some(64));
+    assert!(again.stderr.contains("out.json"), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
+
+#[rstest]
+#[case("/hlep", "did you mean `/help`?")]
+#[case("/effort enormous", "low, medium, high")]
+#[case("/cost now", "no arguments")]
+#[case("/config", "needs a screen")]
+#[case("/rewind", "no checkpoints")]
+fn what_cannot_be_obeyed_is_an_error_with_a_remedy(#[case] prompt: &str, #[case] part: &str) {
+    let bench = bench([Reply::text("Hello.")]);
+    let ran = bench.run(["-p", prompt]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stdout);
+    assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    assert!(bench.server.model_requests().is_empty());
+}
+
+#[rstest]
+#[case("/usr/bin/env is missing")]
+#[case("/tmp")]
+#[case("/fix the tests in src")]
+fn what_is_no_command_is_for_the_model(#[case] prompt: &str) {
+    let bench = bench([Reply::text("Hello.")]);
+    let ran = bench.run(["-p", prompt]);
+    assert_eq!(ran.stdout, "Hello.\n", "{}", ran.stderr);
+}
+
+#[test]
+fn hooks_see_commands_and_may_refuse_them() {
+    let bench = bench([Reply::text("Hello.")]);
+    let settings = bench.home.path().join(".config/caliban");
+    std::fs::create_dir_all(&settings).unwrap();
+    let hook = r#"[[hooks.UserPromptSubmit]]
+hooks = [{ type = "command", command = "cat > seen.json; exit 2" }]
+"#;
+    std::fs::write(settings.join("settings.toml"), hook).unwrap();
+    let ran = bench.run(["-p", "/clear"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    let seen = std::fs::read_to_string(bench.workspace.path().join("seen.json")).unwrap();
+    let seen: Value = serde_json::from_str(&seen).unwrap();
+    assert_eq!(
+        (&seen["is_slash"], &seen["command"]),
+        (&json!(true), &json!("clear"))
+    );
+}
+
+#[test]
+fn a_built_in_name_is_not_given_to_others() {
+    let bench = bench([Reply::text("Hello.")]);
+    let commands = bench.workspace.path().join(".caliban/commands");
+    std::fs::create_dir_all(&commands).unwrap();
+    std::fs::write(commands.join("cost.md"), "Say the price.").unwrap();
+    let ran = bench.run(["-p", "/cost"]);
+    assert!(ran.stderr.contains("cost"), "{}", ran.stderr);
+    assert!(bench.server.model_requests().is_empty());
+}
+
+#[test]
+fn the_first_frame_lists_what_can_be_typed() {
+    let bench = bench([Reply::text("Hello.")]);
+    let ran = run(bench
+        .command()
+        .args(["-p", "hi", "--output-format", "stream-json"]));
+    let init: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    let listed = init["slash_commands"].to_string();
+    assert!(
+        listed.contains("compact") && !listed.contains("config"),
+        "{init}"
+    );
+}

@@ -1,0 +1,61 @@
+//! What there is in a session besides its conversation, as lists show it.
+
+use std::path::PathBuf;
+
+use caliban_context::{Context, NoteStore};
+
+/// What was found when the session began.
+#[derive(Debug, Default)]
+pub(crate) struct Inventory {
+    pub(crate) skills: Vec<Listed>,
+    pub(crate) styles: Vec<Listed>,
+    /// The output style that counts.
+    pub(crate) style: Option<String>,
+    /// What the model is told before everything else.
+    pub(crate) instructions: Vec<Instructions>,
+    /// The agent's notes, where it may keep any.
+    pub(crate) notes: Option<NoteStore>,
+}
+
+/// Something with a name.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) about: String,
+    pub(crate) origin: String,
+}
+
+/// A file of instructions.
+#[derive(Debug)]
+pub(crate) struct Instructions {
+    pub(crate) kind: &'static str,
+    pub(crate) path: PathBuf,
+    pub(crate) tokens: u64,
+}
+
+impl Inventory {
+    pub(crate) fn of(context: &Context, style: Option<&str>, notes: Option<&NoteStore>) -> Self {
+        let skills = context.skills.iter().map(|skill| Listed {
+            name: skill.name().to_owned(),
+            about: skill.description().to_owned(),
+            origin: skill.origin().to_string(),
+        });
+        let styles = context.styles.iter().map(|style| Listed {
+            name: style.name().to_owned(),
+            about: style.description().to_owned(),
+            origin: style.origin().to_string(),
+        });
+        let sections = context.memory.sections.iter().map(|section| Instructions {
+            kind: section.tag.as_str(),
+            path: section.path.clone(),
+            tokens: section.tokens(),
+        });
+        Self {
+            skills: skills.collect(),
+            styles: styles.collect(),
+            style: Some(context.styles.select(style).style.name().to_owned()),
+            instructions: sections.collect(),
+            notes: notes.cloned(),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The commands that can be typed at the prompt: `/name arguments`. This is the one place that
+//! knows their names, where they work and what they do; doing it is the session's.
+
+mod action;
+mod entry;
+mod reading;
+mod table;
+
+pub use action::{Action, Depth, ExportFormat, MemoryAction};
+pub use entry::{Category, Does, Entry};
+pub use reading::{Known, Reading, called, read};
+pub use table::BUILT_IN;
+
+/// The built-in command of a name or an alias.
+pub fn built_in(name: &str) -> Option<&'static Entry> {
+    BUILT_IN
+        .iter()
+        .find(|entry| entry.name == name || entry.aliases.contains(&name))
+}
+
+/// Every name that belongs to a built-in command, aliases too.
+pub fn reserved() -> Vec<&'static str> {
+    let names = |entry: &'static Entry| {
+        [entry.name]
+            .into_iter()
+            .chain(entry.aliases.iter().copied())
+    };
+    BUILT_IN.iter().flat_map(names).collect()
+}

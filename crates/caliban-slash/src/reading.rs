@@ -1,0 +1,172 @@
+//! Whether a line is a command, and which.
+
+use caliban_model::nearest;
+
+use crate::action::Action;
+use crate::entry::{Does, Entry};
+use crate::{built_in, reserved};
+
+/// What a line means.
+#[derive(Debug)]
+pub enum Reading {
+    /// Words for the model, or a command of the user's own, which becomes such.
+    Prompt,
+    Act(&'static Entry, Action),
+    /// A command that cannot be obeyed, and why.
+    Misused(String),
+}
+
+/// Whether a name is that of a command which is not built in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    Yes,
+    No,
+}
+
+/// Takes `/name arguments` apart. A path is no command.
+pub fn called(line: &str) -> Option<(&str, &str)> {
+    let text = line.trim().strip_prefix('/')?;
+    let (name, arguments) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let is_of_a_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ':');
+    (name.starts_with(char::is_alphabetic) && name.chars().all(is_of_a_name))
+        .then(|| (name, arguments.trim()))
+}
+
+/// Reads a line where there is no screen. A lone word that no command has is a slip and costs
+/// nothing; with more words behind it, it may be meant for the model.
+pub fn read<'a>(
+    line: &str,
+    own: impl Fn(&str) -> Known,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Reading {
+    let Some((name, arguments)) = called(line) else {
+        return Reading::Prompt;
+    };
+    let Some(entry) = built_in(name) else {
+        return match own(name) {
+            Known::Yes => Reading::Prompt,
+            Known::No if arguments.is_empty() => unknown(name, names),
+            Known::No => Reading::Prompt,
+        };
+    };
+    match entry.does {
+        Does::Act(action) => match action(arguments) {
+            Ok(action) => Reading::Act(entry, action),
+            Err(problem) => {
+                Reading::Misused(format!("`/{name}`: {problem}; write `{}`", entry.usage()))
+            }
+        },
+        Does::NeedsScreen { instead } => {
+            Reading::Misused(format!("`/{name}` needs a screen: {instead}"))
+        }
+        Does::Missing { part } => Reading::Misused(format!(
+            "`/{name}` does nothing: this version has no {part}"
+        )),
+    }
+}
+
+fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Reading {
+    let meant = nearest(name, reserved().into_iter().chain(names))
+        .map_or_else(String::new, |meant| format!(" did you mean `/{meant}`?"));
+    Reading::Misused(format!(
+        "there is no command `/{name}`;{meant} `/help` lists those there are"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use caliban_model::{Effort, Reasoning};
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::action::{Depth, ExportFormat, MemoryAction};
+    use crate::table::BUILT_IN;
+
+    fn nobody(_: &str) -> Known {
+        Known::No
+    }
+
+    #[rstest]
+    #[case("/help", Action::Help)]
+    #[case("  /cost  ", Action::Cost)]
+    #[case("/compact", Action::Compact { instructions: None })]
+    #[case("/compact the tests", Action::Compact { instructions: Some("the tests".to_owned()) })]
+    #[case("/model", Action::Model(None))]
+    #[case("/model x-1", Action::Model(Some("x-1".to_owned())))]
+    #[case("/effort", Action::Effort(None))]
+    #[case("/effort high", Action::Effort(Some(Reasoning::Effort(Effort::High))))]
+    #[case("/effort auto", Action::Effort(Some(Reasoning::Auto)))]
+    #[case("/export", Action::Export { path: None, format: ExportFormat::Markdown })]
+    #[case("/export a.json --format json", Action::Export { path: Some("a.json".into()), format: ExportFormat::Json })]
+    #[case("/export --format=md a.md", Action::Export { path: Some("a.md".into()), format: ExportFormat::Markdown })]
+    #[case("/memory", Action::Memory(MemoryAction::List))]
+    #[case("/memory show a-b", Action::Memory(MemoryAction::Show { topic: "a-b".to_owned() }))]
+    #[case("/memory delete a", Action::Memory(MemoryAction::Remove { topic: "a".to_owned() }))]
+    #[case("/memory rebuild-index", Action::Memory(MemoryAction::RebuildIndex))]
+    #[case("/doctor --deep", Action::Doctor(Depth::Deep))]
+    fn commands_are_actions(#[case] line: &str, #[case] action: Action) {
+        match read(line, nobody, []) {
+            Reading::Act(_, read) => assert_eq!(read, action),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case("/usr/bin/env")]
+    #[case("/tmp")]
+    #[case("/etc/hosts is broken")]
+    #[case("/reveiw this file please")]
+    #[case("/ help")]
+    #[case("help")]
+    #[case("/")]
+    #[case("//comment")]
+    #[case("/mine")]
+    fn other_lines_are_prompts(#[case] line: &str) {
+        let own = |name: &str| match name {
+            // A directory that happens to look like a command is told apart by nobody but the user.
+            "mine" | "tmp" => Known::Yes,
+            _ => Known::No,
+        };
+        assert!(matches!(read(line, own, []), Reading::Prompt), "{line}");
+    }
+
+    #[rstest]
+    #[case("/hlep", "did you mean `/help`?")]
+    #[case("/reveiw", "did you mean `/review`?")]
+    #[case("/zzzzzz", "`/help` lists")]
+    #[case("/effort enormous", "low, medium, high")]
+    #[case("/cost now", "no arguments")]
+    #[case("/export a b", "one path too many")]
+    #[case("/memory show", "needs the name")]
+    #[case("/memory burn", "`burn` is not known")]
+    #[case("/resume", "needs a screen")]
+    #[case("/exit", "needs a screen")]
+    #[case("/rewind", "no checkpoints")]
+    fn what_cannot_be_obeyed_says_why(#[case] line: &str, #[case] part: &str) {
+        match read(line, nobody, ["review"]) {
+            Reading::Misused(reason) => assert!(reason.contains(part), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_command() {
+        let names = reserved();
+        let distinct: BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        for entry in BUILT_IN {
+            assert_eq!(called(&format!("/{}", entry.name)), Some((entry.name, "")));
+            assert!(!entry.summary.is_empty() && !entry.summary.ends_with('.'));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_can_be_read(line in "(/| )?\\PC{0,60}") {
+            let _ = read(&line, nobody, []);
+        }
+    }
+}
