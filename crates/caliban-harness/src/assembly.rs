@@ -217,8 +217,7 @@ impl Session {
             &opening,
         );
         let servers = choices.partners.servers;
-        let (model, reasoning) = (&choices.settings.model, choices.settings.reasoning);
-        let dial = Dial::new(Arc::clone(model), reasoning);
+        let dial = dial(&choices.settings);
         let mut agent = Agent {
             provider: choices.provider,
             tools: shared.toolbox([], choices.partners.tool_source.clone()),
@@ -264,6 +263,11 @@ impl Session {
             totals: RunTotals::default(),
         })
     }
+}
+
+/// What the operator may turn while the agent works.
+fn dial(settings: &Settings) -> Dial {
+    Dial::new(Arc::clone(&settings.model), settings.reasoning)
 }
 
 /// How the session comes to be.

@@ -14,6 +14,7 @@ use jiff::Zoned;
 use serde_json::json;
 
 use crate::extras::typed;
+use crate::recorder::Recorder;
 use crate::reports;
 use crate::session::Session;
 
@@ -36,7 +37,7 @@ impl Session {
     ) -> Wish {
         let line = typed(&prompt);
         let own = |name: &str| self.knows(name);
-        let names = self.commands.iter().map(|command| command.name());
+        let names = self.commands.iter().map(caliban_context::Command::name);
         let action = match caliban_slash::read(line, own, names) {
             Reading::Prompt => return Wish::Prompt(prompt),
             Reading::Misused(message) => return self.done(Outcome::Misused { message }),
@@ -130,7 +131,7 @@ impl Session {
 
     fn before(&self) -> reports::Before {
         let recorder = self.recorder.as_ref();
-        recorder.map_or_else(Default::default, |recorder| recorder.before())
+        recorder.map_or_else(Default::default, Recorder::before)
     }
 
     fn dial(&self) -> Result<&caliban_agent::Dial, String> {

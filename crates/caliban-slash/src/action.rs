@@ -102,6 +102,10 @@ fn written(arguments: &str) -> Option<String> {
     (!arguments.is_empty()).then(|| arguments.to_owned())
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "every entry of the table has this form"
+)]
 pub(crate) fn compact(arguments: &str) -> Result<Action, String> {
     Ok(Action::Compact {
         instructions: written(arguments),

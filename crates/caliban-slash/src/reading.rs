@@ -44,9 +44,8 @@ pub fn read<'a>(
     };
     let Some(entry) = built_in(name) else {
         return match own(name) {
-            Known::Yes => Reading::Prompt,
             Known::No if arguments.is_empty() => unknown(name, names),
-            Known::No => Reading::Prompt,
+            Known::Yes | Known::No => Reading::Prompt,
         };
     };
     match entry.does {
