@@ -30,7 +30,8 @@ impl Consent {
         match self {
             Self::Given => {
                 let router = configuration.request.router_file.as_deref();
-                let files = WorkspaceFiles::read(&configuration.workspace, router);
+                let files = WorkspaceFiles::read(configuration.project(), router)
+                    .starting_in(&configuration.workspace);
                 let store = TrustStore::new(configuration.locations.workspace_trust());
                 if let Err(error) = store.grant(&files) {
                     note(&format!(

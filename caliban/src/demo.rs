@@ -8,10 +8,10 @@ use caliban_agent::{Confinement, Settings};
 use caliban_harness::LaunchError;
 use caliban_harness::provider::{Chosen, masking, replayed};
 use caliban_harness::{
-    BuiltIn, Choices, History, Launched, Partners, Permissions, Problem, Process, Selection,
+    BuiltIn, Child, Choices, History, Launched, Partners, Permissions, Problem, Process, Selection,
     SubAgents, SystemPrompt, Tools, child_environment,
 };
-use caliban_model::{CancellationToken, Message, RateCard};
+use caliban_model::{Message, RateCard};
 use caliban_providers::cassette::Replay;
 use caliban_tools::{SearchConfig, WebPolicy};
 
@@ -19,6 +19,7 @@ use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::face::Face;
 use crate::print::{Attends, Denials, Print, Prompts};
+use crate::signals::Interrupts;
 use crate::text_face::{Announcements, TextFace};
 
 const CASSETTE: &str = include_str!("../demo/cassette.jsonl");
@@ -30,7 +31,7 @@ const FILES: [(&str, &str); 2] = [
 
 pub(crate) async fn demo(
     process: &Process,
-    cancel: &CancellationToken,
+    interrupts: &Interrupts,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Runtime(format!("no demo workspace: {error}"));
@@ -57,7 +58,7 @@ pub(crate) async fn demo(
     let print = Print {
         handle,
         events,
-        cancel,
+        interrupts,
         face: &mut face,
         denials: Denials::Tolerated,
         attends: Attends::No,
@@ -79,7 +80,7 @@ fn choices(
 ) -> Result<Choices, Failure> {
     let search = SearchConfig::from_variables(|name| process.environment.text(name));
     let tools = BuiltIn {
-        environment: child_environment(process.variables.iter().cloned(), &[], []),
+        environment: child_environment(Child::Stranger, process.variables.iter().cloned(), &[], []),
         guard: process.guard.clone(),
         jobs_directory: state.join("jobs"),
         search: search
@@ -94,6 +95,7 @@ fn choices(
         provider: chosen.provider,
         rates: Arc::new(RateCard::builtin().clone()),
         session_id: uuid::Uuid::new_v4().to_string(),
+        images: caliban_images::Limits::DEFAULT,
         workspace,
         additional_directories: Vec::new(),
         confinement: Confinement::Restricted,

@@ -1,13 +1,13 @@
 //! The face a run shows: plain text for people, frames for programs.
 
-use caliban_agent::{Event, RunTotals};
-use caliban_protocol::{Encoder, Init, failure, failure_after, line, question, result};
+use caliban_agent::{Event, Outcome, RunTotals};
+use caliban_protocol::{Encoder, HookEvents, Init, failure, failure_after, line, question, result};
 use caliban_session::{Place, Refused, What};
 use serde_json::Value;
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::print::Attends;
+use crate::print::{Ahead, Attends};
 use crate::text_face::TextFace;
 
 /// How a run is shown.
@@ -18,10 +18,15 @@ pub(crate) enum Face<'a> {
 
 impl Face<'_> {
     /// Shows what the session tells; programs see it when the face is flushed.
-    pub(crate) fn show(&mut self, what: &What, attends: Attends) -> Result<(), Failure> {
+    pub(crate) fn show(
+        &mut self,
+        what: &What,
+        attends: Attends,
+        ahead: Ahead,
+    ) -> Result<(), Failure> {
         match self {
             Self::Text(face) => face.show(what),
-            Self::Frames(face) => face.show(what, attends),
+            Self::Frames(face) => face.show(what, attends, ahead),
         }
     }
 
@@ -38,6 +43,14 @@ impl Face<'_> {
         match self {
             Self::Text(_) => Ok(()),
             Self::Frames(face) => face.end(failure_after(message, totals, &face.session_id)),
+        }
+    }
+
+    /// Nothing more will come; the last frame is a result all the same.
+    pub(crate) fn cut_off(&mut self, totals: &RunTotals) -> Result<(), Failure> {
+        match self {
+            Self::Text(_) => Ok(()),
+            Self::Frames(face) => face.cut_off(totals),
         }
     }
 
@@ -89,7 +102,8 @@ pub(crate) struct FrameFace<'a> {
     console: &'a mut Console,
     session_id: String,
     stream: Stream,
-    /// The result that is the only output, until it is known to be the last.
+    /// The result that is the only output, until it is known to be the last; or the last one while
+    /// hooks still tell of the end of the session.
     held: Option<Value>,
     between: Between,
     /// What was told between two exchanges.
@@ -136,12 +150,13 @@ impl<'a> FrameFace<'a> {
         }
     }
 
-    fn show(&mut self, what: &What, attends: Attends) -> Result<(), Failure> {
+    fn show(&mut self, what: &What, attends: Attends, ahead: Ahead) -> Result<(), Failure> {
         match what {
             What::Opened(facts) => self.begin(&Init::from(&**facts)),
             What::Run(event) => match self.between {
-                // The result is the last frame of its exchange, so this waits for the next one.
-                Between::Exchanges if self.later.len() < LATER => {
+                // The result is the last frame of its exchange, so this waits for the next one,
+                // unless the result itself waits.
+                Between::Exchanges if self.held.is_none() && self.later.len() < LATER => {
                     self.later.push(event.clone());
                     Ok(())
                 }
@@ -156,7 +171,12 @@ impl<'a> FrameFace<'a> {
                 outcome, totals, ..
             } => {
                 self.between = Between::Exchanges;
-                self.end(result(outcome, totals, &self.session_id))
+                let frame = result(outcome, totals, &self.session_id);
+                if ahead == Ahead::End && self.tells_hooks() {
+                    self.held = Some(frame);
+                    return Ok(());
+                }
+                self.end(frame)
             }
             What::Refused(Refused {
                 what: Place::Prompt(_),
@@ -165,10 +185,15 @@ impl<'a> FrameFace<'a> {
             What::Asked(asked) if attends == Attends::Yes => self.write(&question(asked)),
             What::Closing => {
                 self.later.drain(..).for_each(|event| warn(&event));
-                self.finish()
+                match self.stream {
+                    Stream::ResultOnly => self.finish(),
+                    Stream::All(_) => Ok(()),
+                }
             }
+            What::Closed { .. } => self.finish(),
             What::Queued { .. }
             | What::TakenBack { .. }
+            | What::Interrupted { .. }
             | What::Repeated { .. }
             | What::Refused(_)
             | What::Asked(_)
@@ -177,8 +202,16 @@ impl<'a> FrameFace<'a> {
             | What::ModelChanged { .. }
             | What::ReasoningChanged { .. }
             | What::RuleChanged(_)
-            | What::Idle
-            | What::Closed { .. } => Ok(()),
+            | What::Idle => Ok(()),
+        }
+    }
+
+    /// Whether hooks that fire have frames. How long they may take at the end is bounded where they
+    /// run.
+    fn tells_hooks(&self) -> bool {
+        match self.stream {
+            Stream::All(encoder) => encoder.hooks == HookEvents::Included,
+            Stream::ResultOnly => false,
         }
     }
 
@@ -204,6 +237,13 @@ impl<'a> FrameFace<'a> {
                 Ok(())
             }
         }
+    }
+
+    fn cut_off(&mut self, totals: &RunTotals) -> Result<(), Failure> {
+        if self.between == Between::Nothing {
+            self.end(result(&Outcome::Cancelled, totals, &self.session_id))?;
+        }
+        self.finish()
     }
 
     fn finish(&mut self) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod face;
 mod manual;
+mod masking;
 mod mcp_command;
 mod memory_command;
 mod models;
@@ -22,17 +23,19 @@ mod sessions_command;
 mod settings_commands;
 mod signals;
 mod stdin;
+mod tally;
 mod text_face;
 mod trust_command;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use caliban_agent::{Outcome, RunTotals};
 use caliban_harness::{
     Launched, Process, Surroundings, configure, launch, session_store, workspace,
 };
-use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Partial, Replay};
 use caliban_session::Bounds;
 use caliban_settings::variables::names;
@@ -40,15 +43,20 @@ use uuid::Uuid;
 
 use crate::args::{
     Command, CommandLine, ConfigCommand, Dialect, InputFormat, OutputFormat, RunArgs, ServeCommand,
+    SettingsCommand,
 };
 use crate::console::{Console, note};
+use crate::doctor::Doctor;
 use crate::exit::Failure;
 use crate::face::{Face, FrameFace, Stream};
+use crate::masking::Secrets;
 use crate::print::{Denials, Print, Prompts};
 use crate::prompt::Stdin;
+use crate::signals::Interrupts;
 use crate::text_face::{Announcements, TextFace};
 
 fn main() -> ExitCode {
+    caliban_process::seclude();
     let mut words = std::env::args_os().skip(1);
     if words
         .next()
@@ -67,14 +75,9 @@ fn main() -> ExitCode {
             return failure.code();
         }
     }
-    let line = match CommandLine::parse(std::env::args_os()) {
+    let line = match CommandLine::parse(&all) {
         Ok(line) => line,
-        Err(error) => {
-            let code = if error.use_stderr() { 64 } else { 0 };
-            // A closed output leaves nothing to report to.
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return misused(&error, &all),
     };
     match run(line) {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,6 +90,31 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line makes no sense, or asks for what clap itself says. A program that asked for
+/// JSON gets a result all the same.
+fn misused(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    // A closed output leaves nothing to report to.
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let mistyped = args::mistyped(error, words);
+    match &mistyped {
+        Some(mistyped) => note(&format!("caliban: {mistyped}")),
+        None => {
+            let _ = error.print();
+        }
+    }
+    if args::asks_for_frames(words) {
+        let text = mistyped.unwrap_or_else(|| error.to_string());
+        let (said, _usage) = text.split_once("\n\nUsage:").unwrap_or((&text, ""));
+        let said = said.trim().trim_start_matches("error: ");
+        let frame = caliban_protocol::failure(said, &Uuid::new_v4().to_string());
+        let _ = Console::new().write(&caliban_protocol::line(&frame));
+    }
+    ExitCode::from(64)
+}
+
 /// One thread does all that is a matter of waiting: connections, the session and its face hand
 /// over to each other many thousand times a second, and every hand-over to another thread costs more
 /// than what is handed over. What computes or touches the disk for long has threads of its own, and
@@ -94,7 +122,8 @@ fn main() -> ExitCode {
 #[tokio::main(flavor = "current_thread")]
 async fn run(mut line: CommandLine) -> Result<(), Failure> {
     let process = process::current(process::environment());
-    let cancel = signals::cancellation();
+    let interrupts = Interrupts::listen();
+    let cancel = interrupts.cancel.clone();
     let mut console = Console::new();
     let command = line.cli.command.take();
     let named = line.cli.run.tools.workspace.as_deref();
@@ -104,29 +133,37 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
         Ok::<_, Failure>((options, configuration))
     };
     match command {
-        Some(Command::Demo) => Box::pin(demo::demo(&process, &cancel, &mut console)).await,
-        Some(Command::Models(args)) => models::list(&args, &configured()?.1, &mut console).await,
+        Some(Command::Demo) => Box::pin(demo::demo(&process, &interrupts, &mut console)).await,
+        Some(Command::Models(args)) => {
+            let (options, configuration) = configured()?;
+            models::list(&args, &options.model, &configuration, &mut console).await
+        }
         Some(Command::Doctor(args)) => {
             doctor::run(&args, &line.options()?, process, &cancel, &mut console).await
         }
         Some(Command::Completions { shell }) => manual::completions(shell, &mut console),
         Some(Command::Man { dir }) => manual::man(dir.as_deref(), &mut console),
         Some(Command::Config { command }) => match command {
-            ConfigCommand::Print { json } => {
-                settings_commands::print_effective(&configured()?.1, json, &mut console)
+            ConfigCommand::Print { json, show_secrets } => {
+                let secrets = Secrets::shown_if(show_secrets);
+                settings_commands::print_effective(&configured()?.1, json, secrets, &mut console)
             }
             ConfigCommand::Migrate { dry_run } => {
-                let workspace = workspace(named, &process)?;
-                settings_commands::migrate(&workspace, dry_run, &mut console)
+                settings_commands::migrate(&configured()?.1, dry_run, &mut console)
             }
         },
+        Some(Command::Settings {
+            command: SettingsCommand::Print { scope },
+        }) if scope == settings_commands::EFFECTIVE => {
+            settings_commands::print_merged(&configured()?.1, &mut console)
+        }
         Some(Command::Settings { command }) => {
             let workspace = workspace(named, &process)?;
             settings_commands::run(&command, &workspace, &process, &mut console)
         }
         Some(Command::Trust(args)) => {
             let router_file = line.cli.settings.config.as_deref();
-            trust_command::run(&args, router_file, &process, &mut console)
+            trust_command::run(&args, named, router_file, &process, &mut console)
         }
         Some(Command::Sessions { command }) => {
             let (options, configuration) = configured()?;
@@ -160,7 +197,7 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
             Box::pin(serve::heddle::serve(options, process, &cancel, console)).await
         }
         Some(Command::Reserved(command)) => Err(command.refusal()),
-        None => Box::pin(ask(&line, process, &cancel, &mut console)).await,
+        None => Box::pin(ask(&line, process, &interrupts, &mut console)).await,
     }
 }
 
@@ -168,19 +205,27 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
 async fn ask(
     line: &CommandLine,
     process: Process,
-    cancel: &CancellationToken,
+    interrupts: &Interrupts,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let args = &line.cli.run;
     let id = Uuid::new_v4();
-    match Box::pin(prepare(line, id, process)).await {
+    match args.output.format() {
+        OutputFormat::Text => {}
+        OutputFormat::Json | OutputFormat::StreamJson => {
+            interrupts.set_last_words(written(&Failure::Outcome(Outcome::Cancelled), id));
+        }
+    }
+    let preparing = Box::pin(prepare(line, id, process));
+    let prepared = interrupts.cancel.run_until_cancelled(preparing).await;
+    let asked = match prepared.unwrap_or(Err(Failure::Outcome(Outcome::Cancelled))) {
         Ok((launched, prompts)) => {
             let mut face = face(args, launched.facts.session_id.clone(), console);
             let (handle, events) = launched.begin();
             let print = Print {
                 handle,
                 events,
-                cancel,
+                interrupts,
                 face: &mut face,
                 denials: if args.output.fail_on_denial {
                     Denials::Fail
@@ -195,13 +240,24 @@ async fn ask(
             match args.output.format() {
                 OutputFormat::Text => {}
                 OutputFormat::Json | OutputFormat::StreamJson => {
-                    let frame = caliban_protocol::failure(&failure.to_string(), &id.to_string());
-                    console.write(&caliban_protocol::line(&frame))?;
+                    console.write(&written(&failure, id))?;
                 }
             }
             Err(failure)
         }
-    }
+    };
+    // There is nothing more to say.
+    interrupts.take_last_words();
+    asked
+}
+
+/// The result of a run that did not begin, as a line.
+fn written(failure: &Failure, id: Uuid) -> String {
+    let id = id.to_string();
+    caliban_protocol::line(&match failure {
+        Failure::Outcome(outcome) => caliban_protocol::result(outcome, &RunTotals::default(), &id),
+        failure => caliban_protocol::failure(&failure.to_string(), &id),
+    })
 }
 
 /// Everything that can fail before the run begins. A new session gets this id.
@@ -219,6 +275,7 @@ async fn prepare(
     if args.background.is_some() {
         return Err(args::no_background());
     }
+    args::check_prompt(args)?;
     prompt::check_headless(args, stdin)?;
     line.check_attendance()?;
     let prompt = match args.output.input_format {
@@ -230,8 +287,13 @@ async fn prepare(
     };
     let mut options = line.options()?;
     options.session.id = Some(id);
+    let doctor = Doctor {
+        options: options.clone(),
+        process: process.clone(),
+    };
     let mut surroundings = Surroundings::new(process);
     surroundings.dialect.bounds = Bounds::PIPE;
+    surroundings.dialect.examiner = Some(Arc::new(doctor));
     let mut launched = launch(options, surroundings).await?;
     let prompts = match prompt {
         None => Prompts::Lines(stdin::commands(std::io::stdin())),

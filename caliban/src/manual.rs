@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::args::Cli;
+use crate::args::{Cli, explained};
 use crate::console::Console;
 use crate::exit::Failure;
 
@@ -23,13 +23,13 @@ pub(crate) fn completions(shell: Shell, console: &mut Console) -> Result<(), Fai
 pub(crate) fn man(directory: Option<&Path>, console: &mut Console) -> Result<(), Failure> {
     let Some(directory) = directory else {
         let mut page = Vec::new();
-        Man::new(Cli::command())
+        Man::new(explained())
             .render(&mut page)
             .map_err(|error| Failure::Runtime(error.to_string()))?;
         return console.write(&String::from_utf8_lossy(&page));
     };
     std::fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory))
+        .and_then(|()| clap_mangen::generate_to(explained(), directory))
         .map_err(|error| {
             Failure::Runtime(format!(
                 "the manual cannot be written to `{}`: {error}",

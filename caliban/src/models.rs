@@ -3,14 +3,20 @@
 use crate::args::ModelsArgs;
 use crate::console::Console;
 use crate::exit::Failure;
+use caliban_harness::options::ModelOptions;
 use caliban_harness::{Configuration, provider};
 
 pub(crate) async fn list(
     args: &ModelsArgs,
+    options: &ModelOptions,
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let kind = provider::kind(args.provider.provider, configuration)?;
+    let kind = provider::kind(
+        args.provider.provider.or(options.provider),
+        options.model.as_deref(),
+        configuration,
+    )?;
     let provider = provider::connect(kind, configuration)?;
     let models = provider.models().await?;
     if args.json {

@@ -1,6 +1,9 @@
 //! `caliban perms`: permission rules looked at, tried out and changed.
 
+mod listed;
+
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use caliban_agent::{Confinement, Workspace};
@@ -8,17 +11,20 @@ use caliban_harness::{
     Configuration, RunOptions, further_directories, idle_rules, judge, protected, rule_book,
 };
 use caliban_permissions::{
-    AuditLog, Decision, Filter, Finding, Guard, Judge, Origin, Pattern, Rule, RuleBook, Why, lint,
+    AuditLog, Decision, Filter, Finding, Guard, Judge, Origin, Pattern, Rule, RuleBook, RuleError,
+    Why, lint,
 };
-use caliban_settings::write::{Appended, RuleRef, append_rule, remove_rule};
+use caliban_settings::write::{Appended, RuleRef};
 use caliban_settings::{RuleAction, RuleSpec, Scope, import};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::args::{CallArgs, ExportFormat, PermsCommand, RuleScope};
+use crate::args::{CallArgs, ExportFormat, PermsCommand, RuleScope, WritableScope};
 use crate::consent::Consent;
 use crate::console::{Console, note};
 use crate::exit::Failure;
+
+use listed::{Listed, remarks};
 
 pub(crate) fn run(
     command: &PermsCommand,
@@ -78,13 +84,18 @@ pub(crate) fn run(
             since,
             tool,
             action,
+            scope,
             head,
-        } => perms.audit(&Filter {
-            since: *since,
-            tool: tool.clone(),
-            action: *action,
-            head: *head,
-        }),
+        } => perms.audit(
+            *scope,
+            Filter {
+                since: *since,
+                tool: tool.clone(),
+                action: *action,
+                scope: None,
+                head: *head,
+            },
+        ),
         PermsCommand::Lint { scope } => perms.lint(*scope),
     }
 }
@@ -97,28 +108,19 @@ struct Perms<'a> {
 
 impl Perms<'_> {
     fn list(self, scope: Option<RuleScope>, json: bool) -> Result<(), Failure> {
-        let book = self.book()?;
-        let rules: Vec<&Rule> = match scope {
-            None => book.rules().iter().collect(),
-            Some(scope) => of_scope(&book, scope).collect(),
+        let rules = match scope {
+            None => Listed::effective(&self.book()?),
+            Some(scope) => self.of_scope(scope),
         };
         if json {
-            let rules: Vec<Value> = rules.iter().map(|rule| rule_json(rule)).collect();
+            let rules: Vec<Value> = rules.iter().map(Listed::json).collect();
             return self.console.write(&format!("{}\n", pretty(&json!(rules))?));
         }
         if rules.is_empty() {
             return self.console.write("(no rules)\n");
         }
-        let lines = rules.iter().enumerate().map(|(index, rule)| {
-            format!(
-                "{} {} {}{}\n",
-                index + 1,
-                rule.action,
-                rule.pattern,
-                remarks(rule)
-            )
-        });
-        let text: String = lines.collect();
+        let lines = rules.iter().enumerate();
+        let text: String = lines.map(|(index, rule)| rule.line(index + 1)).collect();
         self.console.write(&text)
     }
 
@@ -150,7 +152,7 @@ impl Perms<'_> {
                 index + 1,
                 rule.action,
                 rule.pattern,
-                remarks(rule)
+                remarks(&rule.spec())
             );
         }
         if decision.parts.len() > 1 {
@@ -174,17 +176,21 @@ impl Perms<'_> {
         self.console.write(&text)
     }
 
-    fn add(self, scope: RuleScope, spec: &RuleSpec) -> Result<(), Failure> {
+    fn add(self, scope: WritableScope, spec: &RuleSpec) -> Result<(), Failure> {
         let origin = Origin::of(scope.settings());
-        Rule::new(spec.clone(), origin).map_err(|error| Failure::Usage(error.to_string()))?;
+        let rule = Rule::new(spec.clone(), origin);
+        let rule = rule.map_err(|error| Failure::Usage(error.to_string()))?;
+        if let Some(idle) = rule.never_matches() {
+            note(&format!("warning: {idle}; it never matches"));
+        }
         if spec.reason.is_some() && spec.action != RuleAction::Deny {
-            return Err(Failure::Usage(
-                "`--reason` is told to the model when a call is denied; use `--comment`".to_owned(),
-            ));
+            note(
+                "a reason is told only where a call is denied; `--comment` is for whoever reads the rules",
+            );
         }
         let path = self.target(scope)?;
         let consent = Consent::of(self.configuration);
-        let appended = append_rule(&path, spec)?;
+        let appended = self.configuration.writer().append_rule(&path, spec)?;
         consent.keep(scope.settings(), self.configuration);
         let done = match appended {
             Appended::Added => "added",
@@ -201,20 +207,20 @@ impl Perms<'_> {
 
     fn remove(
         self,
-        scope: RuleScope,
+        scope: WritableScope,
         index: Option<usize>,
         pattern: Option<&str>,
     ) -> Result<(), Failure> {
         let path = self.target(scope)?;
         let which = match (index, pattern) {
             (Some(number), _) => {
-                let book = self.book()?;
-                let rule = of_scope(&book, scope).nth(number - 1).ok_or_else(|| {
+                let rules = self.of_scope(scope.into());
+                let rule = rules.into_iter().nth(number - 1).ok_or_else(|| {
                     Failure::Runtime(format!("the {} scope has no rule {number}", scope.name()))
                 })?;
                 RuleRef::At {
                     index: number - 1,
-                    pattern: rule.pattern.text().to_owned(),
+                    pattern: rule.spec.pattern,
                 }
             }
             (None, Some(pattern)) => RuleRef::Pattern(pattern.to_owned()),
@@ -225,7 +231,7 @@ impl Perms<'_> {
             }
         };
         let consent = Consent::of(self.configuration);
-        let removed = remove_rule(&path, &which)?;
+        let removed = self.configuration.writer().remove_rule(&path, &which)?;
         consent.keep(scope.settings(), self.configuration);
         if removed == 0 {
             return Err(Failure::Runtime(format!(
@@ -241,7 +247,7 @@ impl Perms<'_> {
         ))
     }
 
-    fn import(self, from: &Path, scope: RuleScope, dry_run: bool) -> Result<(), Failure> {
+    fn import(self, from: &Path, scope: WritableScope, dry_run: bool) -> Result<(), Failure> {
         if !from.is_file() {
             return Err(Failure::NoInput(format!(
                 "there is no file `{}`",
@@ -271,7 +277,7 @@ impl Perms<'_> {
             return self.console.write(&merged.text);
         }
         let consent = Consent::of(self.configuration);
-        let merged = imported.apply(&path)?;
+        let merged = imported.apply(&path, &self.configuration.writer())?;
         consent.keep(scope.settings(), self.configuration);
         if merged.changes.is_empty() {
             return self
@@ -284,43 +290,43 @@ impl Perms<'_> {
     }
 
     fn export(self, scope: RuleScope, format: ExportFormat) -> Result<(), Failure> {
-        let book = self.book()?;
-        let rules: Vec<&Rule> = of_scope(&book, scope).collect();
+        let rules = self.of_scope(scope);
         let text = match format {
-            ExportFormat::Json => {
-                let bucket = |action: RuleAction| -> Vec<&str> {
-                    rules
-                        .iter()
-                        .filter(|rule| rule.action == action)
-                        .map(|rule| rule.pattern.text())
-                        .collect()
-                };
-                let buckets = json!({"permissions": {
-                    "allow": bucket(RuleAction::Allow),
-                    "ask": bucket(RuleAction::Ask),
-                    "deny": bucket(RuleAction::Deny),
-                }});
-                pretty(&buckets)? + "\n"
-            }
-            ExportFormat::Toml => exported_toml(&rules)?,
+            ExportFormat::Json => pretty(&listed::buckets_of(&rules))? + "\n",
+            ExportFormat::Toml => listed::toml_of(&rules)?,
         };
         self.console.write(&text)
     }
 
-    fn audit(self, filter: &Filter) -> Result<(), Failure> {
+    fn audit(self, scope: Option<RuleScope>, filter: Filter) -> Result<(), Failure> {
         let path = self.configuration.locations.audit_log();
-        let lines = AuditLog::new(path.clone()).read(filter).map_err(|error| {
-            Failure::Runtime(format!("cannot read `{}`: {error}", path.display()))
+        let filter = Filter {
+            // As the lines call it.
+            scope: scope.map(|scope| scope.settings().to_string()),
+            ..filter
+        };
+        let mut is_empty = true;
+        let told = AuditLog::new(path.clone()).read(&filter, |line| {
+            is_empty = false;
+            let told = self.console.put(&format!("{line}\n"));
+            told.map_err(Unread::Told)
+        });
+        told.map_err(|error| match error {
+            Unread::Log(error) => {
+                Failure::Runtime(format!("cannot read `{}`: {error}", path.display()))
+            }
+            Unread::Told(failure) => failure,
         })?;
-        if lines.is_empty() {
+        if is_empty {
             return self.console.write("(empty)\n");
         }
-        self.console.write(&format!("{}\n", lines.join("\n")))
+        self.console.flush()
     }
 
     fn lint(self, scope: RuleScope) -> Result<(), Failure> {
-        let book = self.book()?;
-        let rules: Vec<Rule> = of_scope(&book, scope).cloned().collect();
+        let rules = self.of_scope(scope).into_iter().map(|rule| rule.rule());
+        let rules: Result<Vec<Rule>, RuleError> = rules.collect();
+        let rules = rules.map_err(|error| Failure::Config(error.to_string()))?;
         let findings = lint(&rules, Timestamp::now());
         for finding in &findings {
             self.console.write(&format!("{finding}\n"))?;
@@ -329,6 +335,11 @@ impl Perms<'_> {
             return Err(Failure::Silent(1));
         }
         self.console.write("OK (no duplicate patterns)\n")
+    }
+
+    /// The rules of a scope as they are written.
+    fn of_scope(&self, scope: RuleScope) -> Vec<Listed> {
+        Listed::of_scope(scope, &self.options.permissions.rules, self.configuration)
     }
 
     fn judge_call(&self, call: &CallArgs) -> Result<(Judge, Decision), Failure> {
@@ -347,14 +358,22 @@ impl Perms<'_> {
             Confinement::Open,
         )
         .map_err(|error| Failure::Config(error.to_string()))?;
+        let book = self.book()?;
+        let book = match call.scope {
+            Some(scope) => book.without(|rule| !scope.has(rule) && rule.origin != Origin::BuiltIn),
+            None => book,
+        };
         let judge = judge(
-            self.book()?,
+            book,
             protected(&self.configuration.locations),
             workspace,
             Some(home),
         );
         for line in idle_rules(&self.options.permissions.rules, self.configuration) {
             note(&line);
+        }
+        if let Some(notice) = self.configuration.loaded.trust_notice() {
+            note(&notice);
         }
         let decision = judge.decide(&call.tool, &input, Timestamp::now());
         Ok((judge, decision))
@@ -367,12 +386,9 @@ impl Perms<'_> {
 
     /// The file that a scope's rules are written to: the older one as long as it is there, because
     /// it is read instead of the settings.
-    fn target(&self, scope: RuleScope) -> Result<PathBuf, Failure> {
-        let (locations, workspace) = (&self.configuration.locations, &self.configuration.workspace);
+    fn target(&self, scope: WritableScope) -> Result<PathBuf, Failure> {
+        let (locations, workspace) = (&self.configuration.locations, self.configuration.project());
         let no_file = || Failure::Usage(format!("the {} scope cannot be changed", scope.name()));
-        if matches!(scope, RuleScope::Cli | RuleScope::Managed) {
-            return Err(no_file());
-        }
         let legacy = locations.legacy(scope.settings(), workspace);
         if let Some(files) = legacy
             && files.permissions.is_file()
@@ -386,60 +402,36 @@ impl Perms<'_> {
     }
 }
 
-impl RuleScope {
-    fn settings(self) -> Scope {
-        match self {
-            Self::Managed => Scope::Managed,
-            Self::User => Scope::User,
-            Self::Project => Scope::Project,
-            Self::Local => Scope::Local,
-            Self::Cli => Scope::Cli,
+/// Why the log was not shown to its end.
+enum Unread {
+    Log(io::Error),
+    Told(Failure),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::Log(error)
+    }
+}
+
+impl From<WritableScope> for RuleScope {
+    fn from(scope: WritableScope) -> Self {
+        match scope {
+            WritableScope::User => Self::User,
+            WritableScope::Project => Self::Project,
+            WritableScope::Local => Self::Local,
         }
+    }
+}
+
+impl WritableScope {
+    fn settings(self) -> Scope {
+        RuleScope::from(self).settings()
     }
 
     fn name(self) -> &'static str {
         self.settings().as_str()
     }
-}
-
-fn of_scope(book: &RuleBook, scope: RuleScope) -> impl Iterator<Item = &Rule> {
-    book.rules().iter().filter(move |rule| match scope {
-        RuleScope::Cli => matches!(rule.origin, Origin::Flag | Origin::Overlay),
-        scope => rule.origin == Origin::of(scope.settings()),
-    })
-}
-
-fn remarks(rule: &Rule) -> String {
-    let comment = rule.comment.iter().map(|text| format!("  # {text}"));
-    let reason = rule.reason.iter().map(|text| format!("  reason: {text}"));
-    let expiry = rule
-        .expires_at
-        .iter()
-        .map(|time| format!("  expires {time}"));
-    reason.chain(expiry).chain(comment).collect()
-}
-
-fn rule_json(rule: &Rule) -> Value {
-    let mut value = json!({
-        "pattern": rule.pattern.text(),
-        "action": rule.action,
-        "scope": rule.origin.as_str(),
-    });
-    for (key, text) in [("comment", &rule.comment), ("reason", &rule.reason)] {
-        if let Some(text) = text {
-            value[key] = json!(text);
-        }
-    }
-    if let Some(time) = rule.expires_at {
-        value["expires_at"] = json!(time.to_string());
-    }
-    value
-}
-
-fn exported_toml(rules: &[&Rule]) -> Result<String, Failure> {
-    let specs: Vec<RuleSpec> = rules.iter().map(|rule| rule.spec()).collect();
-    let document = json!({"permissions": {"rules": specs}});
-    toml::to_string(&document).map_err(|error| Failure::Runtime(error.to_string()))
 }
 
 fn pretty(value: &Value) -> Result<String, Failure> {

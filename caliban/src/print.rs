@@ -1,9 +1,10 @@
 //! Print mode as a face of the session: prompts in, answers out, one exchange after the other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use caliban_agent::{Answer, Interrupt, Outcome, Remember, RunTotals};
-use caliban_model::{CancellationToken, Message};
+use caliban_model::Message;
 use caliban_protocol::{Command as Line, Decision};
 use caliban_session::{
     Attach, Attendance, Command, Delivery, EventBatch, Events, Place, Prompt, QuestionKind,
@@ -15,7 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::console::note;
 use crate::exit::Failure;
 use crate::face::Face;
+use crate::signals::{self, Interrupts};
 use crate::stdin::Input;
+use crate::tally::Tally;
 
 /// Questions whose suggestions are remembered for an answer that shall hold for longer.
 const QUESTIONS: usize = 64;
@@ -45,15 +48,43 @@ pub(crate) enum Attends {
 pub(crate) struct Print<'a, 'face> {
     pub(crate) handle: SessionHandle,
     pub(crate) events: Events,
-    pub(crate) cancel: &'a CancellationToken,
+    pub(crate) interrupts: &'a Interrupts,
     pub(crate) face: &'a mut Face<'face>,
     pub(crate) denials: Denials,
     pub(crate) attends: Attends,
 }
 
+/// What can still come after an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// Another one, for all that is known.
+    Exchanges,
+    /// Nothing but the end of the session.
+    End,
+}
+
+/// What was asked so far, as whoever passes it on knows it.
+#[derive(Debug, Default)]
+struct Passed {
+    prompts: AtomicU64,
+    is_all: AtomicBool,
+}
+
+impl Passed {
+    /// What comes after so many exchanges.
+    fn ahead(&self, ended: u64) -> Ahead {
+        if self.is_all.load(Ordering::SeqCst) && self.prompts.load(Ordering::SeqCst) <= ended {
+            Ahead::End
+        } else {
+            Ahead::Exchanges
+        }
+    }
+}
+
 /// What the exchanges so far came to.
-#[derive(Default)]
 struct Account {
+    ended: u64,
+    tally: Tally,
     last: Option<(Outcome, RunTotals)>,
     /// The failure with the highest code; an interrupt counts only where it is the last.
     worst: Option<Outcome>,
@@ -70,10 +101,23 @@ impl Print<'_, '_> {
             Attends::Yes => Some(self.handle.attend()),
             Attends::No => None,
         };
-        let feeding = feed(self.handle.clone(), prompts, broken, questions, attendance);
+        let passed = Arc::new(Passed::default());
+        let feeding = feed(
+            self.handle.clone(),
+            prompts,
+            Arc::clone(&passed),
+            broken,
+            questions,
+            attendance,
+        );
         let feeding = tokio::spawn(feeding);
-        let mut account = Account::default();
-        let shown = self.show(&mut account, &asked).await;
+        let mut account = Account {
+            ended: 0,
+            tally: Tally::new(),
+            last: None,
+            worst: None,
+        };
+        let shown = self.show(&mut account, &passed, &asked).await;
         feeding.abort();
         shown?;
         if let Ok(failure) = input.try_recv() {
@@ -89,6 +133,7 @@ impl Print<'_, '_> {
     async fn show(
         &mut self,
         account: &mut Account,
+        passed: &Passed,
         asked: &mpsc::Sender<Arc<SessionEvent>>,
     ) -> Result<(), Failure> {
         let mut shown = Ok(());
@@ -96,7 +141,8 @@ impl Print<'_, '_> {
         loop {
             let heard = tokio::select! {
                 heard = self.events.next() => heard,
-                () = self.cancel.cancelled(), if !is_leaving => {
+                () = self.interrupts.insisted.cancelled() => self.cut_off(account),
+                () = self.interrupts.cancel.cancelled(), if !is_leaving => {
                     is_leaving = true;
                     self.leave().await;
                     continue;
@@ -114,7 +160,8 @@ impl Print<'_, '_> {
                     let _ = asked.try_send(Arc::clone(&event));
                 }
                 account.note(&event.what);
-                shown = shown.and_then(|()| self.face.show(&event.what, self.attends));
+                let ahead = passed.ahead(account.ended);
+                shown = shown.and_then(|()| self.face.show(&event.what, self.attends, ahead));
             }
             // What is there is written in one piece; nothing waits for what is not.
             shown = shown.and_then(|()| self.face.flush());
@@ -125,6 +172,14 @@ impl Print<'_, '_> {
         }
     }
 
+    /// The user insists: what can be said is said, and nothing is waited for.
+    fn cut_off(&mut self, account: &Account) -> ! {
+        self.interrupts.take_last_words();
+        // It cannot be helped where nobody reads.
+        let _ = self.face.cut_off(&account.tally.now());
+        signals::leave(130)
+    }
+
     async fn leave(&self) {
         let when = Shutdown::Now;
         // It may have ended by itself.
@@ -133,7 +188,8 @@ impl Print<'_, '_> {
 
     fn end(&mut self, account: Account) -> Result<(), Failure> {
         let Some((last, totals)) = account.last else {
-            if self.cancel.is_cancelled() {
+            if self.interrupts.cancel.is_cancelled() {
+                self.face.cut_off(&account.tally.now())?;
                 return Err(Failure::Outcome(Outcome::Cancelled));
             }
             let failure = Failure::NoInput("there was no prompt on standard input".to_owned());
@@ -165,10 +221,12 @@ impl Print<'_, '_> {
 
 impl Account {
     fn note(&mut self, what: &What) {
+        self.tally.note(what);
         match what {
             What::Ended {
                 outcome, totals, ..
             } => {
+                self.ended += 1;
                 let code = |outcome: &Outcome| outcome.exit_code();
                 let is_worse = self.worst.as_ref().map_or(0, code) < code(outcome);
                 // Work may go on after an interrupt.
@@ -180,6 +238,7 @@ impl Account {
             What::Refused(refused) => match &refused.what {
                 Place::Question(_) => note(&format!("an answer was not used: {}", refused.reason)),
                 Place::Prompt(_) => {
+                    self.ended += 1;
                     let message = refused.reason.clone();
                     self.worst.get_or_insert(Outcome::Internal { message });
                 }
@@ -199,6 +258,7 @@ impl Account {
             | What::Began { .. }
             | What::Run(_)
             | What::TakenBack { .. }
+            | What::Interrupted { .. }
             | What::Repeated { .. }
             | What::Asked(_)
             | What::Answered(_)
@@ -217,16 +277,20 @@ impl Account {
 async fn feed(
     handle: SessionHandle,
     prompts: Prompts,
+    passed: Arc<Passed>,
     broken: oneshot::Sender<Failure>,
     mut asked: mpsc::Receiver<Arc<SessionEvent>>,
     attendance: Option<Attendance>,
 ) {
     match prompts {
         Prompts::One(message) => {
+            passed.prompts.store(1, Ordering::SeqCst);
+            passed.is_all.store(true, Ordering::SeqCst);
             let _ = handle.send(queue(*message, Attach::Nothing)).await;
         }
         Prompts::Lines(mut lines) => {
             let mut questions = Vec::new();
+            let mut is_whole = true;
             while let Some(line) = lines.recv().await {
                 while let Ok(event) = asked.try_recv() {
                     questions.truncate(QUESTIONS - 1);
@@ -235,17 +299,23 @@ async fn feed(
                 let commands = match line {
                     Ok(line) => commands(line, &questions),
                     Err(failure) => {
-                        // What came before it is worked on first.
+                        // What came before it is worked on first, and what is wrong with it told
+                        // after that.
                         let _ = broken.send(failure);
+                        is_whole = false;
                         break;
                     }
                 };
                 for command in commands {
+                    if let Command::Prompt { .. } = command {
+                        passed.prompts.fetch_add(1, Ordering::SeqCst);
+                    }
                     if handle.send(command).await.is_err() {
                         return;
                     }
                 }
             }
+            passed.is_all.store(is_whole, Ordering::SeqCst);
         }
     }
     drop(attendance);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use caliban_harness::{Configuration, session_age};
-use caliban_sessions::{SessionState, Store, Summary, Transcript};
+use caliban_sessions::{SessionState, Store, Summary, Transcript, turns};
 use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -42,8 +42,14 @@ pub(crate) fn run(
         }
         SessionsCommand::Prune { days } => {
             let age = match days {
-                Some(days) => jiff::SignedDuration::from_hours(i64::from(*days) * 24),
+                Some(days) => Some(jiff::SignedDuration::from_hours(i64::from(*days) * 24)),
                 None => session_age(configuration)?,
+            };
+            let Some(age) = age else {
+                return console.write(
+                    "nothing to remove: `CALIBAN_CLEANUP_PERIOD_DAYS` keeps sessions for ever; \
+                     `--days N` removes older ones\n",
+                );
             };
             let pruned = store.prune(age, Timestamp::now())?;
             for warning in &pruned.warnings {
@@ -100,9 +106,9 @@ fn list(
     for summary in wanted {
         let _ = writeln!(
             text,
-            "{:width$}  {:>4} turns  {:>9} tokens  {}  {}",
+            "{:width$}  {:>10}  {:>9} tokens  {}  {}",
             summary.name.as_str(),
-            summary.turns,
+            turns(summary.turns),
             summary.usage.total_input() + summary.usage.output,
             summary.updated_at.strftime("%Y-%m-%d %H:%M"),
             summary

@@ -3,27 +3,45 @@
 use std::path::{Path, PathBuf};
 
 use caliban_harness::{Configuration, Process, locations};
-use caliban_settings::{Scope, import, migrate, value_at};
+use caliban_settings::write::Writer;
+use caliban_settings::{Scope, import, migrate, project_of, value_at};
 use serde_json::Value;
 
 use crate::args::SettingsCommand;
+use crate::consent::Consent;
 use crate::console::{Console, note};
 use crate::exit::Failure;
+use crate::masking::Secrets;
 
 /// `config print`: JSON for programs, a table for people.
 pub(crate) fn print_effective(
     configuration: &Configuration,
     json: bool,
+    secrets: Secrets,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let mut document = configuration.loaded.to_print_json();
     document["warnings"] = configuration.warnings().into();
+    secrets.mask(&mut document["settings"]);
     if json || !console.is_terminal() {
         let text = serde_json::to_string_pretty(&document)
             .map_err(|error| Failure::Runtime(error.to_string()))?;
         return console.write(&format!("{text}\n"));
     }
     console.write(&table(&document))
+}
+
+/// The scope that stands for all of them.
+pub(crate) const EFFECTIVE: &str = "effective";
+
+/// `settings print --scope effective`: the settings alone, as all scopes come to.
+pub(crate) fn print_merged(
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let mut settings = serde_json::json!(configuration.settings());
+    Secrets::Masked.mask(&mut settings);
+    console.write(&format!("{settings:#}\n"))
 }
 
 fn table(document: &Value) -> String {
@@ -61,25 +79,49 @@ fn table(document: &Value) -> String {
     lines.join("\n") + "\n"
 }
 
-/// `config migrate`.
+/// `config migrate`: the older files of the workspace, and the user's own.
 pub(crate) fn migrate(
-    workspace: &Path,
+    configuration: &Configuration,
     dry_run: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let migration = if dry_run {
-        migrate::plan(workspace)?
-    } else {
-        migrate::migrate(workspace)?
-    };
-    for note_ in &migration.notes {
-        note(note_);
+    let locations = &configuration.locations;
+    let project = locations.project_dir(configuration.project());
+    let mut found = false;
+    for (scope, directory) in [
+        (Scope::User, locations.config_dir()),
+        (Scope::Project, &project),
+    ] {
+        let consent = Consent::of(configuration);
+        let migration = if dry_run {
+            migrate::plan(directory)?
+        } else {
+            migrate::migrate(directory, &configuration.writer())?
+        };
+        if migration.sources.is_empty() {
+            continue;
+        }
+        found = true;
+        if !dry_run {
+            consent.keep(scope, configuration);
+        }
+        told(&migration, dry_run, console)?;
+    }
+    if found {
+        return Ok(());
+    }
+    console.write("nothing to migrate: there are no old settings files that are still read\n")
+}
+
+fn told(
+    migration: &migrate::Migration,
+    dry_run: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    for line in &migration.notes {
+        note(line);
     }
     let target = migration.target.display();
-    if migration.sources.is_empty() {
-        return console
-            .write("nothing to migrate: there are no old settings files that are still read\n");
-    }
     if migration.changes.is_empty() {
         return console.write(&format!("nothing to migrate: `{target}` has it all\n"));
     }
@@ -123,6 +165,12 @@ pub(crate) fn run(
             dry_run,
         } => {
             let target = scope_files(scope, workspace, process)?.toml;
+            if scope == Scope::Managed.as_str() && !dry_run {
+                return Err(Failure::Usage(format!(
+                    "the managed scope is its operator's to write; `--dry-run` prints what `{}` would be",
+                    target.display()
+                )));
+            }
             import(from, &target, *dry_run, process, console)
         }
     }
@@ -152,7 +200,8 @@ fn import(
         note(&format!("`{}` would be:", target.display()));
         return console.write(&merged.text);
     }
-    let merged = imported.apply(target)?;
+    let writer = Writer::new(locations(process).settings_locks());
+    let merged = imported.apply(target, &writer)?;
     if merged.changes.is_empty() {
         return console.write(&format!("`{}` has it all already\n", target.display()));
     }
@@ -170,10 +219,11 @@ fn scope_files(
         .find(|scope| scope.as_str() == name)
         .ok_or_else(|| {
             Failure::Usage(format!(
-                "unknown scope `{name}`; use managed, user, project or local"
+                "unknown scope `{name}`; use managed, user, project or local, or effective to print all of them merged"
             ))
         })?;
-    locations(process)
-        .settings(scope, workspace)
+    let locations = locations(process);
+    locations
+        .settings(scope, &project_of(workspace, &locations))
         .ok_or_else(|| Failure::Usage(format!("the {name} scope has no file")))
 }

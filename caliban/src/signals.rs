@@ -1,15 +1,70 @@
 //! Interrupts: the first asks the run to stop, the second ends the process.
 
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use caliban_model::CancellationToken;
 
 use crate::console::note;
 
-/// A token that is cancelled by SIGINT, SIGTERM or the loss of the terminal. A second SIGINT exits
-/// with 130 at once.
-pub(crate) fn cancellation() -> CancellationToken {
-    let token = CancellationToken::new();
-    unhandled(listen(token.clone()));
-    token
+/// How long whoever has something to say may take to say it when the user insists.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// What the person at the terminal, or whoever sends signals, wants.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Interrupts {
+    /// To stop: SIGINT, SIGTERM or the loss of the terminal.
+    pub(crate) cancel: CancellationToken,
+    /// To stop at once: a second SIGINT. The process exits with 130 whatever else happens, a moment
+    /// later where there are last words.
+    pub(crate) insisted: CancellationToken,
+    last_words: Arc<Mutex<Option<String>>>,
+}
+
+impl Interrupts {
+    /// Begins to listen for signals.
+    pub(crate) fn listen() -> Self {
+        let interrupts = Self::default();
+        unhandled(listen(interrupts.clone()));
+        interrupts
+    }
+
+    /// What is written to standard output before the process is ended, unless whoever set it takes
+    /// it back to say something better.
+    pub(crate) fn set_last_words(&self, line: String) {
+        *self.words() = Some(line);
+    }
+
+    /// Who takes them back speaks for itself.
+    pub(crate) fn take_last_words(&self) -> Option<String> {
+        self.words().take()
+    }
+
+    fn words(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.last_words
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the process, with what there is to say.
+    fn insist(&self) -> ! {
+        self.insisted.cancel();
+        if self.words().is_none() {
+            leave(130);
+        }
+        // Who speaks leaves by itself.
+        std::thread::sleep(LAST_WORDS);
+        if let Some(line) = self.take_last_words() {
+            // Nobody may be reading: then this thread waits, and the process does not.
+            std::thread::spawn(move || {
+                let mut out = std::io::stdout().lock();
+                let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            });
+            std::thread::sleep(LAST_WORDS);
+        }
+        leave(130)
+    }
 }
 
 /// A token that is cancelled by SIGINT alone; SIGTERM ends the process at once.
@@ -36,11 +91,14 @@ fn listen_for_interrupts(token: CancellationToken) -> std::io::Result<()> {
 
 #[cfg(not(unix))]
 fn listen_for_interrupts(token: CancellationToken) -> std::io::Result<()> {
-    listen(token)
+    listen(Interrupts {
+        cancel: token,
+        ..Interrupts::default()
+    })
 }
 
 #[cfg(unix)]
-fn listen(token: CancellationToken) -> std::io::Result<()> {
+fn listen(interrupts: Interrupts) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = vec![SIGINT, SIGTERM];
     // Who started the program with `nohup` wants it to go on.
@@ -48,10 +106,10 @@ fn listen(token: CancellationToken) -> std::io::Result<()> {
         signals.push(SIGHUP);
     }
     heed(&signals, move |signal| {
-        if token.is_cancelled() && signal == SIGINT {
-            leave(130);
+        if interrupts.cancel.is_cancelled() && signal == SIGINT {
+            interrupts.insist();
         }
-        token.cancel();
+        interrupts.cancel.cancel();
     })
 }
 
@@ -81,13 +139,13 @@ fn is_hangup_ignored() -> bool {
 }
 
 #[cfg(not(unix))]
-fn listen(token: CancellationToken) -> std::io::Result<()> {
+fn listen(interrupts: Interrupts) -> std::io::Result<()> {
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
-            token.cancel();
+            interrupts.cancel.cancel();
         }
         if tokio::signal::ctrl_c().await.is_ok() {
-            leave(130);
+            interrupts.insist();
         }
     });
     Ok(())
@@ -97,6 +155,6 @@ fn listen(token: CancellationToken) -> std::io::Result<()> {
     clippy::exit,
     reason = "the user insists: nothing else may delay the end"
 )]
-fn leave(code: i32) -> ! {
+pub(crate) fn leave(code: i32) -> ! {
     std::process::exit(code)
 }

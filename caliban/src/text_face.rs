@@ -48,6 +48,7 @@ impl<'a> TextFace<'a> {
             What::Queued { .. }
             | What::Began { .. }
             | What::TakenBack { .. }
+            | What::Interrupted { .. }
             | What::Repeated { .. }
             | What::Refused(_)
             | What::Asked(_)
@@ -78,10 +79,10 @@ impl<'a> TextFace<'a> {
     fn step(&mut self, event: &Event) -> Result<(), Failure> {
         match event {
             Event::TextDelta { text } if self.console.is_terminal() => self.console.write(text)?,
-            Event::ToolReady {
+            Event::ToolReady { .. } => self.console.end_line()?,
+            Event::ToolStarted {
                 name, first_arg, ..
             } => {
-                self.console.end_line()?;
                 if self.announcements == Announcements::On {
                     note(&announcement(name, first_arg.as_deref()));
                 }
@@ -105,7 +106,7 @@ impl<'a> TextFace<'a> {
             )),
             // What a sub-agent does is announced too; its words are its parent's to read.
             Event::Nested { event, .. } => {
-                if let Event::ToolReady {
+                if let Event::ToolStarted {
                     name, first_arg, ..
                 } = &**event
                     && self.announcements == Announcements::On
@@ -121,7 +122,6 @@ impl<'a> TextFace<'a> {
             | Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::Answer(_)
-            | Event::ToolStarted { .. }
             | Event::SentOn { .. }
             | Event::HistoryReplaced { .. }
             | Event::PermissionAsked { .. }

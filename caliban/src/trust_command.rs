@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use caliban_harness::{Process, locations, workspace};
-use caliban_settings::{RouterSource, TrustStore, WorkspaceFiles, find_router_file};
+use caliban_settings::{RouterSource, TrustStore, WorkspaceFiles, find_router_file, project_of};
 
 use crate::args::TrustArgs;
 use crate::console::Console;
@@ -11,6 +11,7 @@ use crate::exit::Failure;
 
 pub(crate) fn run(
     args: &TrustArgs,
+    named: Option<&Path>,
     router_file: Option<&Path>,
     process: &Process,
     console: &mut Console,
@@ -24,10 +25,12 @@ pub(crate) fn run(
         }
         return Ok(());
     }
+    // Given after the command or, as for every command, before it.
+    let path = args.path.as_deref().or(named);
     if args.revoke {
         // A workspace that is gone can still be forgotten.
-        let path = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
-        let path = path.canonicalize().unwrap_or(path);
+        let path = path.unwrap_or(Path::new("."));
+        let path = project_of(path, &locations);
         let message = if store.revoke(&path).map_err(failed)? {
             format!("`{}` is no longer trusted\n", path.display())
         } else {
@@ -35,15 +38,18 @@ pub(crate) fn run(
         };
         return console.write(&message);
     }
-    let path = workspace(args.path.as_deref(), process)?;
-    let router = find_router_file(router_file, &process.environment, &path, &locations)
+    let started_in = workspace(path, process)?;
+    let path = project_of(&started_in, &locations);
+    let router = find_router_file(router_file, &process.environment, &started_in, &locations)
         .filter(|found| found.source == RouterSource::Project)
         .map(|found| found.path);
-    let files = WorkspaceFiles::read(&path, router.as_deref());
+    let files = WorkspaceFiles::read(&path, router.as_deref()).starting_in(&started_in);
     store.grant(&files).map_err(failed)?;
     let mut message = format!("`{}` is trusted", path.display());
+    let programs = files.programs();
     let covered: Vec<String> = files
         .paths()
+        .chain(programs.iter().map(PathBuf::as_path))
         .map(|file| format!("  {}", file.display()))
         .collect();
     if covered.is_empty() {

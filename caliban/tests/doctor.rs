@@ -88,7 +88,7 @@ fn the_documented_rows_come_first_and_nothing_is_left_behind() {
     assert_eq!(ran.stdout.lines().next(), Some(header.as_str()));
     assert_eq!(
         row(&ran, "openai"),
-        "✓ openai — OPENAI_BASE_URL unset (no probe attempted; use --deep to ping api.openai.com)"
+        "– openai — OPENAI_BASE_URL unset (no probe attempted; use --deep to ping api.openai.com)"
     );
     assert!(row(&ran, "sandbox").starts_with("! sandbox — not available in this version"));
     assert!(row(&ran, "claudemd").starts_with("! claudemd — no CLAUDE.md found in ancestry"));
@@ -204,7 +204,7 @@ fn a_wrong_key_fails_and_a_missing_one_warns(
 #[case(&["doctor", "--deep", "--model", "claude-haiku-4-5"], 0, "; `claude-haiku-4-5` is among them")]
 #[case(&["--model", "claude-haiku-4-5", "doctor", "--deep"], 0, "; `claude-haiku-4-5` is among them")]
 #[case(&["doctor", "--deep", "--model", "claude-9"], 1, ", but `claude-9` is not among them")]
-#[case(&["doctor", "--deep", "--model", "gpt-5.5"], 1, "add `--provider openai`")]
+#[case(&["doctor", "--deep", "--provider", "anthropic", "--model", "gpt-5.5"], 1, "add `--provider openai`")]
 #[case(&["doctor", "--model", "claude-9"], 0, "reachable (1 model(s))")]
 fn deep_looks_the_model_up(#[case] args: &[&str], #[case] code: i32, #[case] text: &str) {
     let bench = bench(Script::new([]).model(ModelEntry::new("claude-haiku-4-5-20251001")));
@@ -250,10 +250,7 @@ fn deep_without_keys_calls_nobody_but_ollama() {
 
 #[rstest]
 #[case("model = \n", "settings.toml:1:")]
-#[case(
-    "[permissions]\ndefaultMode = 'plan'\n",
-    "did you mean `default_mode`?"
-)]
+#[case("[permissions]\ndefaultMod = 'plan'\n", "did you mean `default_mode`?")]
 fn broken_settings_are_a_row_and_the_rest_is_checked(#[case] text: &str, #[case] says: &str) {
     let bench = bench(Script::new([]));
     user(&bench, text);
@@ -271,7 +268,7 @@ fn broken_settings_are_a_row_and_the_rest_is_checked(#[case] text: &str, #[case]
     assert!(row(&ran, "anthropic").ends_with("reachable (1 model(s))"));
     assert_eq!(
         row(&ran, "hooks"),
-        "! hooks — not checked: the settings cannot be read"
+        "– hooks — not checked: the settings cannot be read"
     );
 }
 
@@ -377,24 +374,14 @@ fn the_operators_own_key_program_is_asked() {
 }
 
 #[test]
-fn stores_that_cannot_be_used_fail() {
+fn a_store_that_cannot_be_used_fails() {
     let bench = bench(Script::new([]));
     write(&bench.home.path().join(".local"), "in the way");
-    write(&bench.home.path().join(".caliban"), "in the way");
     let ran = run(&mut doctor(&bench));
     assert_eq!(ran.code, Some(1));
-    for name in ["session_store", "checkpoint_store"] {
-        assert!(
-            row(&ran, name).starts_with(&format!("✗ {name} — ")),
-            "{}",
-            ran.stdout
-        );
-        assert!(
-            row(&ran, name).contains("not a directory"),
-            "{}",
-            ran.stdout
-        );
-    }
+    let store = row(&ran, "session_store");
+    assert!(store.starts_with("✗ session_store — "), "{}", ran.stdout);
+    assert!(store.contains("not a directory"), "{}", ran.stdout);
 }
 
 #[test]
@@ -440,4 +427,79 @@ fn programs_get_the_same_as_json() {
             .contains(NOWHERE)
     );
     assert!(find("trust")["details"].is_array());
+}
+
+#[test]
+fn a_tick_stands_for_what_was_looked_at() {
+    let bench = bench(Script::new([]));
+    let ran = run(doctor(&bench).env("ANTHROPIC_API_KEY", "k"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    for name in [
+        "ollama",
+        "openai",
+        "anthropic",
+        "google",
+        "checkpoint_store",
+        "auth",
+    ] {
+        assert!(row(&ran, name).starts_with("– "), "{}", ran.stdout);
+    }
+    assert!(row(&ran, "auth").contains("is in the environment (not tried here"));
+    assert_eq!(row(&ran, "mcp"), "✓ mcp — no servers are configured");
+    let ran = run(&mut doctor(&bench));
+    assert!(row(&ran, "auth").starts_with("! auth — there is no API key for anthropic"));
+    let json = run(doctor(&bench).arg("--json"));
+    let rows: Value = serde_json::from_str(&json.stdout).unwrap();
+    let of = |name: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["name"] == name).unwrap()["status"].clone()
+    };
+    assert_eq!(
+        (of("openai"), of("workspace")),
+        ("skip".into(), "pass".into())
+    );
+}
+
+#[test]
+fn a_key_that_was_accepted_is_one() {
+    let bench = bench(Script::new([]).model(ModelEntry::new("claude-sonnet-4-6")));
+    let ran = run(bench.command().arg("doctor"));
+    assert!(row(&ran, "auth").starts_with("✓ auth — "), "{}", ran.stdout);
+    assert!(row(&ran, "auth").ends_with("and is accepted"));
+}
+
+#[test]
+fn each_mcp_server_has_a_row_and_is_connected_to_when_asked() {
+    let bench = bench(Script::new([]));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let settings = format!(
+        "[mcp_servers.good]\ncommand = 'python3'\nargs = ['{script}']\n\
+         [mcp_servers.gone]\ncommand = 'no-such-program-here'\n\
+         [mcp_servers.off]\ncommand = 'x'\ndisabled = true\n"
+    );
+    user(&bench, &settings);
+    project(
+        &bench,
+        "[mcp_servers.theirs]\ncommand = 'touch'\nargs = ['ran']\n",
+    );
+    let shallow = run(doctor(&bench).arg("--trust-workspace"));
+    assert_eq!(shallow.code, Some(0), "{}", shallow.stdout);
+    for name in ["mcp:good", "mcp:gone", "mcp:off", "mcp:theirs"] {
+        assert!(row(&shallow, name).starts_with("– "), "{}", shallow.stdout);
+    }
+    let deep = run(doctor(&bench)
+        .args(["--deep", "--trust-workspace"])
+        .env("OLLAMA_BASE_URL", bench.server.url())
+        .env("CALIBAN_PROVIDER", "ollama"));
+    let rows = |name| row(&deep, name);
+    assert!(
+        rows("mcp:good").starts_with("✓ mcp:good — is connected, with "),
+        "{}",
+        deep.stdout
+    );
+    assert!(rows("mcp:gone").starts_with("✗ mcp:gone — has failed: `no-such-program-here` cannot"));
+    assert!(rows("mcp:off").starts_with("– "));
+    assert!(rows("mcp:theirs").starts_with("– mcp:theirs — not connected: it is the workspace's"));
+    assert!(!bench.workspace.path().join("ran").exists());
+    assert_eq!(deep.code, Some(1));
 }

@@ -53,7 +53,8 @@ fn a_run_with_a_tool_is_told_frame_by_frame() {
     let ran = bench.run([
         "-p",
         "count",
-        "--auto-allow",
+        "--allow",
+        "Bash",
         "--output-format",
         "stream-json",
     ]);

@@ -106,37 +106,12 @@ fn the_log_is_read_from_a_time_or_a_day_on() {
     }
 }
 
-#[test]
-fn an_allow_rule_that_can_never_match_is_left_out_and_told() {
-    let (home, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let test = |rule: [&str; 2], tool: &str, input: &str| {
-        let args = ["test", tool, input, rule[0], rule[1]];
-        perms(home.path(), workspace.path(), &args)
-    };
-    for (pattern, tool, input) in [
-        (
-            "mcp__gh__issue:acme*",
-            "mcp__gh__issue",
-            r#"{"repo": "acme"}"#,
-        ),
-        ("Write:~notes", "Write", r#"{"path": "notes"}"#),
-    ] {
-        let ran = test(["--allow", pattern], tool, input);
-        assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stderr.contains(pattern), "{ran:?}");
-        // What should have been denied would pass for denied.
-        let ran = test(["--deny", pattern], tool, input);
-        assert_eq!(ran.code, Some(64), "{ran:?}");
-    }
-}
-
 #[rstest]
 #[case(&["--permission-mode", "bypassPermissions"], 78, "--allow-dangerously-skip-permissions")]
 #[case(&["--permission-mode", "yolo"], 64, "acceptEdits")]
 #[case(&["--no-permissions", "--allow", "Bash"], 64, "cannot be used with")]
 #[case(&["--no-permissions", "--auto-allow"], 64, "cannot be used with")]
 #[case(&["--allow", "Bsh:git *"], 64, "did you mean `Bash`")]
-#[case(&["--deny", "mcp__x__y:z"], 64, "no argument")]
 #[case(&["--settings", "{\"permissions\": {\"enforce\": true}}", "--allow-dangerously-skip-permissions"], 78, "permissions.enforce")]
 #[case(&["--settings", "{\"permissions\": {\"enforce\": true}}", "--no-permissions"], 78, "permissions.enforce")]
 #[case(&["--settings", "{\"permissions\": {\"allow\": [\"Nope\"]}}"], 78, "no tool `Nope`")]
@@ -266,46 +241,6 @@ fn a_rule_reason_reaches_the_model() {
 }
 
 #[test]
-fn plan_mode_set_by_the_operator_is_not_the_models_to_leave() {
-    let script = |first: &str| {
-        Script::new([
-            Reply::tool(first, json!({})),
-            Reply::tool("Write", json!({"path": "out.txt", "content": "x"})),
-            Reply::tool("ExitPlanMode", json!({"plan": "p"})),
-            Reply::tool("Write", json!({"path": "out.txt", "content": "x"})),
-            Reply::text("done"),
-        ])
-    };
-    let own = Bench::new(Wire::Anthropic, script("EnterPlanMode"));
-    let result_own = result(&own, &["--allow", "Write"]);
-    assert_eq!(denied(&result_own), 1, "{result_own}");
-    assert!(own.workspace.path().join("out.txt").exists());
-    let operators = Bench::new(Wire::Anthropic, script("EnterPlanMode"));
-    let result_operators = result(
-        &operators,
-        &["--allow", "Write", "--permission-mode", "plan"],
-    );
-    assert_eq!(denied(&result_operators), 3, "{result_operators}");
-    assert!(!operators.workspace.path().join("out.txt").exists());
-}
-
-#[rstest]
-#[case(&["--allow", "ExitPlanMode"])]
-#[case(&["--auto-allow"])]
-fn what_a_refusal_to_leave_plan_mode_advises_helps(#[case] remedy: &[&str]) {
-    let script = Script::new([
-        Reply::tool("ExitPlanMode", json!({"plan": "p"})),
-        Reply::tool("Write", json!({"path": "out.txt", "content": "x"})),
-        Reply::text("done"),
-    ]);
-    let bench = Bench::new(Wire::Anthropic, script);
-    let args = ["--permission-mode", "plan", "--allow", "Write"];
-    let result = result(&bench, &[&args, remedy].concat());
-    assert_eq!(denied(&result), 0, "{result}");
-    assert!(bench.workspace.path().join("out.txt").exists());
-}
-
-#[test]
 fn sub_agents_pass_the_same_gate() {
     let script = Script::new([
         Reply::tool("AgentTool", json!({"prompt": "sub"})),
@@ -344,20 +279,26 @@ fn decisions_are_logged_and_the_switch_stops_that() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines.len(), 3, "{text}");
     assert_eq!(lines[0]["tool_name"], "Read");
     assert_eq!(lines[0]["action"], "allow");
     assert_eq!(
         lines[0]["matched_rule"],
-        json!({"pattern": "Read", "action": "allow"})
+        json!({"pattern": "Read", "action": "allow", "scope": "built-in"})
     );
-    assert_eq!(lines[1]["action"], "deny");
-    assert_eq!(
-        lines[1]["matched_rule"],
-        json!({"pattern": "Write", "action": "ask"})
-    );
-    assert_eq!(lines[1]["decided_by"], "unattended");
-    assert_eq!(lines[1]["turn_index"], 2);
+    let rows = [
+        (&lines[1], "ask", "rule"),
+        (&lines[2], "deny", "unattended"),
+    ];
+    for (line, action, by) in rows {
+        assert_eq!(line["action"], action);
+        assert_eq!(
+            line["matched_rule"],
+            json!({"pattern": "Write", "action": "ask", "scope": "built-in"})
+        );
+        assert_eq!(line["decided_by"], by);
+        assert_eq!(line["turn_index"], 2);
+    }
     let shown = perms(
         bench.home.path(),
         bench.workspace.path(),
@@ -517,7 +458,6 @@ fn perms_checks_what_it_is_given() {
         (&["test", "Bash", "[]"], 64),
         (&["add", "Bsh", "allow"], 64),
         (&["add", "Bash", "permit"], 64),
-        (&["add", "Bash", "allow", "--reason", "x"], 64),
         (&["add", "Bash", "allow", "--scope", "managed"], 64),
         (&["import", "--from", "nowhere.json"], 66),
         (&["list", "--scope", "nowhere"], 64),
@@ -546,7 +486,7 @@ fn perms_imports_exports_and_lints() {
     assert_eq!(perms(&["import", "--from", from]).code, Some(0));
     let listed = perms(&["list", "--scope", "user"]).stdout;
     assert!(
-        listed.contains("deny Read:.env") && listed.contains("allow Bash:npm run test *"),
+        listed.contains("deny Read:.env") && listed.contains("allow Bash:npm run test:*"),
         "{listed}"
     );
     let toml = perms(&["export", "--scope", "user"]).stdout;

@@ -176,7 +176,8 @@ fn the_settings_model_decides_the_provider_unless_a_flag_or_variable_does() {
 }
 
 #[rstest]
-#[case("", "hi", true)]
+#[case("", "hi", false)]
+#[case("", &"word ".repeat(1024), true)]
 #[case("min_cache_block_tokens = 1024", "hi", false)]
 #[case("min_cache_block_tokens = 1024", &"word ".repeat(1024), true)]
 #[case("min_cache_block_tokens = 0", "hi", true)]
@@ -333,7 +334,8 @@ fn what_an_untrusted_workspace_may_not_set_is_said_once_and_trust_changes_it() {
     project(&bench, "[env]\nGREETING = 'salve'\n");
     let go = |configure: &dyn Fn(&mut Command)| -> (Ran, String) {
         let mut command = plain(&bench);
-        command.args(["-p", "hi", "--auto-allow", "--output-format", "stream-json"]);
+        let stream = ["--output-format", "stream-json"];
+        command.args(["-p", "hi", "--allow", "Bash"]).args(stream);
         configure(&mut command);
         let ran = run(&mut command);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -775,7 +777,8 @@ fn a_key_in_the_secret_store_is_used_when_there_is_no_other() {
             .map(str::to_owned)
     };
     let missing = go("", "");
-    assert_eq!(missing.code, Some(78), "{}", missing.stderr);
+    assert_eq!(missing.code, Some(1), "{}", missing.stderr);
+    assert!(missing.stderr.contains("HTTP 401"), "{}", missing.stderr);
     let store =
         "printf stored-key | secret-tool store --label=caliban service caliban username anthropic";
     let ran = go(store, "");

@@ -43,6 +43,7 @@ fn after_an_exchange(bench: &Bench, prompt: &str) -> Ran {
 #[case("/mcp", "no MCP servers")]
 #[case("/output-style", "output style: default")]
 #[case("/clear", "begins anew")]
+#[case("/doctor", "session_store")]
 #[case("/export out.md", "out.md")]
 fn a_command_answers_and_asks_nobody(#[case] prompt: &str, #[case] part: &str) {
     let bench = bench([Reply::text("Hello.")]);

@@ -273,18 +273,15 @@ fn what_needs_consent_is_refused_unless_it_is_given() {
         "{:?}",
         told(&bench)
     );
-    assert!(
-        ran.stderr.contains("Running Bash: touch made"),
-        "{}",
-        ran.stderr
-    );
+    assert!(!ran.stderr.contains("Running"), "{}", ran.stderr);
 
     let bench = Bench::new(Wire::Anthropic, script());
     let ran = run(bench
         .command()
         .args(["-p", "go", "--quiet"])
         .env("CALIBAN_AUTO_ALLOW", "1"));
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("Running"), "{}", ran.stderr);
     assert!(bench.workspace.path().join("made").exists());
 }
 
@@ -358,15 +355,16 @@ fn commands_see_neither_keys_nor_our_stdin() {
         .command()
         .args(["-p", "go", "--auto-allow"])
         .env("OPENAI_API_KEY", "sk-very-secret-value")
-        .env("GITHUB_TOKEN", "kept"));
+        .env("GITHUB_TOKEN", "ghp-very-secret-value")
+        .env("HARMLESS", "kept"));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let told = told(&bench).remove(0);
     assert!(
-        !told.contains("test-key") && !told.contains("sk-very-secret-value"),
+        !told.contains("test-key") && !told.contains("very-secret-value"),
         "{told}"
     );
     assert!(
-        told.contains("GITHUB_TOKEN=kept") && told.contains("end\n"),
+        told.contains("HARMLESS=kept") && told.contains("end\n"),
         "{told}"
     );
 }

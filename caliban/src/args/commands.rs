@@ -16,7 +16,7 @@ pub(crate) enum Command {
     Demo,
     /// List the models the provider offers to this account.
     Models(ModelsArgs),
-    /// Check the installation; exits with 1 when something a run needs is missing.
+    /// Check the installation; exits with 1 when a check has failed.
     Doctor(DoctorArgs),
     /// Inspect the settings that are in effect, and tidy old files.
     Config {
@@ -40,7 +40,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PermsCommand,
     },
-    /// Look at what the model is told beforehand, and approve files outside the workspace.
+    /// Look at what the model is told beforehand, approve files outside the workspace, and tend the
+    /// agent's notes.
     Memory {
         #[command(subcommand)]
         command: MemoryCommand,
@@ -70,9 +71,10 @@ pub(crate) enum Command {
     Reserved(Reserved),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct DoctorArgs {
-    /// Also call providers at their own address, with the key: one request each.
+    /// Also call providers at their own address, with the key, one request each; and connect to
+    /// MCP servers.
     #[arg(long)]
     pub(crate) deep: bool,
     #[command(flatten)]
@@ -104,6 +106,26 @@ pub(crate) enum MemoryCommand {
         #[arg(value_name = "FILE")]
         path: PathBuf,
     },
+    /// Print a note of the agent on this workspace, or the index of all of them.
+    Show {
+        /// Such as `build`, for the file `build.md` [default: the index]
+        #[arg(value_name = "TOPIC")]
+        topic: Option<String>,
+    },
+    /// Edit a note, or the index, with `$VISUAL` or `$EDITOR`; then the index is brought up to
+    /// date.
+    Edit {
+        /// Such as `build`, for the file `build.md` [default: the index]
+        #[arg(value_name = "TOPIC")]
+        topic: Option<String>,
+    },
+    /// Remove a note and its line in the index.
+    Rm {
+        #[arg(value_name = "TOPIC")]
+        topic: String,
+    },
+    /// Make the index agree with the notes that are there.
+    RebuildIndex,
 }
 
 #[derive(Debug, Subcommand)]
@@ -166,7 +188,7 @@ pub(crate) enum SessionExport {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PermsCommand {
-    /// List the rules of a scope, or all that are in effect.
+    /// List the rules of a scope as they are written, or all that are in effect.
     List {
         /// managed, user, project, local or cli [default: project]
         #[arg(long, value_name = "SCOPE", conflicts_with = "effective")]
@@ -192,11 +214,11 @@ pub(crate) enum PermsCommand {
         action: RuleAction,
         /// user, project or local.
         #[arg(long, value_name = "SCOPE", default_value = "project")]
-        scope: RuleScope,
+        scope: WritableScope,
         /// A note for whoever reads the rules.
         #[arg(long, value_name = "TEXT")]
         comment: Option<String>,
-        /// Why it is denied; told to the model.
+        /// Why it is so; told to the model where a call is denied.
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
         /// When the rule stops counting, such as 2027-01-01T00:00:00Z.
@@ -214,7 +236,7 @@ pub(crate) enum PermsCommand {
         pattern: Option<String>,
         /// user, project or local.
         #[arg(long, value_name = "SCOPE", default_value = "project")]
-        scope: RuleScope,
+        scope: WritableScope,
     },
     /// Take over the rules of Claude Code or an older caliban.
     Import {
@@ -223,7 +245,7 @@ pub(crate) enum PermsCommand {
         from: PathBuf,
         /// user, project or local.
         #[arg(long, value_name = "SCOPE", default_value = "user")]
-        scope: RuleScope,
+        scope: WritableScope,
         /// Show what would be written and change nothing.
         #[arg(long)]
         dry_run: bool,
@@ -246,6 +268,9 @@ pub(crate) enum PermsCommand {
         /// allow, ask or deny.
         #[arg(long, value_name = "ACTION", value_parser = rule_action)]
         action: Option<RuleAction>,
+        /// Only what rules of this scope decided: managed, user, project, local or cli.
+        #[arg(long, value_name = "SCOPE")]
+        scope: Option<RuleScope>,
         /// Only so many, the most recent ones.
         #[arg(long, value_name = "N")]
         head: Option<usize>,
@@ -266,6 +291,9 @@ pub(crate) struct CallArgs {
     /// Its input as a JSON object, such as '{"command": "git push"}'.
     #[arg(value_name = "INPUT_JSON", default_value = "{}")]
     pub(crate) input: String,
+    /// Only the rules of this scope and the built-in ones: managed, user, project, local or cli.
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Option<RuleScope>,
 }
 
 /// A scope that has rules.
@@ -276,6 +304,14 @@ pub(crate) enum RuleScope {
     Project,
     Local,
     Cli,
+}
+
+/// A scope whose rules are ours to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WritableScope {
+    User,
+    Project,
+    Local,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -306,8 +342,12 @@ pub(crate) enum ConfigCommand {
         /// Print JSON also on a terminal.
         #[arg(long)]
         json: bool,
+        /// Print values too that look like secrets or are named as such.
+        #[arg(long)]
+        show_secrets: bool,
     },
-    /// Move permissions.toml, mcp.toml and hooks.toml of the workspace into settings.toml.
+    /// Move permissions.toml, mcp.toml and hooks.toml of the workspace and of the user into
+    /// settings.toml.
     Migrate {
         /// Show what would be written and change nothing.
         #[arg(long)]
@@ -329,9 +369,9 @@ pub(crate) enum SettingsCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Print the settings of one scope as they are written.
+    /// Print the settings of one scope as they are written, or all of them merged.
     Print {
-        /// managed, user, project or local.
+        /// managed, user, project or local, or effective for what they come to.
         #[arg(long, value_name = "SCOPE", default_value = "project")]
         scope: String,
     },

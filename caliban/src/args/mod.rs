@@ -2,6 +2,7 @@
 
 mod commands;
 mod mcp;
+mod mistakes;
 mod options;
 mod reserved;
 mod run;
@@ -9,15 +10,33 @@ mod run;
 use std::path::PathBuf;
 
 use caliban_settings::PermissionMode;
-use clap::{Args, Parser};
+use clap::{Args, CommandFactory, Parser};
 
 pub(crate) use commands::*;
 pub(crate) use mcp::*;
+pub(crate) use mistakes::*;
 pub(crate) use options::*;
 pub(crate) use reserved::*;
 pub(crate) use run::*;
 
 const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a network.";
+const USAGE: &str = "caliban [OPTIONS] [PROMPT]\n       caliban [OPTIONS] <COMMAND>";
+/// One for each group of options.
+const EXAMPLES: &str = "\
+Examples:
+  caliban -p \"summarise README.md\"
+  git diff | caliban -p - \"review this\"
+  caliban -p \"find dead code\" --output-format json --max-turns 20 --max-budget-usd 0.50
+  caliban -p \"and remove it\" -c
+  caliban -p \"fix the tests\" --permission-mode acceptEdits --allow 'Bash:cargo test*'
+  caliban -p \"look around\" --workspace ../other --restrict-paths
+  caliban -p \"hello\" --provider openai --model gpt-5.5
+  caliban -p \"talk like a pirate\" --system \"You are a pirate.\"
+  caliban -p \"what is new?\" --mcp-config servers.json
+  caliban -p \"hello\" --settings '{\"model\": \"claude-haiku-4-5\"}' --record run.jsonl";
+/// What the help of a command says instead of repeating the options that count everywhere.
+const ELSEWHERE: &str =
+    "`caliban --help` has the options for settings, rules and places, which count here as well.";
 
 /// An AI agent harness for scripts, applications and the terminal.
 #[derive(Debug, Parser)]
@@ -26,8 +45,9 @@ const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a netwo
     version,
     about,
     args_override_self = true,
-    after_help = DEMO,
-    after_long_help = format!("{}\n\n{DEMO}", crate::exit::help())
+    override_usage = USAGE,
+    after_help = format!("{EXAMPLES}\n\n{DEMO}"),
+    after_long_help = format!("{EXAMPLES}\n\n{}\n\n{DEMO}", crate::exit::help())
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -55,6 +75,28 @@ pub(crate) struct Cli {
     pub(crate) dialect: Option<Dialect>,
 }
 
+/// The command line as it is explained: the help of a command has the arguments of that command.
+/// It costs more to make than the plain one, so it is made where help is wanted.
+pub(crate) fn explained() -> clap::Command {
+    fn own(command: clap::Command) -> clap::Command {
+        let note = match command.get_after_help() {
+            Some(said) => format!("{said}\n\n{ELSEWHERE}"),
+            None => ELSEWHERE.to_owned(),
+        };
+        let hidden = |arg: clap::Arg| {
+            let is_global = arg.is_global_set();
+            arg.hide(is_global)
+        };
+        command
+            .mut_args(hidden)
+            .mut_subcommands(own)
+            .after_help(note)
+    }
+    let mut command = Cli::command();
+    command.build();
+    command.mut_subcommands(own)
+}
+
 /// Whose command line and frames the program has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Dialect {
@@ -70,7 +112,7 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "continue_"])]
     pub(crate) session: Option<String>,
 
-    /// Continue the session that was used last.
+    /// Continue the session that was used last in this workspace.
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_: bool,
 
@@ -165,8 +207,6 @@ pub(crate) struct SettingsArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -13,11 +13,13 @@ use caliban_harness::options::{
 };
 use caliban_permissions::{AutoAllow, Gating, Latch};
 use caliban_settings::{RuleAction, RuleSpec, TrustDecision};
+use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde_json::Value;
 
 use super::{
     Cli, InputFormat, OutputFormat, PermissionArgs, RunArgs, SessionArgs, SettingsArgs, ToolArgs,
+    explained,
 };
 use crate::exit::Failure;
 use crate::print::Attends;
@@ -59,7 +61,14 @@ impl CommandLine {
     pub(crate) fn parse(
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
-        let matches = Cli::command().try_get_matches_from(words)?;
+        let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
+        let parsed = Cli::command().try_get_matches_from(&words);
+        let matches = parsed.or_else(|error| match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                explained().try_get_matches_from(&words)
+            }
+            _ => Err(error),
+        })?;
         Ok(Self {
             cli: Cli::from_arg_matches(&matches)?,
             rules: ordered_rules(&matches),

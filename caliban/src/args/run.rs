@@ -12,7 +12,7 @@ use super::PermissionArgs;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("system_prompt").multiple(false))]
 pub(crate) struct RunArgs {
-    /// What to ask. `-` reads it from standard input.
+    /// The prompt. `-` reads it from standard input.
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
 
@@ -156,17 +156,17 @@ impl OutputArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Largest file that `@path` in the prompt attaches (`CALIBAN_MAX_ATTACH_BYTES`) [default:
-    /// 262144]
+    /// How many bytes a file may have that `@path` in the prompt attaches
+    /// (`CALIBAN_MAX_ATTACH_BYTES`) [default: 262144]
     #[arg(long, value_name = "N")]
     pub(crate) max_attach_bytes: Option<u64>,
 
-    /// Most bytes that all `@path` of a prompt attach (`CALIBAN_ATTACH_BUDGET_BYTES`) [default:
-    /// 1048576]
+    /// How many bytes all `@path` of a prompt may attach together (`CALIBAN_ATTACH_BUDGET_BYTES`)
+    /// [default: 1048576]
     #[arg(long, value_name = "N")]
     pub(crate) attach_budget_bytes: Option<u64>,
 
-    /// Most calls to the model [default: 50]
+    /// Stop, with exit code 75, after this many calls to the model [default: 50]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
 
@@ -222,7 +222,7 @@ pub(crate) struct ToolArgs {
     #[arg(long)]
     pub(crate) no_parallel_tools: bool,
 
-    /// Most calls that run at the same time (`CALIBAN_PARALLEL_TOOL_LIMIT`) [default: one less
+    /// How many calls may run at the same time (`CALIBAN_PARALLEL_TOOL_LIMIT`) [default: one less
     /// than there are cores]
     #[arg(long, value_name = "N")]
     pub(crate) parallel_tool_limit: Option<NonZeroUsize>,
@@ -249,7 +249,7 @@ pub(crate) struct ServerArgs {
     pub(crate) permission_prompt_tool: Option<String>,
 }
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Model and provider")]
 pub(crate) struct ProviderArgs {
     /// Who answers: anthropic, openai, google or ollama (`CALIBAN_PROVIDER`) [default:
@@ -270,7 +270,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "MODEL")]
     pub(crate) fallback_model: Option<String>,
 
-    /// Most tokens of one answer [default: 8192]
+    /// How many tokens one answer may have [default: 8192]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_tokens: Option<u32>,
 

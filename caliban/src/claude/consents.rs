@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use caliban_agent::{Answer, Inquiry, Interrupt, Question, Remember, Reply, ToolCall};
-use caliban_model::BuiltInTool;
+use caliban_model::{Argument, BuiltInTool};
 use caliban_protocol::claude::{
-    ASK_USER_QUESTION, LONGEST_LINE, PermissionAnswer, cancel_request, input_ours, input_theirs,
-    request as control_request, suggestions, theirs,
+    ASK_USER_QUESTION, Choice, LONGEST_LINE, PermissionAnswer, cancel_request, input_ours,
+    input_theirs, permission_request, request as control_request, suggestions, theirs,
 };
 use caliban_protocol::line;
 use caliban_session::{Asked, Command, QuestionKind};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::host::Host;
 use super::mode::Mode;
@@ -22,30 +23,47 @@ const NEEDS_THE_USER: [&str; 2] = [ASK_USER_QUESTION, "ExitPlanMode"];
 /// Why nothing is permitted once the client has gone.
 const DESERTED: &str = "the client has closed its end and can no longer answer";
 
-/// Whether the client answers questions.
+/// How the client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Prompts {
+pub(crate) enum QuestionRoute {
     /// Over the control protocol.
-    Client,
+    Control,
+    /// By frames with options, about calls alone.
+    Frames,
+    /// It answers nothing.
     Nobody,
 }
 
 /// The questions of a session on their way to the client and back.
 pub(crate) struct Consents {
     host: Arc<Host>,
-    prompts: Prompts,
+    route: QuestionRoute,
     /// Whether the client can still answer.
     is_there: bool,
-    open: HashMap<String, Box<Asked>>,
+    /// The questions that the client was asked and that have not ended.
+    put: HashMap<String, PutQuestion>,
+}
+
+/// A question that the client was asked.
+struct PutQuestion {
+    asked: Box<Asked>,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// The answer is on its way.
+    Answered,
 }
 
 impl Consents {
-    pub(crate) fn new(host: Arc<Host>, prompts: Prompts) -> Self {
+    pub(crate) fn new(host: Arc<Host>, route: QuestionRoute) -> Self {
         Self {
             host,
-            prompts,
+            route,
             is_there: true,
-            open: HashMap::new(),
+            put: HashMap::new(),
         }
     }
 
@@ -55,45 +73,71 @@ impl Consents {
             self.host.send(command).await;
             return;
         }
-        self.host.asked();
-        let question = match &asked.kind {
-            QuestionKind::Permission(inquiry) => about_call(inquiry),
-            QuestionKind::Elicitation(elicitation) => json!({
-                "subtype": "elicitation",
-                "mcp_server_name": elicitation.server,
-                "message": elicitation.message,
-                "requested_schema": elicitation.schema,
-            }),
-        };
-        let text = line(&control_request(&asked.question, &question));
+        let text = line(&self.question(asked));
         if text.len() > LONGEST_LINE {
             let reason = "the question is too large for the client to read";
             self.host.send(refused(asked, reason.to_owned())).await;
             return;
         }
-        self.open
-            .insert(asked.question.to_string(), Box::new(asked.clone()));
+        let question = PutQuestion {
+            asked: Box::new(asked.clone()),
+            stage: Stage::Open,
+        };
+        self.put.insert(asked.question.to_string(), question);
+        self.host.asked();
         self.host.wire.line(&text);
+    }
+
+    fn question(&self, asked: &Asked) -> Value {
+        match &asked.kind {
+            QuestionKind::Permission(inquiry) => match self.route {
+                QuestionRoute::Control | QuestionRoute::Nobody => {
+                    control_request(&asked.question, &about_call(inquiry))
+                }
+                QuestionRoute::Frames => {
+                    let (call, input) = (&inquiry.call, input(inquiry));
+                    let input = input_theirs(&call.name, input);
+                    let mut frame =
+                        permission_request(&asked.question, theirs(&call.name), &input, &call.id);
+                    frame["session_id"] = self.host.facts.session_id.clone().into();
+                    frame["uuid"] = Uuid::new_v4().to_string().into();
+                    frame
+                }
+            },
+            QuestionKind::Elicitation(elicitation) => control_request(
+                &asked.question,
+                &json!({
+                    "subtype": "elicitation",
+                    "mcp_server_name": elicitation.server,
+                    "message": elicitation.message,
+                    "requested_schema": elicitation.schema,
+                }),
+            ),
+        }
     }
 
     /// What is said without asking the client.
     fn answered_for(&self, asked: &Asked) -> Option<Command> {
         let inquiry = match &asked.kind {
             QuestionKind::Permission(inquiry) => inquiry,
-            QuestionKind::Elicitation(_) if self.prompts == Prompts::Nobody => {
-                return Some(reply(asked, Reply::Nobody));
-            }
             QuestionKind::Elicitation(_) => {
-                return (!self.is_there).then(|| reply(asked, Reply::Cancel));
+                return match self.route {
+                    QuestionRoute::Frames | QuestionRoute::Nobody => {
+                        Some(reply(asked, Reply::Nobody))
+                    }
+                    QuestionRoute::Control => (!self.is_there).then(|| reply(asked, Reply::Cancel)),
+                };
             }
         };
-        let answer = match (self.host.mode(), self.prompts) {
+        let answer = match (self.host.mode(), self.route) {
             // Protected places are asked about in every mode of ours; this one asks nothing but
             // what only a person may allow.
             (Mode::BypassPermissions, _) if inquiry.question.target.is_some() => allow(None),
-            (Mode::DontAsk, _) | (_, Prompts::Nobody) => Answer::Nobody,
-            (_, Prompts::Client) if !self.is_there => deny(DESERTED.to_owned(), Interrupt::No),
-            (_, Prompts::Client) => return None,
+            (Mode::DontAsk, _) | (_, QuestionRoute::Nobody) => Answer::Nobody,
+            (_, QuestionRoute::Control | QuestionRoute::Frames) if !self.is_there => {
+                deny(DESERTED.to_owned(), Interrupt::No)
+            }
+            (_, QuestionRoute::Control | QuestionRoute::Frames) => return None,
         };
         let question = Arc::clone(&asked.question);
         Some(Command::Answer { question, answer })
@@ -101,9 +145,14 @@ impl Consents {
 
     /// An answer of the client's; whether it was to one of these questions.
     pub(crate) async fn answer(&mut self, id: &str, result: &Result<Value, String>) -> bool {
-        let Some(asked) = self.open.remove(id) else {
+        let Some(question) = self.put.get_mut(id) else {
             return false;
         };
+        if question.stage == Stage::Answered {
+            return true;
+        }
+        question.stage = Stage::Answered;
+        let asked = question.asked.clone();
         let command = match (&asked.kind, result) {
             (_, Err(error)) => refused(
                 &asked,
@@ -127,9 +176,35 @@ impl Consents {
         true
     }
 
+    /// One of the options of a question about a call; whether such a question is open.
+    pub(crate) async fn choose(&mut self, id: &str, choice: Choice) -> bool {
+        let open = self.put.get_mut(id).filter(|it| it.stage == Stage::Open);
+        let Some(question) = open else {
+            return false;
+        };
+        let QuestionKind::Permission(inquiry) = question.asked.kind.clone() else {
+            return false;
+        };
+        question.stage = Stage::Answered;
+        let question = Arc::clone(&question.asked.question);
+        let answer = match choice {
+            Choice::Allow => allow(None),
+            Choice::AllowForSession => {
+                self.host.allow(for_session(&inquiry)).await;
+                allow(None)
+            }
+            Choice::Deny => deny("the client denied it".to_owned(), Interrupt::No),
+            Choice::Unknown(option) => deny(
+                format!("the client's answer makes no sense: there is no option `{option}`"),
+                Interrupt::No,
+            ),
+        };
+        self.host.send(Command::Answer { question, answer }).await;
+        true
+    }
+
     async fn consented(&self, inquiry: &Inquiry, answer: Value) -> Answer {
-        let Inquiry { call, question, .. } = inquiry;
-        let input = question.input.as_ref().unwrap_or(&call.input);
+        let (call, input) = (&inquiry.call, input(inquiry));
         match PermissionAnswer::read(answer) {
             PermissionAnswer::Allow {
                 input: changed,
@@ -156,19 +231,48 @@ impl Consents {
 
     /// A question has ended: one that the client has not answered is taken back.
     pub(crate) fn close(&mut self, question: &str) {
-        self.host.answered();
-        if self.open.remove(question).is_some() {
+        let Some(PutQuestion { stage, .. }) = self.put.remove(question) else {
+            return;
+        };
+        if stage == Stage::Open {
             self.host.wire.line(&line(&cancel_request(question)));
+        }
+        if self.put.is_empty() {
+            self.host.answered();
         }
     }
 
     /// The client can answer nothing any more.
     pub(crate) async fn desert(&mut self) {
         self.is_there = false;
-        for (_, asked) in self.open.drain() {
-            self.host.send(refused(&asked, DESERTED.to_owned())).await;
+        for question in self.put.values_mut() {
+            if question.stage == Stage::Open {
+                question.stage = Stage::Answered;
+                let refusal = refused(&question.asked, DESERTED.to_owned());
+                self.host.send(refusal).await;
+            }
         }
     }
+}
+
+/// The rules by which calls like this one run unasked; none for what only the user can say.
+fn for_session(inquiry: &Inquiry) -> Vec<String> {
+    let name = &*inquiry.call.name;
+    let argument = BuiltInTool::named(name).map(|tool| tool.argument);
+    if NEEDS_THE_USER.contains(&theirs(name)) {
+        Vec::new()
+    } else if argument == Some(Argument::Command) {
+        // Commands are too different from each other to be allowed all at once.
+        inquiry.question.suggestions.clone()
+    } else {
+        vec![name.to_owned()]
+    }
+}
+
+/// What the call would be run with.
+fn input(inquiry: &Inquiry) -> &Value {
+    let changed = inquiry.question.input.as_ref();
+    changed.unwrap_or(&inquiry.call.input)
 }
 
 fn refused(asked: &Asked, reason: String) -> Command {
@@ -187,9 +291,7 @@ fn reply(asked: &Asked, reply: Reply) -> Command {
 }
 
 fn about_call(inquiry: &Inquiry) -> Value {
-    let Inquiry { call, question, .. } = inquiry;
-    let input = question.input.as_ref().unwrap_or(&call.input);
-    request(call, input, question)
+    request(&inquiry.call, input(inquiry), &inquiry.question)
 }
 
 fn request(call: &ToolCall, input: &Value, question: &Question) -> Value {

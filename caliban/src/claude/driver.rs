@@ -2,13 +2,14 @@
 
 mod beginning;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use caliban_harness::RunOptions;
 use caliban_harness::options::Saving;
 use caliban_harness::{
-    Attachments, Configuration, DialectParts, History, Prepared, Process, configure,
+    Attachments, Configuration, DialectParts, History, LaunchError, Prepared, Process, configure,
 };
 use caliban_model::CancellationToken;
 use caliban_protocol::claude::{Encoder, Failed, Initialize, Options, States, failure};
@@ -27,7 +28,9 @@ use super::mode::Mode;
 use super::models;
 use super::prompt;
 use super::requests::RequestHandler;
+use super::sent_prompts::SentPrompts;
 use super::sessions::{Resolved, Unresolved};
+use super::set_servers::SetServers;
 use super::talk::Talk;
 use super::transcript::Transcript;
 use super::unavailable::Unavailable;
@@ -38,6 +41,11 @@ use crate::print::Attends;
 use crate::process;
 use crate::signals;
 
+/// The exit code where there is no such session.
+const UNKNOWN_SESSION: u8 = 1;
+/// The exit code where another process works on the session.
+const IN_USE: u8 = 75;
+
 /// Works on everything the client wants; returns the exit code.
 pub(crate) async fn run(
     mut invocation: Invocation,
@@ -45,13 +53,7 @@ pub(crate) async fn run(
 ) -> Result<u8, Failure> {
     let cancel = signals::interruption();
     let wire = Wire::new(invocation.format, cancel.clone());
-    let process = process::current(environment);
-    let config = config_directory(&process);
-    invocation.options.settings.foreign = Some(ForeignFiles {
-        config: config.clone(),
-        models: aliases(&process.environment),
-    });
-    let configuration = configure(&invocation.options, process)?;
+    let (configuration, config) = configured(&mut invocation.options, environment)?;
     let told = configuration.warnings();
     for warning in &told {
         note(&format!("warning: {warning}"));
@@ -68,16 +70,21 @@ pub(crate) async fn run(
         Err(Unresolved::Other(failure)) => return Err(failure),
         Err(Unresolved::NoConversation(message)) => {
             note(&message);
-            let id = Uuid::new_v4().to_string();
-            let named = invocation.resumed().unwrap_or(&id);
-            wire.frame(failure(&message, named, &id));
-            wire.finish()?;
-            return Ok(1);
+            return in_vain(&message, &invocation, &wire, UNKNOWN_SESSION);
         }
     };
     let mut options = invocation.options.clone();
     options.session = resolved.options.clone();
-    let mut prepared = Prepared::new(options, answering(), configuration.clone())?;
+    let prepared = Prepared::new(options, answering(), configuration.clone());
+    let mut prepared = match prepared {
+        Ok(prepared) => prepared,
+        Err(error @ LaunchError::Busy(_)) => {
+            let message = error.to_string();
+            note(&format!("Error: {message}"));
+            return in_vain(&message, &invocation, &wire, IN_USE);
+        }
+        Err(error) => return Err(error.into()),
+    };
     let transcript = resolved.file(prepared.session_id);
     resolved.put_in_place(&mut prepared);
     let work = Work {
@@ -93,6 +100,15 @@ pub(crate) async fn run(
     Box::pin(work.run(&transcript)).await
 }
 
+/// Tells a client why the session that it names cannot go on; returns the exit code.
+fn in_vain(message: &str, invocation: &Invocation, wire: &Wire, code: u8) -> Result<u8, Failure> {
+    let id = Uuid::new_v4().to_string();
+    let named = invocation.resumed().unwrap_or(&id);
+    wire.frame(failure(message, named, &id));
+    wire.finish()?;
+    Ok(code)
+}
+
 /// Without a key somebody answers who says so: clients learn it from an answer, not from a program
 /// that does not start.
 fn answering() -> DialectParts {
@@ -100,6 +116,20 @@ fn answering() -> DialectParts {
         stand_in: Some(Arc::new(|reason| Arc::new(Unavailable { reason }))),
         ..DialectParts::default()
     }
+}
+
+/// The configuration of a run in this dialect, and the user's directory of it.
+pub(crate) fn configured(
+    options: &mut RunOptions,
+    environment: Environment,
+) -> Result<(Configuration, PathBuf), Failure> {
+    let process = process::current(environment);
+    let config = config_directory(&process);
+    options.settings.foreign = Some(ForeignFiles {
+        config: config.clone(),
+        models: aliases(&process.environment),
+    });
+    Ok((configure(options, process)?, config))
 }
 
 fn config_directory(process: &Process) -> PathBuf {
@@ -178,6 +208,7 @@ impl Work {
             places: Places {
                 workspace: self.configuration.workspace.clone(),
                 config: self.config.clone(),
+                writer: self.configuration.writer(),
             },
         };
         let host = Host::new(
@@ -187,13 +218,16 @@ impl Work {
             written,
             self.invocation.mode,
         );
+        let set_servers = SetServers::new(self.configuration.clone(), host.channel.clone());
         let requests = RequestHandler {
+            set_servers: Arc::new(set_servers),
             hooks: Arc::new(HostHooks::new(Arc::clone(&host))),
             host,
             environment: self.configuration.environment().clone(),
             known: self.known(prepared).into(),
             wishes: Initialize::default().into(),
             introductions: Mutex::default(),
+            awaited: Mutex::default(),
         };
         let ended = Box::pin(self.converse(&requests)).await;
         requests.host.channel.close();
@@ -224,7 +258,7 @@ impl Work {
             Err(Over::Failed(failure)) => return Err(failure),
         };
         requests.introduce();
-        let consents = Consents::new(Arc::clone(&requests.host), self.invocation.prompts);
+        let consents = Consents::new(Arc::clone(&requests.host), self.invocation.questions);
         Box::pin(
             Talk {
                 requests,
@@ -238,9 +272,7 @@ impl Work {
                 },
                 api_key_source: api_key_source(self.configuration.environment()),
                 cancel: &self.cancel,
-                prompts: HashMap::new(),
-                queued: Vec::new(),
-                results: VecDeque::new(),
+                prompts: SentPrompts::default(),
                 is_working: false,
                 later: Vec::new(),
                 last: Failed::No,

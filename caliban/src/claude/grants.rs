@@ -1,28 +1,15 @@
 //! What a consent changes for later sessions: the settings files of this dialect.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use caliban_protocol::claude::{Behavior, Destination, PermissionUpdate, RuleRef};
+use caliban_settings::write::{WriteError, Writer};
 use serde_json::{Map, Value, json};
 
-/// The largest settings file that is changed.
-const LARGEST_FILE: u64 = 4 * 1024 * 1024;
-
-/// Why a change was not kept.
+/// A settings file in which something else stands where a change belongs.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum GrantError {
-    #[error("`{path}` cannot be changed: {source}", path = path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("`{path}` is not changed, for it is not JSON: {source}", path = path.display())]
-    NotJson {
-        path: PathBuf,
-        source: serde_json::Error,
-    },
-    #[error("`{path}` is not changed: `{key}` in it is not what it should be", path = path.display())]
-    Shape { path: PathBuf, key: &'static str },
-}
+#[error("`{0}` in it is not what it should be")]
+struct Shape(&'static str);
 
 /// Where the files are.
 #[derive(Debug, Clone)]
@@ -30,6 +17,7 @@ pub(crate) struct Places {
     pub(crate) workspace: PathBuf,
     /// The user's directory.
     pub(crate) config: PathBuf,
+    pub(crate) writer: Writer,
 }
 
 impl Places {
@@ -44,45 +32,14 @@ impl Places {
     }
 }
 
-/// Writes a change where it is to be kept.
-pub(crate) fn keep(update: &PermissionUpdate, places: &Places) -> Result<(), GrantError> {
+/// Writes a change where it is to be kept, beside what other sessions keep there.
+pub(crate) fn keep(update: &PermissionUpdate, places: &Places) -> Result<(), WriteError> {
     let Some(path) = places.file(update.destination()) else {
         return Ok(());
     };
-    let mut document = read(&path)?;
-    change(&mut document, update).map_err(|key| GrantError::Shape {
-        path: path.clone(),
-        key,
-    })?;
-    let failed = |source| GrantError::Io {
-        path: path.clone(),
-        source,
-    };
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).map_err(failed)?;
-    }
-    let text = format!("{:#}\n", Value::Object(document));
-    caliban_settings::replace_private_file(&path, text.as_bytes()).map_err(failed)
-}
-
-fn read(path: &Path) -> Result<Map<String, Value>, GrantError> {
-    let failed = |source| GrantError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Map::new()),
-        Err(error) => return Err(failed(error)),
-        Ok(facts) if facts.len() > LARGEST_FILE => {
-            return Err(failed(io::ErrorKind::FileTooLarge.into()));
-        }
-        Ok(_) => {}
-    }
-    let text = fs::read_to_string(path).map_err(failed)?;
-    serde_json::from_str(&text).map_err(|source| GrantError::NotJson {
-        path: path.to_owned(),
-        source,
-    })
+    places
+        .writer
+        .edit_json(&path, |document| change(document, update).map_err(Shape))
 }
 
 /// The error names the key that is in the way.
@@ -168,6 +125,9 @@ fn remove(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     fn update(value: Value) -> PermissionUpdate {
@@ -189,6 +149,7 @@ mod tests {
         let places = Places {
             workspace: folder.path().join("w"),
             config: folder.path().join("c"),
+            writer: Writer::new(folder.path().join("locks")),
         };
         let local = places.workspace.join(".claude/settings.local.json");
         fs::create_dir_all(local.parent().unwrap()).unwrap();
@@ -240,6 +201,7 @@ mod tests {
         let places = Places {
             workspace: folder.path().to_owned(),
             config: folder.path().to_owned(),
+            writer: Writer::new(folder.path().join("locks")),
         };
         let file = folder.path().join("settings.json");
         for text in [

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{
-    Advice, Adviser, Denial, HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, Remarks,
-    StopStage, StopVerdict, ToolCall,
+    Advice, Adviser, CompactionReason, Denial, HookEvent, Inheritance, NotificationKind, Observer,
+    PromptStage, PromptVerdict, Remarks, StopStage, StopVerdict, ToolCall,
 };
 use caliban_hooks::EventWording;
 use caliban_model::Message;
@@ -160,10 +160,16 @@ impl HostHooks {
                     .unwrap_or_else(|| "a hook refused the call".to_owned());
                 Advice::Deny(Denial::by_hook(reason))
             }
+            Stance::Defer => {
+                self.host.defer(call);
+                self.host.interrupt().await;
+                Advice::Deny(Denial::by_hook("it is decided about later".to_owned()))
+            }
             Stance::Ask => Advice::Ask {
                 reason: heard
                     .reason
                     .unwrap_or_else(|| "a hook wants it asked".to_owned()),
+                remedy: None,
                 input,
             },
             Stance::Approve => Advice::Approve {
@@ -220,11 +226,14 @@ impl HostHooks {
             HookEvent::PermissionRequest { call } | HookEvent::PermissionDenied { call, .. } => {
                 (Some(theirs(&call.name)), about(call), Some(call))
             }
-            HookEvent::PreCompact { .. } => (
-                None,
-                json!({"trigger": "auto", "custom_instructions": null}),
-                None,
-            ),
+            HookEvent::PreCompact { reason } => {
+                let trigger = match reason {
+                    CompactionReason::Asked => "manual",
+                    CompactionReason::Threshold | CompactionReason::TooLong => "auto",
+                };
+                let details = json!({"trigger": trigger, "custom_instructions": null});
+                (None, details, None)
+            }
             HookEvent::SubagentStart { call_id, .. } => (
                 None,
                 json!({"agent_id": call_id, "agent_type": "general-purpose"}),
@@ -241,14 +250,21 @@ impl HostHooks {
                 None,
             ),
             HookEvent::SessionEnd { reason } => (None, json!({"reason": reason}), None),
-            HookEvent::Notification { message } => (
+            HookEvent::Notification {
+                kind: kind @ NotificationKind::Question,
+                message,
+            } => (
                 None,
-                json!({"message": message, "notification_type": "permission_prompt"}),
+                json!({"message": message, "notification_type": kind.as_str()}),
                 None,
             ),
             HookEvent::PostCompact { .. } => (None, json!({"trigger": "auto"}), None),
             // The client is asked before the model stops, and these are not known to it.
-            HookEvent::Stopped { .. }
+            HookEvent::Notification {
+                kind: NotificationKind::Ended,
+                ..
+            }
+            | HookEvent::Stopped { .. }
             | HookEvent::StopFailure { .. }
             | HookEvent::ConfigChange { .. }
             | HookEvent::CwdChanged { .. }
@@ -339,6 +355,10 @@ impl Observer for HostHooks {
 
     fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
         self.remarks.take(calls)
+    }
+
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
+        None
     }
 
     /// The client runs the session, so nothing of it is kept from the client.

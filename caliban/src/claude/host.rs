@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use caliban_agent::{Event, Outcome, RunTotals};
+use caliban_agent::{Event, Outcome, RunTotals, ToolCall};
 use caliban_harness::LiveMode;
 use caliban_protocol::claude::{
     Audience, Behavior, Emitted, Encoder, PermissionUpdate, RuleRef, Turn,
 };
-use caliban_session::{Command, RuleChange, SessionHandle};
+use caliban_session::{Command, EventBatch, RuleChange, SessionEvent, SessionHandle, What};
 use caliban_settings::RuleAction;
 use serde_json::Value;
 
@@ -128,6 +128,11 @@ impl Host {
         self.emit(frames);
     }
 
+    /// The turn ends with a call that is to be decided about later.
+    pub(crate) fn defer(&self, call: &ToolCall) {
+        lock(&self.encoder).defer(call);
+    }
+
     /// A turn is over; returns its result.
     pub(crate) fn finish(&self, outcome: Outcome, totals: Box<RunTotals>) -> Option<Value> {
         let event = Event::Finished { outcome, totals };
@@ -143,9 +148,24 @@ impl Host {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Stops what is being worked on, if there is anything.
+    /// Stops what is being worked on, if there is anything, and returns when that was heard: the
+    /// work that called this goes no further.
     pub(crate) async fn interrupt(&self) {
-        self.send(Command::Interrupt).await;
+        let Some((handle, _)) = self.session.get() else {
+            return;
+        };
+        let mut events = handle.subscribe(handle.next_seq());
+        // It may have ended by itself.
+        let _ = handle.send(Command::Interrupt).await;
+        let is_heard = |event: &Arc<SessionEvent>| matches!(event.what, What::Interrupted { .. });
+        while let Some(batch) = events.next().await {
+            match batch {
+                EventBatch::Events(events) if events.iter().any(is_heard) => return,
+                EventBatch::Events(_) => {}
+                // It may be among them, and nothing is lost by not waiting.
+                EventBatch::Missed(_) => return,
+            }
+        }
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -184,6 +204,14 @@ impl Host {
         }
     }
 
+    /// Lets calls that match run unasked for the rest of the session.
+    pub(crate) async fn allow(&self, patterns: Vec<String>) {
+        for pattern in patterns {
+            let action = RuleAction::Allow;
+            self.rule(RuleChange::Add { pattern, action }).await;
+        }
+    }
+
     /// Applies what came along with a consent: to the session, and to the files that it names.
     pub(crate) async fn apply(&self, updates: &[PermissionUpdate]) {
         for update in updates {
@@ -216,11 +244,9 @@ impl Host {
                     Ok(_) | Err(_) => note(&format!("warning: the mode `{mode}` is not entered")),
                 },
                 PermissionUpdate::AddDirectories { directories, .. } => {
-                    for directory in directories {
-                        let pattern = readable(&self.facts.cwd.join(directory));
-                        let action = RuleAction::Allow;
-                        self.rule(RuleChange::Add { pattern, action }).await;
-                    }
+                    let places = directories.iter();
+                    let patterns = places.map(|it| readable(&self.facts.cwd.join(it)));
+                    self.allow(patterns.collect()).await;
                 }
                 PermissionUpdate::RemoveDirectories { directories, .. } => {
                     for directory in directories {

@@ -5,11 +5,14 @@ use std::io::Read;
 use std::time::Duration;
 
 use caliban_model::Message;
-use caliban_protocol::claude::{Input, UserInput, Wording, decode};
+use caliban_protocol::claude::{Input, Request, UserInput, Wording, decode};
+use caliban_session::PromptId;
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::requests::{Next, RequestHandler};
+use super::requests::{Next, RequestHandler, TakenBack, cancelled, still_queued};
+use crate::console::note;
 use crate::exit::Failure;
 use crate::stdin;
 
@@ -128,6 +131,10 @@ impl Inbox {
             Some(Ok(Input::User(prompt))) => self.early.push_back(*prompt),
             Some(Ok(Input::Control { id, request })) => {
                 self.has_introduced_itself = true;
+                if let Some(answer) = self.about_waiting(&request) {
+                    requests.answer(&id, &answer);
+                    return Ok(Next::GoOn);
+                }
                 return match requests.grant(&id, *request, &[]).await {
                     Next::End => Err(Over::Ended),
                     next => Ok(next),
@@ -137,14 +144,37 @@ impl Inbox {
                 self.echo(frame, requests);
                 requests.host.channel.answer(&id, result);
             }
+            Some(Ok(Input::Choice { question, .. })) => tell_unasked(&question),
             // Requests of the client are answered at once, so there is nothing to take back.
             Some(Ok(Input::Cancelled { .. })) => {}
         }
         Ok(Next::GoOn)
     }
 
+    /// Answers what is about prompts that wait, which before the session are here.
+    fn about_waiting(&mut self, request: &Request) -> Option<Value> {
+        if let Request::Interrupt { cancel_queued } = request {
+            if *cancel_queued {
+                self.early.clear();
+            }
+            let ids = self.early.iter().filter_map(|prompt| prompt.uuid.clone());
+            let ids: Vec<PromptId> = ids.map(PromptId::from).collect();
+            Some(still_queued(&ids))
+        } else if let Request::CancelAsyncMessage { uuid } = request {
+            let before = self.early.len();
+            self.early.retain(|it| it.uuid.as_ref() != Some(uuid));
+            Some(cancelled(if self.early.len() < before {
+                TakenBack::Yes
+            } else {
+                TakenBack::No
+            }))
+        } else {
+            None
+        }
+    }
+
     /// Shows an answer of the client's where that is wanted.
-    pub(crate) fn echo(&self, frame: serde_json::Value, requests: &RequestHandler) {
+    pub(crate) fn echo(&self, frame: Value, requests: &RequestHandler) {
         if self.echo == Echo::On {
             requests.host.wire.frame(frame);
         }
@@ -163,4 +193,11 @@ impl Inbox {
     pub(crate) async fn line(&mut self) -> Option<Line> {
         self.more.as_mut()?.recv().await
     }
+}
+
+/// An answer to a question that is not open changes nothing, and whoever sent it may wait for ever.
+pub(crate) fn tell_unasked(question: &str) {
+    note(&format!(
+        "warning: no question `{question}` is open; the answer to it has no effect"
+    ));
 }

@@ -6,18 +6,18 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use caliban_harness::options::{
-    ConfiguredServers, Continuation, DebugTo, DefaultTurns, EarlierMode, Extent, RunOptions,
-    Saving, SessionChoice, SettingsEnvironment,
+    ConfiguredServers, Continuation, DebugTo, DefaultTurns, EarlierMode, EarlierSystem, Extent,
+    RunOptions, Saving, SessionChoice, SettingsEnvironment,
 };
 use caliban_model::{Effort, Reasoning};
-use caliban_permissions::{Origin, Rule};
+use caliban_permissions::{Origin, Precedence, Rule};
 use caliban_protocol::claude::ours;
 use caliban_settings::McpConfig;
 use caliban_settings::variables::Environment;
 use caliban_settings::{RuleAction, RuleSpec};
 use serde_json::Value;
 
-use super::consents::Prompts;
+use super::consents::QuestionRoute;
 use super::flags::Flags;
 use super::host::Bypass;
 use super::mode::Mode;
@@ -36,7 +36,7 @@ pub(crate) struct Invocation {
     pub(crate) format: Format,
     pub(crate) mode: Option<Mode>,
     pub(crate) bypass: Bypass,
-    pub(crate) prompts: Prompts,
+    pub(crate) questions: QuestionRoute,
     pub(crate) system: System,
     pub(crate) json_schema: Option<Value>,
     pub(crate) agents: Option<Value>,
@@ -117,13 +117,14 @@ impl Invocation {
             } else {
                 Bypass::NotLaunched
             },
-            prompts: match (
+            questions: match (
                 flags.value("permission-prompt-tool"),
                 flags.value("permission-prompts"),
             ) {
-                (_, Some("none")) => Prompts::Nobody,
-                (Some("stdio"), _) | (_, Some("host")) => Prompts::Client,
-                _ => Prompts::Nobody,
+                (_, Some("none")) => QuestionRoute::Nobody,
+                (Some("events"), _) => QuestionRoute::Frames,
+                (Some("stdio"), _) | (_, Some("host")) => QuestionRoute::Control,
+                _ => QuestionRoute::Nobody,
             },
             system: System {
                 instead: text_or_file(flags, "system-prompt")?,
@@ -248,6 +249,8 @@ fn rules(flags: &Flags, options: &mut RunOptions) -> Result<(), Failure> {
         rules.extend(usable(&pattern, RuleAction::Allow)?);
     }
     options.permissions.rules = rules;
+    // The flags are the application's, and it cannot undo what its user forbade.
+    options.permissions.precedence = Precedence::StrictestFirst;
     Ok(())
 }
 
@@ -314,6 +317,7 @@ fn session_options(flags: &Flags, options: &mut RunOptions) -> Result<(), Failur
     let session = &mut options.session;
     // A client that says nothing of the mode means the usual one, whatever the session was in.
     session.earlier_mode = EarlierMode::Left;
+    session.earlier_system = EarlierSystem::Replaceable;
     if flags.has("continue") {
         session.choice = SessionChoice::Latest;
     }

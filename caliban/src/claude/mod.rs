@@ -16,8 +16,11 @@ mod prompt;
 mod questions;
 mod renaming;
 mod requests;
+mod sent_prompts;
 mod servers;
+mod session_profile;
 mod sessions;
+mod set_servers;
 mod structured;
 mod talk;
 mod transcript;
@@ -27,6 +30,9 @@ mod wire;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use caliban_harness::RunOptions;
+use caliban_harness::provider::{self, KeySource};
+use caliban_model::ProviderKind;
 use caliban_protocol::claude::VERSION;
 use caliban_settings::variables::{Environment, names};
 use clap::ValueEnum;
@@ -127,7 +133,7 @@ async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
     if let [first, second, ..] = &words[..]
         && (first.as_str(), second.as_str()) == ("auth", "status")
     {
-        console.write(&caliban_protocol::line(&auth_status(&environment)))?;
+        console.write(&caliban_protocol::line(&auth_status(environment)?))?;
         return Ok(0);
     }
     let flags = Flags::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -152,18 +158,28 @@ This is caliban, which takes the options of Claude Code for programs that were w
 `caliban --help` shows caliban's own options, and its manual has a chapter on embedding.
 ";
 
-fn auth_status(environment: &Environment) -> serde_json::Value {
-    let keys = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"];
-    let method = keys.iter().find(|name| environment.text(name).is_some());
-    json!({
-        "loggedIn": method.is_some(),
-        "authMethod": match method {
-            Some(&"ANTHROPIC_API_KEY") => "api_key",
-            Some(_) => "oauth_token",
-            None => "none",
+/// Whether there is a key for the provider that would be asked, and where it comes from.
+fn auth_status(environment: Environment) -> Result<serde_json::Value, Failure> {
+    let (configuration, _) = driver::configured(&mut RunOptions::default(), environment)?;
+    let kind = provider::kind(None, None, &configuration)?;
+    let is_set = |name: &str| configuration.environment().text(name).is_some();
+    let method = match provider::key_source(kind, &configuration)? {
+        KeySource::Program { .. } => "api_key_helper",
+        KeySource::Variable if is_set("ANTHROPIC_API_KEY") => "api_key",
+        KeySource::Variable if is_set("ANTHROPIC_AUTH_TOKEN") => "oauth_token",
+        KeySource::Variable | KeySource::Keyring(_) => "api_key",
+        KeySource::Absent => "none",
+    };
+    // A provider without keys asks for none.
+    let is_ready = method != "none" || kind.key_variables().is_empty();
+    Ok(json!({
+        "loggedIn": is_ready,
+        "authMethod": method,
+        "apiProvider": match kind {
+            ProviderKind::Anthropic => "firstParty",
+            ProviderKind::OpenAi | ProviderKind::Google | ProviderKind::Ollama => kind.as_str(),
         },
-        "apiProvider": "firstParty",
-    })
+    }))
 }
 
 #[cfg(unix)]

@@ -108,6 +108,7 @@ impl Adviser for AlwaysAsked {
         let advice = if &*call.name == ASK_USER_QUESTION {
             Advice::Ask {
                 reason: "only the user can answer".to_owned(),
+                remedy: None,
                 input: None,
             }
         } else {

@@ -1,15 +1,15 @@
 //! What a client wants from the session beside answers, and what it is told.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_harness::{Launched, ServerState, server_states, status_name};
-use caliban_mcp::{ServerStatus, Servers, Status};
+use caliban_harness::Launched;
+use caliban_mcp::ServerStatus;
 use caliban_model::Reasoning;
 use caliban_protocol::claude::{
     ControlError, Initialize, McpServer, Request, VERSION, error_response, success_response,
 };
-use caliban_session::{Command, ModelChange, ServerCommand};
+use caliban_session::{Command, ModelChange, PromptId, ServerCommand};
 use caliban_settings::variables::Environment;
 use serde_json::{Value, json};
 
@@ -18,125 +18,8 @@ use super::host::Host;
 use super::invocation::budgeted;
 use super::mode::Mode;
 use super::models;
-
-/// What is known of the session to those who ask.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct SessionProfile {
-    pub(crate) model: String,
-    pub(crate) default_model: String,
-    pub(crate) context_window: u64,
-    /// Name and description.
-    pub(crate) commands: Vec<(String, String)>,
-    pub(crate) agents: BTreeMap<String, String>,
-    pub(crate) servers: Option<Servers>,
-    /// The names of those that live in the client.
-    pub(crate) hosted: Vec<String>,
-    /// Those that were switched off.
-    pub(crate) disabled: BTreeSet<String>,
-    pub(crate) output_style: String,
-    pub(crate) settings: Value,
-}
-
-impl SessionProfile {
-    /// How the servers are at this moment.
-    pub(crate) fn server_states(&self) -> Vec<McpServer> {
-        let states = server_states(self.servers.as_ref());
-        let of = |state: ServerState| McpServer {
-            status: self.shown(&state.name, state.status),
-            name: state.name,
-        };
-        states.into_iter().map(of).collect()
-    }
-
-    /// What a client that asks is told about them.
-    fn server_report(&self) -> Value {
-        let statuses = self.servers.as_ref().map(Servers::status);
-        let report = |server: ServerStatus| {
-            let mut object = json!({
-                "name": &*server.name,
-                "status": self.shown(&server.name, status_name(&server.status)),
-            });
-            match server.status {
-                Status::Connected { info, .. } => {
-                    object["serverInfo"] = json!({"name": info.name, "version": info.version});
-                }
-                Status::Failed { reason } | Status::NeedsAuth { reason, .. } => {
-                    object["error"] = json!(reason);
-                }
-                Status::Connecting | Status::Disabled => {}
-            }
-            object
-        };
-        statuses.into_iter().flatten().map(report).collect()
-    }
-
-    fn shown(&self, server: &str, status: &'static str) -> &'static str {
-        if self.disabled.contains(server) {
-            "disabled"
-        } else {
-            status
-        }
-    }
-
-    /// Offers the tools of a server, or no longer.
-    fn toggle(&mut self, name: &str, switch: Switch) -> Result<ServerCommand, Unfit> {
-        let states = server_states(self.servers.as_ref());
-        if !states.iter().any(|state| state.name == name) {
-            return Err(missing(name));
-        }
-        let server = name.to_owned();
-        Ok(match switch {
-            Switch::On => {
-                self.disabled.remove(name);
-                ServerCommand::Enable { server }
-            }
-            Switch::Off => {
-                self.disabled.insert(server.clone());
-                ServerCommand::Disable { server }
-            }
-        })
-    }
-
-    /// Tries a server again.
-    fn reconnect(&self, name: &str) -> Result<Option<ServerCommand>, Unfit> {
-        // The way to a server in the client is the one this request came by.
-        if self.hosted.iter().any(|hosted| hosted == name) {
-            return Ok(None);
-        }
-        let states = server_states(self.servers.as_ref());
-        if !states.iter().any(|state| state.name == name) {
-            return Err(missing(name));
-        }
-        let server = name.to_owned();
-        Ok(Some(ServerCommand::Reconnect { server }))
-    }
-}
-
-/// Why a request is not granted.
-type Unfit = (String, ControlError);
-
-/// Whether a server's tools are offered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Switch {
-    On,
-    Off,
-}
-
-/// The answer to who wants other servers.
-fn fixed(names: Vec<String>) -> Value {
-    let refused: BTreeMap<_, _> = names
-        .into_iter()
-        .map(|name| (name, "the servers of a session are those it began with"))
-        .collect();
-    json!({"added": [], "removed": [], "errors": refused})
-}
-
-fn missing(server: &str) -> Unfit {
-    (
-        format!("Server not found: {server}"),
-        ControlError::NotFound,
-    )
-}
+use super::session_profile::{SessionProfile, Switch};
+use super::set_servers::SetServers;
 
 /// What follows once a request was answered.
 enum Aftermath {
@@ -178,16 +61,45 @@ impl Default for Introductions {
 pub(crate) struct RequestHandler {
     pub(crate) host: Arc<Host>,
     pub(crate) hooks: Arc<HostHooks>,
+    pub(crate) set_servers: Arc<SetServers>,
     pub(crate) environment: Environment,
     pub(crate) known: Mutex<SessionProfile>,
     /// What the client wants the session to be, until there is one.
     pub(crate) wishes: Mutex<Initialize>,
     pub(crate) introductions: Mutex<Introductions>,
+    pub(crate) awaited: Mutex<Awaited>,
+}
+
+/// Requests whose answer the session gives; as many as commands may wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Awaited {
+    /// Those to interrupt, in order.
+    interrupts: VecDeque<String>,
+    /// Those to take a prompt back.
+    taken_back: Vec<(PromptId, String)>,
+}
+
+/// Whether a prompt was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenBack {
+    Yes,
+    No,
+}
+
+/// The answer to who interrupts.
+pub(crate) fn still_queued(waiting: &[PromptId]) -> Value {
+    json!({"still_queued": waiting})
+}
+
+/// The answer to who takes a prompt back.
+pub(crate) fn cancelled(taken: TakenBack) -> Value {
+    json!({"cancelled": taken == TakenBack::Yes})
 }
 
 impl RequestHandler {
-    /// Grants a request and answers it at once. `queued` are the ids of prompts that wait.
-    pub(crate) async fn grant(&self, id: &str, request: Request, queued: &[String]) -> Next {
+    /// Grants a request and answers it, at once or when the session has told what came of it.
+    /// `queued` are the prompts that have not begun as far as the client was told.
+    pub(crate) async fn grant(&self, id: &str, request: Request, queued: &[PromptId]) -> Next {
         let mut next = Next::GoOn;
         let mut after = Aftermath::Nothing;
         let answer = match request {
@@ -197,9 +109,14 @@ impl RequestHandler {
                 }
                 Ok(self.introduction())
             }
-            Request::Interrupt => {
-                after = Aftermath::Wants(Command::Interrupt);
-                Ok(json!({"still_queued": queued}))
+            Request::Interrupt { cancel_queued } => {
+                let unwanted = if cancel_queued { queued } else { &[] };
+                self.interrupt(id, unwanted).await;
+                return Next::GoOn;
+            }
+            Request::CancelAsyncMessage { uuid } => {
+                self.take_back(id, PromptId::from(uuid)).await;
+                return Next::GoOn;
             }
             Request::SetPermissionMode { mode } => match mode.parse::<Mode>() {
                 Err(error) => Err((error, ControlError::InvalidMode)),
@@ -230,8 +147,11 @@ impl RequestHandler {
                 after = Aftermath::Wants(Command::SetReasoning { reasoning });
                 Ok(json!({}))
             }
-            Request::McpStatus => Ok(json!({"mcpServers": lock(&self.known).server_report()})),
-            Request::McpSetServers { names } => Ok(fixed(names)),
+            Request::McpStatus => Ok(json!({"mcpServers": self.server_report()})),
+            Request::McpSetServers { servers } => {
+                let others = lock(&self.known).own_servers();
+                Ok(self.set_servers.replace(servers, &others))
+            }
             Request::McpReconnect { name } => lock(&self.known).reconnect(&name).map(|command| {
                 after = command.map_or(Aftermath::Nothing, of_server);
                 json!({})
@@ -260,7 +180,6 @@ impl RequestHandler {
             Request::GetBinaryVersion => Ok(json!({"version": VERSION})),
             Request::ListModels => Ok(json!({"models": self.models()})),
             Request::GenerateSessionTitle => Ok(json!({"title": null})),
-            Request::CancelAsyncMessage { .. } => Ok(json!({"cancelled": false})),
             Request::EndSession => {
                 next = Next::End;
                 Ok(json!({}))
@@ -278,6 +197,56 @@ impl RequestHandler {
         self.host.wire.frame(frame);
         self.follow_up(after).await;
         next
+    }
+
+    /// Stops what is worked on, and before that takes back what is not wanted any more.
+    async fn interrupt(&self, id: &str, unwanted: &[PromptId]) {
+        for prompt in unwanted.iter().cloned() {
+            self.host.send(Command::TakeBack { prompt }).await;
+        }
+        lock(&self.awaited).interrupts.push_back(id.to_owned());
+        self.host.send(Command::Interrupt).await;
+    }
+
+    async fn take_back(&self, id: &str, prompt: PromptId) {
+        let request = (prompt.clone(), id.to_owned());
+        lock(&self.awaited).taken_back.push(request);
+        self.host.send(Command::TakeBack { prompt }).await;
+    }
+
+    /// The session has heard an interrupt.
+    pub(crate) fn interrupted(&self, waiting: &[PromptId]) {
+        let id = lock(&self.awaited).interrupts.pop_front();
+        if let Some(id) = id {
+            self.answer(&id, &still_queued(waiting));
+        }
+    }
+
+    /// The session has taken a prompt back, or could not.
+    pub(crate) fn taken_back(&self, prompt: &PromptId, taken: TakenBack) {
+        let about = |(asked, _): &mut (PromptId, String)| asked == prompt;
+        let ids: Vec<_> = lock(&self.awaited)
+            .taken_back
+            .extract_if(.., about)
+            .collect();
+        for (_, id) in ids {
+            self.answer(&id, &cancelled(taken));
+        }
+    }
+
+    /// The session is over and tells nothing any more.
+    pub(crate) fn close(&self) {
+        let awaited = std::mem::take(&mut *lock(&self.awaited));
+        for id in awaited.interrupts {
+            self.answer(&id, &still_queued(&[]));
+        }
+        for (_, id) in awaited.taken_back {
+            self.answer(&id, &cancelled(TakenBack::No));
+        }
+    }
+
+    pub(crate) fn answer(&self, id: &str, response: &Value) {
+        self.host.wire.frame(success_response(id, response));
     }
 
     async fn follow_up(&self, after: Aftermath) {
@@ -314,8 +283,7 @@ impl RequestHandler {
         let waiting = std::mem::replace(&mut *lock(&self.introductions), Introductions::Possible);
         if let Introductions::Waiting(ids) = waiting {
             for id in ids {
-                let frame = success_response(&id, &self.introduction());
-                self.host.wire.frame(frame);
+                self.answer(&id, &self.introduction());
             }
         }
     }
@@ -377,6 +345,23 @@ impl RequestHandler {
             "isAutoCompactEnabled": true,
             "apiUsage": null,
         })
+    }
+
+    /// All servers: those that the session began with, then those that the client has set.
+    fn statuses(&self) -> Vec<ServerStatus> {
+        let own = lock(&self.known).statuses();
+        own.into_iter().chain(self.set_servers.status()).collect()
+    }
+
+    fn server_report(&self) -> Value {
+        let statuses = self.statuses();
+        lock(&self.known).report(statuses)
+    }
+
+    /// How the servers are at this moment.
+    pub(crate) fn server_states(&self) -> Vec<McpServer> {
+        let statuses = self.statuses();
+        lock(&self.known).shown_briefly(statuses)
     }
 
     /// What there is to know of a session that can begin.

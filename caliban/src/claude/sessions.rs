@@ -163,7 +163,7 @@ fn wanted(
             }
         }
         SessionChoice::Latest => {
-            let latest = store.latest(Some(&configuration.workspace)).ok();
+            let latest = store.latest(|cwd| cwd == configuration.workspace).ok();
             let latest = latest.and_then(|(summary, _)| summary);
             Ok(match latest {
                 Some(summary) => Wanted::Stored(summary.name),

@@ -1,8 +1,6 @@
 //! A session and its client: lines become commands, events become frames.
 
-use std::collections::{HashMap, VecDeque};
-
-use caliban_agent::{Event, Outcome};
+use caliban_agent::Event;
 use caliban_model::CancellationToken;
 use caliban_protocol::claude::{
     Failed, InitFacts, Input, Turn, UserInput, VERSION, Wording, failure, theirs,
@@ -11,19 +9,16 @@ use caliban_session::{
     Attach, Command, Delivery, EventBatch, Events, Facts, Place, Prompt, PromptId, Refused,
     SessionHandle, Shutdown, What,
 };
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::consents::Consents;
-use super::inbox::{Inbox, Line};
-use super::requests::{Next, RequestHandler};
+use super::inbox::{Inbox, Line, tell_unasked};
+use super::requests::{Next, RequestHandler, TakenBack};
+use super::sent_prompts::SentPrompts;
 use crate::console::note;
 use crate::exit::Failure;
 use crate::face::warn;
 use crate::print::Attends;
-
-/// Results that are told again when their prompt comes again.
-const RESULTS: usize = 256;
 
 /// What is told between two turns and waits for the next; more is not told.
 const LATER: usize = 256;
@@ -39,11 +34,7 @@ pub(super) struct Talk<'a> {
     pub(super) attends: Attends,
     pub(super) api_key_source: &'static str,
     pub(super) cancel: &'a CancellationToken,
-    /// The prompts that have not ended.
-    pub(super) prompts: HashMap<PromptId, UserInput>,
-    /// Those that have not begun, in order.
-    pub(super) queued: Vec<PromptId>,
-    pub(super) results: VecDeque<(PromptId, Value)>,
+    pub(super) prompts: SentPrompts,
     /// Whether a turn is going on, and what was told between two.
     pub(super) is_working: bool,
     pub(super) later: Vec<Event>,
@@ -98,6 +89,8 @@ impl Talk<'_> {
                 }
             }
         }
+        self.requests.close();
+        self.requests.set_servers.shutdown().await;
         match self.failure {
             Some(failure) => Err(failure),
             // The user stopped the program; what it did until then is what was wanted.
@@ -128,8 +121,11 @@ impl Talk<'_> {
                 Leaving::No
             }
             Some(Ok(Input::Control { id, request })) => {
-                let queued: Vec<String> = self.queued.iter().map(ToString::to_string).collect();
-                match self.requests.grant(&id, *request, &queued).await {
+                match self
+                    .requests
+                    .grant(&id, *request, self.prompts.queued())
+                    .await
+                {
                     Next::GoOn | Next::Introduce => Leaving::No,
                     Next::End => Leaving::Now,
                 }
@@ -138,6 +134,12 @@ impl Talk<'_> {
                 self.inbox.echo(frame, self.requests);
                 if !self.consents.answer(&id, &result).await {
                     self.requests.host.channel.answer(&id, result);
+                }
+                Leaving::No
+            }
+            Some(Ok(Input::Choice { question, choice })) => {
+                if !self.consents.choose(&question, choice).await {
+                    tell_unasked(&question);
                 }
                 Leaving::No
             }
@@ -157,14 +159,10 @@ impl Talk<'_> {
                 Wording::Typed => Attach::Named,
             },
         };
-        if self.prompts.insert(id.clone(), input).is_none() {
-            self.queued.push(id);
-        }
+        self.prompts.add(id, input);
         let delivery = Delivery::Queue;
-        self.requests
-            .host
-            .send(Command::Prompt { prompt, delivery })
-            .await;
+        let command = Command::Prompt { prompt, delivery };
+        self.requests.host.send(command).await;
     }
 
     async fn hear(&mut self, heard: EventBatch) {
@@ -183,12 +181,10 @@ impl Talk<'_> {
         let host = &self.requests.host;
         match what {
             What::Began { prompt, facts } => {
-                self.queued.retain(|queued| queued != prompt);
-                if let Some(input) = self.prompts.get(prompt) {
-                    host.begin(Turn {
-                        init: self.init(facts),
-                        prompt: input.clone(),
-                    });
+                let init = self.init(facts);
+                if let Some(input) = self.prompts.begin(prompt) {
+                    let prompt = input.clone();
+                    host.begin(Turn { init, prompt });
                 }
                 self.is_working = true;
                 self.later.drain(..).for_each(|event| host.show(&event));
@@ -207,36 +203,37 @@ impl Talk<'_> {
                 outcome,
                 totals,
             } => {
-                if self.queued.contains(prompt) {
+                if self.prompts.queued().contains(prompt) {
                     // It never began, and says so by itself.
-                    self.refuse(prompt, outcome);
-                } else {
-                    self.is_working = false;
-                    let result = host.finish(outcome.clone(), totals.clone());
-                    self.keep(prompt, result);
+                    self.refuse(prompt, &outcome.message().unwrap_or_default());
+                    return;
                 }
-                self.prompts.remove(prompt);
-                self.queued.retain(|queued| queued != prompt);
-                self.last = Failed::of(outcome);
+                self.is_working = false;
+                if let Some(result) = host.finish(outcome.clone(), totals.clone()) {
+                    self.last = Failed::of(&result);
+                    self.prompts.keep(prompt, result);
+                }
+                self.prompts.forget(prompt);
             }
+            What::Interrupted { waiting } => self.requests.interrupted(waiting),
+            What::TakenBack { prompt } => {
+                self.requests.taken_back(prompt, TakenBack::Yes);
+                self.prompts.forget(prompt);
+            }
+            What::Refused(Refused {
+                what: Place::TakeBack(prompt),
+                ..
+            }) => self.requests.taken_back(prompt, TakenBack::No),
             What::Repeated { prompt, .. } => {
-                self.prompts.remove(prompt);
-                self.queued.retain(|queued| queued != prompt);
-                let known = self.results.iter().find(|(id, _)| id == prompt);
-                if let Some((_, result)) = known {
+                self.prompts.forget(prompt);
+                if let Some(result) = self.prompts.result(prompt) {
                     host.wire.frame(result.clone());
                 }
             }
             What::Refused(Refused {
                 what: Place::Prompt(prompt),
                 reason,
-            }) => {
-                let outcome = Outcome::Internal {
-                    message: reason.clone(),
-                };
-                self.refuse(prompt, &outcome);
-                self.last = Failed::Yes;
-            }
+            }) => self.refuse(prompt, reason),
             What::Refused(Refused {
                 what: Place::Rule | Place::Mode | Place::Model,
                 reason,
@@ -249,7 +246,6 @@ impl Talk<'_> {
             What::Opened(_)
             | What::Asked(_)
             | What::Queued { .. }
-            | What::TakenBack { .. }
             | What::Refused(_)
             | What::ModeChanged { .. }
             | What::ModelChanged { .. }
@@ -261,24 +257,12 @@ impl Talk<'_> {
     }
 
     /// The result of a prompt that was not begun.
-    fn refuse(&mut self, prompt: &PromptId, outcome: &Outcome) {
+    fn refuse(&mut self, prompt: &PromptId, message: &str) {
         let host = &self.requests.host;
-        let message = outcome.message().unwrap_or_default();
-        let frame = failure(
-            &message,
-            &host.facts.session_id,
-            &Uuid::new_v4().to_string(),
-        );
+        let frame = failure(message, &host.facts.session_id, &Uuid::new_v4().to_string());
         host.wire.frame(frame);
-        self.prompts.remove(prompt);
-        self.queued.retain(|queued| queued != prompt);
-    }
-
-    fn keep(&mut self, prompt: &PromptId, result: Option<Value>) {
-        if let Some(result) = result {
-            self.results.truncate(RESULTS - 1);
-            self.results.push_front((prompt.clone(), result));
-        }
+        self.last = Failed::Yes;
+        self.prompts.forget(prompt);
     }
 
     fn init(&self, facts: &Facts) -> InitFacts {
@@ -287,7 +271,7 @@ impl Talk<'_> {
         InitFacts {
             cwd: facts.cwd.clone(),
             tools: tools.map(|name| theirs(name).to_owned()).collect(),
-            mcp_servers: known.server_states(),
+            mcp_servers: self.requests.server_states(),
             model: facts.model.clone(),
             permission_mode: self.requests.host.mode().as_str().to_owned(),
             slash_commands: known.commands.into_iter().map(|(name, _)| name).collect(),

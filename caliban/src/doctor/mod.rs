@@ -4,12 +4,17 @@
 mod local;
 mod providers;
 mod report;
+mod servers;
 mod workspace;
 
 use caliban_agent::Outcome;
 use caliban_harness::options::{Part, RunOptions};
-use caliban_harness::{Configuration, Extras, Process, load_extras, workspace as find_workspace};
+use caliban_harness::{
+    Configuration, Examiner, Extras, Process, load_extras, workspace as find_workspace,
+};
 use caliban_model::CancellationToken;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 
 use crate::args::DoctorArgs;
 use crate::console::Console;
@@ -38,6 +43,27 @@ pub(crate) async fn run(
     Ok(())
 }
 
+/// Who looks the installation over when `/doctor` is typed.
+#[derive(Debug)]
+pub(crate) struct Doctor {
+    pub(crate) options: RunOptions,
+    pub(crate) process: Process,
+}
+
+impl Examiner for Doctor {
+    fn examine(&self, depth: caliban_harness::Depth) -> BoxFuture<'_, String> {
+        let args = DoctorArgs {
+            deep: depth == caliban_harness::Depth::Deep,
+            ..DoctorArgs::default()
+        };
+        async move {
+            let rows = rows(&args, &self.options, self.process.clone()).await;
+            Report(rows).text().trim_end().to_owned()
+        }
+        .boxed()
+    }
+}
+
 async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<Row> {
     let workspace = match find_workspace(options.workspace.as_deref(), &process) {
         Ok(workspace) => workspace,
@@ -46,15 +72,11 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
     };
     let loaded = Configuration::load(&options.settings, workspace.clone(), process.clone());
     let plain;
-    let configuration = match &loaded {
-        Ok(configuration) => configuration,
-        Err(_) => match Configuration::empty(workspace, process.clone()) {
-            Ok(configuration) => {
-                plain = configuration;
-                &plain
-            }
-            Err(failure) => return vec![Row::fail("settings", failure.to_string())],
-        },
+    let configuration = if let Ok(configuration) = &loaded {
+        configuration
+    } else {
+        plain = Configuration::empty(workspace, process.clone());
+        &plain
     };
     let additions = Additions::load(options, configuration);
     let named_model = args.model.as_deref().or(options.model.model.as_deref());
@@ -68,6 +90,7 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
         },
         model: named_model,
     };
+    let depth = providers.depth;
     let locations = &configuration.locations;
     let mut rows = vec![
         local::settings(&loaded),
@@ -78,8 +101,11 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
         workspace::instructions(&additions.extras),
         local::workspace(&configuration.workspace),
     ];
-    rows.extend(providers.rows().await);
+    let (called, connected) = tokio::join!(providers.rows(), servers::rows(configuration, depth));
+    rows.extend(called);
+    rows.push(providers.auth_row(&rows));
     rows.push(providers.model_row());
+    rows.extend(connected);
     rows.extend(match &loaded {
         Ok(configuration) => [
             workspace::permissions(&options.permissions, configuration),
@@ -87,7 +113,7 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
             workspace::hooks(&additions),
         ],
         Err(_) => ["permissions", "trust", "hooks"]
-            .map(|name| Row::warn(name, "not checked: the settings cannot be read")),
+            .map(|name| Row::skip(name, "not checked: the settings cannot be read")),
     });
     rows.extend([
         local::program("git", process.environment.text("PATH").as_deref()),

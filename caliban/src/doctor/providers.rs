@@ -102,6 +102,42 @@ impl Providers<'_> {
         }
     }
 
+    /// Where the key of a run comes from. Whether it is accepted, the row of the provider tells:
+    /// `rows` are those of all of them.
+    pub(super) fn auth_row(&self, rows: &[Row]) -> Row {
+        const NAME: &str = "auth";
+        let chosen = self.kind().and_then(|kind| {
+            let source = provider::key_source(kind, self.configuration)?;
+            Ok((kind, source))
+        });
+        let (kind, source) = match chosen {
+            Ok(chosen) => chosen,
+            Err(failure) => return Row::fail(NAME, failure.to_string()),
+        };
+        let variables = kind.key_variables();
+        let Some(variable) = variables.first() else {
+            return Row::pass(NAME, format!("{kind} needs no key"));
+        };
+        let whence = match source {
+            KeySource::Absent => {
+                let message = format!("there is no API key for {kind}: set `{variable}`");
+                return Row::warn(NAME, message);
+            }
+            KeySource::Program { scope, .. } => {
+                format!("`api_key_helper` of the {scope} settings gives the API key for {kind}")
+            }
+            KeySource::Variable => format!("the API key for {kind} is in the environment"),
+            KeySource::Keyring(_) => format!("the API key for {kind} is in the keyring"),
+        };
+        if rows.iter().any(|row| row.has_passed(kind.as_str())) {
+            return Row::pass(NAME, format!("{whence} and is accepted"));
+        }
+        Row::skip(
+            NAME,
+            format!("{whence} (not tried here; see `{kind}`, or use --deep)"),
+        )
+    }
+
     async fn row(&self, kind: ProviderKind) -> Row {
         let name = kind.as_str();
         let configured = provider::base_url(kind, self.configuration);
@@ -111,7 +147,7 @@ impl Providers<'_> {
                 kind.base_url_variable(),
                 host(kind.default_base_url())
             );
-            return Row::pass(name, message);
+            return Row::skip(name, message);
         }
         match self.call(kind, configured).await {
             Ok(row) => row,
@@ -164,7 +200,11 @@ impl Providers<'_> {
     }
 
     fn kind(&self) -> Result<ProviderKind, Failure> {
-        Ok(provider::kind(self.selected, self.configuration)?)
+        Ok(provider::kind(
+            self.selected,
+            self.model,
+            self.configuration,
+        )?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What was found, for people and for programs.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ pub(super) struct Report(pub(super) Vec<Row>);
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
-    name: &'static str,
+    name: Cow<'static, str>,
     status: Status,
     message: String,
     details: Vec<String>,
@@ -18,7 +19,10 @@ pub(super) struct Row {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
+    /// It was looked at and works.
     Pass,
+    /// It was not looked at.
+    Skip,
     /// Worth knowing; a run can begin.
     Warn,
     Fail,
@@ -28,6 +32,7 @@ impl Status {
     fn mark(self) -> &'static str {
         match self {
             Self::Pass => "✓",
+            Self::Skip => "–",
             Self::Warn => "!",
             Self::Fail => "✗",
         }
@@ -36,6 +41,7 @@ impl Status {
     fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
+            Self::Skip => "skip",
             Self::Warn => "warn",
             Self::Fail => "fail",
         }
@@ -43,20 +49,24 @@ impl Status {
 }
 
 impl Row {
-    pub(super) fn pass(name: &'static str, message: impl AsRef<str>) -> Self {
-        Self::new(name, Status::Pass, message.as_ref())
+    pub(super) fn pass(name: impl Into<Cow<'static, str>>, message: impl AsRef<str>) -> Self {
+        Self::new(name.into(), Status::Pass, message.as_ref())
     }
 
-    pub(super) fn warn(name: &'static str, message: impl AsRef<str>) -> Self {
-        Self::new(name, Status::Warn, message.as_ref())
+    pub(super) fn warn(name: impl Into<Cow<'static, str>>, message: impl AsRef<str>) -> Self {
+        Self::new(name.into(), Status::Warn, message.as_ref())
     }
 
-    pub(super) fn fail(name: &'static str, message: impl AsRef<str>) -> Self {
-        Self::new(name, Status::Fail, message.as_ref())
+    pub(super) fn skip(name: impl Into<Cow<'static, str>>, message: impl AsRef<str>) -> Self {
+        Self::new(name.into(), Status::Skip, message.as_ref())
+    }
+
+    pub(super) fn fail(name: impl Into<Cow<'static, str>>, message: impl AsRef<str>) -> Self {
+        Self::new(name.into(), Status::Fail, message.as_ref())
     }
 
     /// The first line is the message, the others explain it.
-    fn new(name: &'static str, status: Status, text: &str) -> Self {
+    fn new(name: Cow<'static, str>, status: Status, text: &str) -> Self {
         let mut lines = text.lines().map(str::to_owned);
         Self {
             name,
@@ -81,6 +91,11 @@ impl Row {
             row.status = Status::Warn;
         }
         row
+    }
+
+    /// Whether it is about this and passed.
+    pub(super) fn has_passed(&self, name: &str) -> bool {
+        self.name == name && self.status == Status::Pass
     }
 
     fn json(&self) -> Value {
@@ -123,12 +138,13 @@ mod tests {
     fn rows_have_marks_and_their_details_below() {
         let report = Report(vec![
             Row::pass("a", "good"),
+            Row::skip("s", "later"),
             Row::pass("b", "good").warned(["odd\nthing".to_owned()]),
             Row::fail("c", "bad\n  |\n2 | x").warned([]),
         ]);
         assert_eq!(
             report.text(),
-            "caliban doctor — 3 check(s):\n✓ a — good\n! b — good\n    odd thing\n\
+            "caliban doctor — 4 check(s):\n✓ a — good\n– s — later\n! b — good\n    odd thing\n\
              ✗ c — bad\n      |\n    2 | x\n"
         );
         assert!(report.has_failed());

@@ -19,7 +19,7 @@ pub(super) fn skills(extras: &Result<Extras, String>, configuration: &Configurat
         Ok(extras) => &extras.context,
         Err(problem) => return Row::fail(NAME, problem),
     };
-    let roots = configuration.locations.skills(&configuration.workspace);
+    let roots = configuration.locations.skills(configuration.project());
     let scanned: Vec<String> = roots
         .iter()
         .map(|root| root.display().to_string())
@@ -43,6 +43,7 @@ fn is_about_skills(notice: &Notice) -> bool {
         | Notice::Malformed { path, .. }
         | Notice::Invisible { path, .. } => is_skill(path),
         Notice::Replaced { kind, .. } => *kind == Kind::Skill,
+        Notice::MenuCut { .. } => true,
         Notice::TooMany { what, .. } => what.starts_with("skills"),
         _ => false,
     }
@@ -128,7 +129,7 @@ pub(super) fn hooks(additions: &Additions) -> Row {
     let hooks = match (&additions.hooks_fault, &additions.extras) {
         (Some(fault), _) => return Row::fail(NAME, fault),
         (None, Ok(extras)) => &extras.hooks,
-        (None, Err(_)) => return Row::warn(NAME, "not checked: see above"),
+        (None, Err(_)) => return Row::skip(NAME, "not checked: see above"),
     };
     let handlers: Vec<String> = hooks.configured().map(described).collect();
     Row::pass(NAME, format!("{} handler(s)", handlers.len()))

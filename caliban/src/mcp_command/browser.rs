@@ -52,5 +52,5 @@ fn has_desktop(environment: &Environment) -> bool {
     cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY"]
             .iter()
-            .any(|name| environment.is_set(name))
+            .any(|name| environment.text(name).is_some())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use caliban_harness::{Configuration, logins};
-use caliban_settings::write::{Existing, Put, has_server, put_server, remove_server};
+use caliban_settings::write::{Existing, Put, has_server};
 use caliban_settings::{McpOauth, McpServer, McpTransport};
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -87,7 +87,7 @@ pub(super) async fn remove(
         forget_login(configuration, name).await;
     }
     let consent = Consent::of(configuration);
-    remove_server(&path, name)?;
+    configuration.writer().remove_server(&path, name)?;
     consent.keep(scope.settings(), configuration);
     console.write(&format!("removed `{name}` from {}\n", path.display()))
 }
@@ -189,7 +189,8 @@ fn write(
         Existing::Keep
     };
     let consent = Consent::of(configuration);
-    let put = put_server(&path, name, &fields(server), existing)?;
+    let writer = configuration.writer();
+    let put = writer.put_server(&path, name, &fields(server), existing)?;
     let done = match put {
         Put::Added => "added",
         Put::Replaced => "replaced",
@@ -251,7 +252,7 @@ fn holds_secrets(server: &McpServer) -> bool {
 }
 
 fn file(configuration: &Configuration, scope: McpScope) -> Result<PathBuf, Failure> {
-    let (locations, workspace) = (&configuration.locations, &configuration.workspace);
+    let (locations, workspace) = (&configuration.locations, configuration.project());
     let files = locations.settings(scope.settings(), workspace);
     files.map(|files| files.toml).ok_or_else(|| {
         let name = scope.settings().as_str();
@@ -265,7 +266,7 @@ fn refuse_older_file(
     scope: McpScope,
     target: &std::path::Path,
 ) -> Result<(), Failure> {
-    let (locations, workspace) = (&configuration.locations, &configuration.workspace);
+    let (locations, workspace) = (&configuration.locations, configuration.project());
     match locations.legacy(scope.settings(), workspace) {
         Some(files) if files.mcp.is_file() => Err(Failure::Config(format!(
             "`{}` would no longer be read; move its servers to `{}` first, in a workspace with `caliban config migrate`",

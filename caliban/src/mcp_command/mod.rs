@@ -4,7 +4,6 @@ mod approval;
 mod browser;
 mod change;
 mod login;
-mod masking;
 mod show;
 mod status;
 

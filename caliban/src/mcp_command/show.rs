@@ -6,9 +6,9 @@ use caliban_harness::Configuration;
 use caliban_settings::{McpServer, McpTransport, Scope};
 use serde_json::{Value, json};
 
-use super::masking::{masked, masked_url};
 use crate::console::Console;
 use crate::exit::Failure;
+use crate::masking::{masked, masked_url};
 
 pub(super) fn list(
     configuration: &Configuration,

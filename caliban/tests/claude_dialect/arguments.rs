@@ -91,9 +91,31 @@ fn prompts_come_from_the_argument_and_from_standard_input() {
 #[test]
 fn auth_status_is_one_object() {
     let bench = Bench::new(Script::new([]));
-    let ran = bench.run(&["auth", "status", "--json"]);
-    let status: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(status["loggedIn"], true);
+    let status = |variables: &[(&str, &str)]| -> serde_json::Value {
+        let mut command = bench.command(&["auth", "status", "--json"]);
+        command.env_remove("ANTHROPIC_API_KEY");
+        let output = command.envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let expected = |logged_in: bool, method: &str, provider: &str| json!({"loggedIn": logged_in, "authMethod": method, "apiProvider": provider});
+    assert_eq!(status(&[]), expected(false, "none", "firstParty"));
+    assert_eq!(
+        status(&[("ANTHROPIC_API_KEY", "k")]),
+        expected(true, "api_key", "firstParty")
+    );
+    assert_eq!(
+        status(&[("ANTHROPIC_AUTH_TOKEN", "t")]),
+        expected(true, "oauth_token", "firstParty")
+    );
+    assert_eq!(
+        status(&[("CALIBAN_PROVIDER", "openai"), ("OPENAI_API_KEY", "k")]),
+        expected(true, "api_key", "openai")
+    );
+    std::fs::create_dir_all(bench.config()).unwrap();
+    let settings = json!({"apiKeyHelper": "echo key"}).to_string();
+    std::fs::write(bench.config().join("settings.json"), settings).unwrap();
+    assert_eq!(status(&[]), expected(true, "api_key_helper", "firstParty"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The program under the name `claude`, an empty home, an empty workspace and a scripted model.
 
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -219,6 +219,17 @@ impl Client {
             rest.push(frame);
         }
         (rest, self.child.wait().unwrap().code())
+    }
+
+    /// The same; what came on standard error.
+    pub(crate) fn close_with_errors(mut self) -> String {
+        drop(self.input.take());
+        while self.next().is_some() {}
+        let mut errors = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut errors).unwrap();
+        self.child.wait().unwrap();
+        errors
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -99,7 +99,7 @@ fn requests_are_answered_and_unknown_ones_refused() {
     ok(&client.ask(&json!({"subtype": "interrupt"})));
     let servers = client.ask(&json!({"subtype": "mcp_status"}));
     assert_eq!(servers["response"]["mcpServers"], json!([]));
-    let set = client.ask(&json!({"subtype": "mcp_set_servers", "servers": {"x": {"url": "y"}}}));
+    let set = client.ask(&json!({"subtype": "mcp_set_servers", "servers": {"x": 3}}));
     assert_eq!(set["response"]["added"], json!([]));
     assert!(set["response"]["errors"]["x"].is_string(), "{set}");
     let usage = client.ask(&json!({"subtype": "get_context_usage"}));

@@ -75,6 +75,30 @@ fn a_hook_is_asked_before_a_call_and_may_refuse_it() {
 }
 
 #[test]
+fn a_hook_may_put_a_call_off() {
+    let bench = Bench::new(call());
+    let hooks = hook("PreToolUse", &json!(null));
+    let mut client = initialized(&bench, &hooks, &["--allowedTools", "Bash"]);
+    client.say("go");
+    let asked = client.last_until("control_request");
+    client.answer(&asked, &decision("defer", "at night"));
+    let end = client.last_until("result");
+    assert_eq!(
+        (&end["subtype"], &end["is_error"]),
+        (&json!("success"), &json!(false))
+    );
+    assert_eq!(end["stop_reason"], "tool_deferred");
+    assert_eq!(
+        end["deferred_tool_use"],
+        json!({"id": "toolu_0001", "name": "Bash", "input": {"command": "touch a"}})
+    );
+    assert_eq!(end["permission_denials"], json!([]));
+    assert!(!bench.workspace.path().join("a").exists());
+    assert_eq!(bench.server.model_requests().len(), 1);
+    assert_eq!(client.close().1, Some(0));
+}
+
+#[test]
 fn a_hook_may_allow_and_change_the_input() {
     let bench = Bench::new(call());
     let mut client = initialized(&bench, &hook("PreToolUse", &json!(null)), &[]);

@@ -10,8 +10,10 @@
 
 mod arguments;
 mod bench;
+mod compaction;
 mod control;
 mod hooks;
+mod options;
 mod permissions;
 mod print;
 mod sdk;
@@ -20,3 +22,4 @@ mod sessions;
 mod settings;
 mod structured;
 mod sub_agents;
+mod waiting;

@@ -67,6 +67,8 @@ fn who_introduces_itself_hears_what_there_is() {
     let server = settled(&mut client);
     assert_eq!(server["name"], "calc");
     assert_eq!(server["status"], "connected");
+    let tools = server["tools"].as_array().unwrap();
+    assert!(tools.contains(&json!({"name": "add"})), "{server}");
     assert_eq!(client.close(), (Vec::new(), Some(0)));
     // Nothing was said, so there is nothing to continue.
     let ran = bench.run(&["-p", "-c", "--output-format=json", "x"]);
@@ -104,4 +106,52 @@ fn a_server_is_switched_off_and_on_again() {
     }
     let nobody = json!({"subtype": "mcp_toggle", "serverName": "x", "enabled": false});
     assert_eq!(client.ask(&nobody)["error"], "Server not found: x");
+}
+
+#[test]
+fn servers_are_set_while_the_session_goes_on() {
+    let bench = Bench::new(Script::new([
+        Reply::text("a"),
+        Reply::tool("mcp__calc__add", json!({"a": 2, "b": 40})),
+        Reply::text("b"),
+        Reply::text("c"),
+    ]));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let server = json!({"command": "python3", "args": [script]});
+    let mut client = bench.client(&["--allowedTools=mcp__calc"]);
+    let set = |client: &mut Client, servers: Value| {
+        let request = json!({"subtype": "mcp_set_servers", "servers": servers});
+        client.ask(&request)["response"].clone()
+    };
+    client.say("a");
+    client.until("result");
+    assert_eq!(
+        set(&mut client, json!({"calc": server})),
+        json!({"added": ["calc"], "removed": [], "errors": {}})
+    );
+    assert_eq!(settled(&mut client)["status"], "connected");
+    let nothing = json!({"added": [], "removed": [], "errors": {}});
+    assert_eq!(set(&mut client, json!({"calc": server})), nothing);
+    client.say("b");
+    let frames = client.until("result");
+    assert_eq!(
+        frames[0]["mcp_servers"],
+        json!([{"name": "calc", "status": "connected"}])
+    );
+    let results = of_type(&frames, "user");
+    assert_eq!(results[0]["message"]["content"][0]["content"], "42");
+    assert_eq!(
+        set(&mut client, json!({})),
+        json!({"added": [], "removed": ["calc"], "errors": {}})
+    );
+    client.say("c");
+    client.until("result");
+    assert!(
+        !bench.last_request()["tools"]
+            .to_string()
+            .contains("mcp__calc__")
+    );
+    let broken = set(&mut client, json!({"x": 3}));
+    assert!(broken["errors"]["x"].is_string(), "{broken}");
+    assert_eq!(client.close(), (Vec::new(), Some(0)));
 }

@@ -56,6 +56,24 @@ fn continuing_nothing_begins_anew() {
 }
 
 #[test]
+fn a_session_in_use_has_a_result_that_says_so() {
+    let bench = Bench::new(Script::new([Reply::text("ok"), Reply::text("copied")]));
+    let mut client = bench.client(&[]);
+    client.say("hi");
+    let first = client.last_until("result");
+    let ran = bench.run(&[&JSON[..], &["--resume", id(&first), "me too"]].concat());
+    assert_eq!(ran.code, Some(75), "{ran:?}");
+    let result = ran.result();
+    assert_eq!(id(&result), id(&first));
+    assert_eq!(result["subtype"], "error_during_execution");
+    let error = result["errors"][0].as_str().unwrap();
+    assert!(error.contains(&client.pid().to_string()), "{error}");
+    assert!(ran.stderr.contains(error), "{}", ran.stderr);
+    let copied = run(&bench, &["--resume", id(&first), "--fork-session", "go"]);
+    assert_eq!(copied["result"], "copied");
+}
+
+#[test]
 fn a_session_id_is_used_once() {
     let bench = Bench::new(Script::new([Reply::text("ok"), Reply::text("ok")]));
     let wanted = "0b5711ac-18a7-4a4d-a19f-77c6a2a0f9c5";

@@ -8,7 +8,10 @@
 )]
 
 mod customs;
+mod foreign;
 mod memory;
+mod notes;
+mod reminders;
 #[path = "../support/mod.rs"]
 mod support;
 

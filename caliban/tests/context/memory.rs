@@ -134,12 +134,12 @@ fn bare_tells_nothing_of_it() {
     );
     let told = tell(&bench, |command| {
         command
-            .args(["--bare", "-p", "/hello"])
+            .args(["--bare", "-p", "/hello you"])
             .env("CALIBAN_OUTPUT_STYLE", "loud")
             .env("CALIBAN_MEMORY_DIR", bench.home.path().join("notes"));
     });
     assert_eq!(told.system(), default_prompt(Wire::Anthropic));
-    assert_eq!(told.prompt(), "/hello");
+    assert_eq!(told.prompt(), "/hello you");
     for tool in ["Skill", "ReadMemoryTopic", "WriteMemoryTopic"] {
         assert!(!told.tools().contains(&tool.to_owned()), "{tool}");
     }
@@ -454,13 +454,13 @@ fn links_that_lead_out_are_not_followed() {
     link("secret.md", ".caliban/output-styles/evil.md");
     link("s", ".caliban/skills/s");
     let told = tell(&bench, |command| {
-        command.args(["--system", "BASE", "-p", "/evil"]);
+        command.args(["--system", "BASE", "-p", "/evil you"]);
     });
     assert_eq!(
         told.system(),
         "<project-rule path=\"<repo>/.caliban/rules/r.md\">\nrule\n</project-rule>\n\nBASE"
     );
-    assert_eq!(told.prompt(), "/evil");
+    assert_eq!(told.prompt(), "/evil you");
     assert!(!told.requests[0].to_string().contains("SECRET"));
     let warnings = told.warnings();
     assert_eq!(warnings.len(), 5, "{warnings:?}");
@@ -504,7 +504,7 @@ fn instructions_of_a_directory_come_up_once_it_is_used(
     );
     assert_eq!(one[..], two[..one.len()]);
     assert_eq!(two[..], three[..two.len()]);
-    let added = "These instructions of the project are about paths that were just used:
+    let added = "These instructions of the project are about paths that were used:
 
 <project-claude-md path=\"<repo>/packages/api/src/CLAUDE.md\">
 below, not yet

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::Bench;
+use crate::support::{Bench, bare};
 
 pub(crate) struct Client {
     child: Child,
@@ -28,9 +28,19 @@ impl Client {
 
     /// Starts the server with what the operator adds; flags of a run come before `serve`.
     pub(crate) fn start_with(bench: &Bench, configure: impl FnOnce(&mut Command)) -> Self {
-        let mut command = bench.command();
-        command.env("HEDDLE_HEARTBEAT_INTERVAL", "0");
+        let mut command = quiet(bench.command());
         configure(&mut command);
+        Self::run(command)
+    }
+
+    /// Starts a server whose operator has not said who is asked.
+    pub(crate) fn start_without_provider(bench: &Bench) -> Self {
+        let mut command = quiet(bare(bench.home.path(), bench.workspace.path()));
+        command.envs(bench.wire.variables(&bench.server.url()));
+        Self::run(command)
+    }
+
+    fn run(mut command: Command) -> Self {
         let mut child = command
             .args(["serve", "heddle"])
             .stdin(Stdio::piped())
@@ -113,6 +123,12 @@ impl Client {
             stderr,
         }
     }
+}
+
+/// Without signs of life, which come when they come.
+fn quiet(mut command: Command) -> Command {
+    command.env("HEDDLE_HEARTBEAT_INTERVAL", "0");
+    command
 }
 
 /// The payload of an event that must be the `seq`-th of this send.

@@ -8,7 +8,7 @@ use caliban_testkit::Reply;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::{bench, cancel, cancelled, held, init, refused, send, shutdown, status};
+use crate::{bench, cancel, cancelled, held, init, refused, send, shutdown};
 
 /// The processes whose command line holds `mark`.
 fn marked(mark: &str) -> usize {
@@ -40,15 +40,25 @@ fn sleeper(mark: u32) -> String {
 
 /// A client whose send has started this command.
 fn working(bench: &crate::support::Bench, sleep: &str) -> Client {
-    sleeping(Client::start(bench), sleep)
+    sleeping(Client::start(bench), sleep, &init())
 }
 
-fn sleeping(mut client: Client, sleep: &str) -> Client {
-    client.init(&init());
+fn sleeping(mut client: Client, sleep: &str, init: &Value) -> Client {
+    client.init(init);
     client.write(&send("2", "sleep"));
     while client.next()["event"]["event"] != "tool_start" {}
     eventually("it sleeps", || marked(sleep) > 0);
     client
+}
+
+/// Reads on to the next result.
+fn result(client: &mut Client) -> Value {
+    loop {
+        let frame = client.next();
+        if frame["type"] == "result" {
+            return frame;
+        }
+    }
 }
 
 #[test]
@@ -61,15 +71,18 @@ fn a_cancelled_send_ends_its_processes() {
         ),
         Reply::text("after"),
     ]);
-    let mut client = working(&bench, &sleep);
+    let mut init = init();
+    init["config"]["task_id"] = json!("task-abc");
+    init["config"]["worker_id"] = json!("worker-1");
+    let mut client = sleeping(Client::start(&bench), &sleep, &init);
     client.write(&cancel("3", "2"));
-    let result = loop {
-        let frame = client.next();
-        if frame["type"] == "result" {
-            break frame;
-        }
-    };
-    let mut expected = cancelled("2");
+    let result = result(&mut client);
+    let session = result["session_id"].as_str().unwrap();
+    assert_eq!(session.len(), 36);
+    // An orchestrator finds the work again that it cancelled.
+    let mut expected = cancelled("2", session);
+    expected["task_id"] = json!("task-abc");
+    expected["worker_id"] = json!("worker-1");
     expected["iterations"] = json!(1);
     expected["tool_calls_made"] =
         json!([{"name": "bash", "args": {"command": format!("setsid {sleep} & {sleep}")}}]);
@@ -101,7 +114,7 @@ fn the_end_of_the_input_ends_what_takes_too_long() {
     let hasty = Client::start_with(&bench, |command| {
         command.env("HEDDLE_SHUTDOWN_TIMEOUT", "50");
     });
-    let client = sleeping(hasty, &sleep);
+    let client = sleeping(hasty, &sleep, &init());
     let ended = client.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let last = ended.frames.last().unwrap();
@@ -116,16 +129,14 @@ fn the_end_of_the_input_ends_what_takes_too_long() {
 
 #[test]
 fn who_says_goodbye_and_closes_the_input_is_still_answered() {
-    let bench = bench([Reply::text("There.")]);
+    let bench = bench([held()]);
     let mut client = Client::start(&bench);
-    for request in [init(), send("2", "go"), shutdown("3")] {
-        client.write(&request);
-    }
+    client.init(&init());
+    client.write(&send("2", "go"));
+    assert_eq!(client.next()["event"]["event"], "content_delta");
+    client.write(&shutdown("3"));
     let ended = client.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let is_result = |frame: &&Value| frame["type"] == "result";
-    let result = ended.frames.iter().find(is_result).unwrap();
-    assert_eq!(result["response"], "There.");
     let last = ended.frames.last().unwrap();
     assert_eq!(*last, json!({"type": "shutdown_ok", "id": "3"}));
 }
@@ -148,13 +159,7 @@ fn a_signal_ends_the_send_and_the_session() {
     assert!(sent.success());
     // The input stays open until the server has gone by itself.
     let mut client = client;
-    let result = loop {
-        let frame = client.next();
-        if frame["type"] == "result" {
-            break frame;
-        }
-    };
-    assert_eq!(result["error"]["code"], "cancelled");
+    assert_eq!(result(&mut client)["error"]["code"], "cancelled");
     let ended = client.end();
     assert_eq!(ended.code, Some(124), "{}", ended.stderr);
     eventually("nothing sleeps", || marked(&sleep) == 0);
@@ -179,53 +184,37 @@ fn a_closed_output_ends_the_work() {
 }
 
 #[test]
-fn a_shutdown_waits_for_the_work_that_goes_on() {
-    let bench = bench([
-        Reply::tool("Bash", json!({"command": "cat gate"})),
-        Reply::text("through"),
-    ]);
-    let gate = bench.workspace.path().join("gate");
-    let made = Command::new("mkfifo").arg(&gate).status().unwrap();
-    assert!(made.success());
-    let mut client = Client::start(&bench);
-    client.init(&init());
-    client.write(&send("2", "wait"));
-    while client.next()["event"]["event"] != "tool_start" {}
-    client.write(&shutdown("3"));
-    // It was heard, and the send goes on.
-    assert_eq!(client.ask(&status("4"))["active"], true);
-    assert_eq!(
-        client.ask(&send("5", "more")),
-        refused("5", "the send `2` is not finished")
-    );
-    assert_eq!(
-        client.ask(&shutdown("6")),
-        refused("6", "the session is shutting down already")
-    );
-    std::fs::write(&gate, "open\n").unwrap();
-    let result = loop {
-        let frame = client.next();
-        if frame["type"] == "result" {
-            break frame;
-        }
-    };
-    assert_eq!(result["response"], "through");
+fn a_shutdown_cancels_the_call_that_runs() {
+    let sleep = sleeper(4);
+    let bench = bench([Reply::tool("Bash", json!({"command": sleep}))]);
+    let mut client = working(&bench, &sleep);
+    for request in [shutdown("3"), send("4", "more"), shutdown("5")] {
+        client.write(&request);
+    }
     let ended = client.end();
-    assert_eq!(ended.frames, [json!({"type": "shutdown_ok", "id": "3"})]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let (last, before) = ended.frames.split_last().unwrap();
+    assert_eq!(*last, json!({"type": "shutdown_ok", "id": "3"}));
+    let is_result = |frame: &&Value| frame["type"] == "result";
+    let results: Vec<_> = before.iter().filter(is_result).collect();
+    assert_eq!(results.len(), 1, "{before:?}");
+    assert_eq!(results[0]["error"]["code"], "cancelled");
+    let reason = "the session is shutting down already";
+    for late in ["4", "5"] {
+        assert!(before.contains(&refused(late, reason)), "{before:?}");
+    }
+    eventually("nothing sleeps", || marked(&sleep) == 0);
 }
 
 #[test]
-fn a_shutdown_does_not_wait_for_ever() {
+fn a_shutdown_cancels_the_answer_that_is_written() {
     let bench = bench([held()]);
-    let mut client = Client::start_with(&bench, |command| {
-        command.env("HEDDLE_SHUTDOWN_TIMEOUT", "5");
-    });
-    client.init(&init());
+    let mut client = Client::start(&bench);
+    let session = client.init(&init());
     client.write(&send("2", "hold"));
     assert_eq!(client.next()["event"]["event"], "content_delta");
     client.write(&shutdown("3"));
-    assert_eq!(client.next(), cancelled("2"));
+    assert_eq!(client.next(), cancelled("2", &session));
     assert_eq!(client.next(), json!({"type": "shutdown_ok", "id": "3"}));
     let ended = client.end();
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -1,6 +1,6 @@
 //! Sends that do not succeed: each has its code, and each has one result.
 
-use caliban_testkit::{Fault, Reply};
+use caliban_testkit::{Fault, Reply, Stop};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -134,4 +134,54 @@ fn a_call_with_a_wrong_input_is_told_as_failed() {
         "{preview}"
     );
     assert_eq!(result["status"], "ok");
+}
+
+#[rstest]
+#[case::refused(Reply::default().stop(Stop::Refusal))]
+#[case::cut(Reply::text("It is").stop(Stop::MaxTokens))]
+fn what_would_end_the_same_again_is_permanent(#[case] reply: Reply) {
+    let bench = bench([reply]);
+    let mut client = Client::start(&bench);
+    client.init(&init());
+    let (events, result) = client.exchange(&send("2", "hello"));
+    let error = &result["error"];
+    assert_eq!(error["code"], "provider_error", "{result}");
+    assert_eq!(error["details"], json!({"permanent": true}));
+    assert_eq!(events.last().unwrap()["details"], error["details"]);
+}
+
+#[rstest]
+#[case("", "names no model")]
+#[case("anthropic/", "names no model")]
+#[case("nosuch/foo", "no model `nosuch/foo`")]
+#[case("openrouter/anthropic/claude-sonnet-4", "no model `openrouter/")]
+#[case("foo", "no model `foo`")]
+fn a_model_that_nobody_has_fails_the_init(#[case] model: &str, #[case] reason: &str) {
+    let bench = bench([Reply::text("hi")]);
+    let mut client = Client::start_without_provider(&bench);
+    let mut wrong = init();
+    wrong["config"]["model"] = json!(model);
+    let answer = client.ask(&wrong);
+    assert_eq!(
+        (&answer["type"], &answer["id"]),
+        (&json!("error"), &json!("1"))
+    );
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains(reason), "{message}");
+    // The client may try again.
+    client.init(&init());
+    let (_, result) = client.exchange(&send("2", "hello"));
+    assert_eq!(result["response"], "hi");
+}
+
+#[test]
+fn a_model_is_asked_for_where_the_operator_says() {
+    let bench = bench([Reply::text("hi")]);
+    let mut client = Client::start(&bench);
+    let mut other = init();
+    other["config"]["model"] = json!("nosuch/foo");
+    client.init(&other);
+    client.exchange(&send("2", "hello"));
+    let asked = bench.server.model_requests().remove(0).json();
+    assert_eq!(asked["model"], "nosuch/foo");
 }

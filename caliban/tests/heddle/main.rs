@@ -68,8 +68,8 @@ fn refused(id: impl Into<Value>, message: &str) -> Value {
     })
 }
 
-/// The documented end of a cancelled send.
-fn cancelled(id: &str) -> Value {
+/// The documented end of a cancelled send of this session.
+fn cancelled(id: &str, session: &str) -> Value {
     json!({
         "type": "result",
         "id": id,
@@ -77,5 +77,6 @@ fn cancelled(id: &str) -> Value {
         "tool_calls_made": [],
         "iterations": 0,
         "error": {"code": "cancelled", "message": "cancelled", "retryable": false},
+        "session_id": session,
     })
 }

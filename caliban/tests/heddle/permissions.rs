@@ -119,7 +119,12 @@ fn a_question_is_answered_with_yes(#[case] which: Value) {
     let start = payload(&client.next(), "2", seq);
     assert_eq!(
         start,
-        json!({"event": "tool_start", "name": "bash", "args": {"command": "touch ran"}})
+        json!({
+            "event": "tool_start",
+            "name": "bash",
+            "args": {"command": "touch ran"},
+            "id": "toolu_0001",
+        })
     );
     seq += 1;
     assert_eq!(payload(&client.next(), "2", seq)["event"], "tool_end");

@@ -57,8 +57,18 @@ fn the_documented_conversation() {
     let call = json!({"name": "read_file", "args": {"file_path": "index.ts"}});
     let expected = [
         usage(12, 7),
-        json!({"event": "tool_start", "name": "read_file", "args": {"file_path": "index.ts"}}),
-        json!({"event": "tool_end", "name": "read_file", "result_preview": "     1\texport default 7;"}),
+        json!({
+            "event": "tool_start",
+            "name": "read_file",
+            "args": {"file_path": "index.ts"},
+            "id": "toolu_0001",
+        }),
+        json!({
+            "event": "tool_end",
+            "name": "read_file",
+            "result_preview": "     1\texport default 7;",
+            "id": "toolu_0001",
+        }),
     ];
     for (seq, expected) in expected.iter().enumerate() {
         assert_eq!(
@@ -221,7 +231,7 @@ fn a_long_answer_is_accompanied_by_heartbeats() {
     let mut client = Client::start_with(&bench, |command| {
         command.env("HEDDLE_HEARTBEAT_INTERVAL", "3");
     });
-    client.init(&init());
+    let session = client.init(&init());
     client.write(&send("2", "hold"));
     let mut beats: Vec<u64> = Vec::new();
     let mut seq = 0;
@@ -244,7 +254,7 @@ fn a_long_answer_is_accompanied_by_heartbeats() {
         payload(&frame, "2", seq);
         seq += 1;
     };
-    assert_eq!(result, cancelled("2"));
+    assert_eq!(result, cancelled("2", &session));
     // There is nothing to accompany any more.
     assert_eq!(client.ask(&status("4"))["active"], false);
 }

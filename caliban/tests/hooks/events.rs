@@ -355,7 +355,7 @@ fn every_firing_is_a_frame_where_frames_are_asked_for() {
 #[rstest]
 #[case::allowed(&["--allow", "Write"], &[("PreToolUse", "Write", "allow"), ("PostToolUse", "Write", "none")])]
 #[case::denied(&["--deny", "Write"], &[("PreToolUse", "Write", "deny"), ("PermissionDenied", "Write", "none")])]
-#[case::asked(&[], &[("PreToolUse", "Write", "ask"), ("PermissionRequest", "Write", "none"), ("PermissionDenied", "Write", "none")])]
+#[case::asked(&[], &[("PreToolUse", "Write", "ask"), ("PermissionRequest", "Write", "none"), ("Notification", "permission_prompt", "none"), ("PermissionDenied", "Write", "none")])]
 fn events_without_handlers_and_verdicts_of_rules_are_frames_too(
     #[case] args: &[&str],
     #[case] call: &[(&str, &str, &str)],
@@ -379,10 +379,12 @@ fn events_without_handlers_and_verdicts_of_rules_are_frames_too(
         ("SessionStart", "startup", "none"),
         ("UserPromptSubmit", "*", "none"),
     ];
-    assert_eq!(
-        summary,
-        [&before[..], call, &[("Stop", "*", "none")]].concat()
-    );
+    let after = [
+        ("Stop", "*", "none"),
+        ("Notification", "run_ended", "none"),
+        ("SessionEnd", "*", "none"),
+    ];
+    assert_eq!(summary, [&before[..], call, &after[..]].concat());
     assert_eq!(told[2]["hookSpecificOutput"]["handler"], "permissions");
 }
 

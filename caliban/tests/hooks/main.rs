@@ -7,6 +7,7 @@
     reason = "a test may panic"
 )]
 
+mod answers;
 mod decisions;
 mod events;
 mod server;

@@ -10,7 +10,7 @@ use crate::{
     writes,
 };
 
-fn user(bench: &crate::Bench, settings: &Value) {
+pub(crate) fn user(bench: &crate::Bench, settings: &Value) {
     put(
         bench.home.path(),
         ".config/caliban/settings.json",
@@ -169,7 +169,7 @@ fn an_old_hooks_file_still_counts() {
 
 /// Runs a command where the machine's administrator has these settings: in a mount namespace of
 /// its own, because no variable moves the place where they lie.
-fn managed(command: &mut Command, settings: &Value) -> Command {
+pub(crate) fn managed(command: &mut Command, settings: &Value) -> Command {
     let script = "mount -t tmpfs none /etc && mkdir /etc/caliban && \
                   printf %s \"$MANAGED\" > /etc/caliban/managed-settings.json && exec \"$@\"";
     let mut inside = Command::new("unshare");

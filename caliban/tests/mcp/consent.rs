@@ -96,7 +96,8 @@ fn a_missing_judge_is_a_mistake_and_a_missing_tool_a_refusal() {
 #[rstest]
 #[case::denies(r#"{"decision": "block", "reason": "no writing"}"#, false)]
 #[case::allows(r#"{"hookSpecificOutput": {"permissionDecision": "allow"}}"#, true)]
-#[case::garbage("what?", false)]
+#[case::words("what?", false)]
+#[case::broken("{what?", false)]
 fn a_hook_can_be_a_tool_of_a_server(#[case] answer: &str, #[case] written: bool) {
     let bench = bench(calls("Write", json!({"path": "out.txt", "content": "x"})));
     let mut with = settings(&json!({"judge": stub(&json!({"JUDGE": answer}))}));

@@ -9,6 +9,8 @@
 mod consent;
 mod discovery;
 mod extras;
+mod faults;
+mod files;
 #[path = "../support/mod.rs"]
 mod support;
 

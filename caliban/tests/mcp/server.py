@@ -1,4 +1,5 @@
 """A small MCP server on standard input and output, for tests of the program that talks to it."""
+import base64
 import json
 import os
 import sys
@@ -7,6 +8,7 @@ SEEN = os.environ.get("SEEN")
 GATE = os.environ.get("GATE")
 MANY = int(os.environ.get("MANY", "0"))
 DESCRIPTION = os.environ.get("DESCRIPTION")
+PICTURE = os.environ.get("PICTURE")
 
 
 def send(message):
@@ -30,7 +32,8 @@ TOOLS = [
     tool("approve", "Decides about calls.", tool_name="string"),
     tool("ask", "Asks the user first."),
     tool("judge", "Judges an event."),
-] + [tool(f"extra_{number}", "x" * 400, value="string") for number in range(MANY)]
+    tool("raw", "Answers with this line, `ID` being that of the call.", line="string"),
+] + ([tool("picture", "Shows a picture.")] if PICTURE else []) + [tool(f"extra_{number}", "x" * 400, value="string") for number in range(MANY)]
 
 
 def call(name, arguments):
@@ -42,6 +45,9 @@ def call(name, arguments):
         return text(os.environ.get(arguments["name"], "(unset)"))
     if name == "approve":
         return text(os.environ["APPROVE"])
+    if name == "picture":
+        data = base64.b64encode(open(PICTURE, "rb").read()).decode()
+        return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
     if name == "judge":
         return text(os.environ["JUDGE"])
     if name == "ask":
@@ -73,7 +79,9 @@ def answer(method, params):
     if method == "resources/templates/list":
         return {"resourceTemplates": [{"uriTemplate": "note://{day}/{hour}", "name": "note"}]}
     if method == "resources/read":
-        return {"contents": [{"uri": params["uri"], "text": "read " + params["uri"]}]}
+        uri = params["uri"]
+        said = open(uri[len("file://"):]).read() if uri.startswith("file://") else "read " + uri
+        return {"contents": [{"uri": uri, "text": said}]}
     if method == "prompts/list":
         return {"prompts": [{"name": "greet", "arguments": [
             {"name": "who", "required": True}, {"name": "how"}]}]}
@@ -91,4 +99,8 @@ for line in sys.stdin:
             log.write(line)
     if "id" in message and "method" in message:
         print("working on " + message["method"], file=sys.stderr, flush=True)
+        if message.get("params", {}).get("name") == "raw":
+            line = message["params"]["arguments"]["line"]
+            print(line.replace("ID", json.dumps(message["id"])), flush=True)
+            continue
         send({"id": message["id"], "result": answer(message["method"], message.get("params", {}))})

@@ -52,7 +52,7 @@ impl Wire {
         }
     }
 
-    fn variables(self, url: &str) -> Vec<(&'static str, String)> {
+    pub(crate) fn variables(self, url: &str) -> Vec<(&'static str, String)> {
         match self {
             Self::Anthropic => vec![
                 ("ANTHROPIC_BASE_URL", url.to_owned()),

@@ -12,7 +12,7 @@ use crate::conversation::Conversation;
 use crate::dial::Dial;
 use crate::dispatch::tell;
 use crate::event::{CompactionReason, Event, RunTotals};
-use crate::hook_event::HookEvent;
+use crate::hook_event::{HookEvent, NotificationKind};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::meanwhile::Mail;
@@ -170,8 +170,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A prompt as hooks let it pass.
-    pub(crate) async fn admit(&mut self, mut prompt: Message) -> Result<Message, Outcome> {
+    /// A prompt as it can be sent and as hooks let it pass.
+    pub(crate) async fn admit(&mut self, prompt: Message) -> Result<Message, Outcome> {
+        let taken = self.agent.company.take_in_prompt(prompt);
+        let mut prompt = match self.cancel.run_until_cancelled(taken).await {
+            None => return Err(Outcome::Cancelled),
+            Some(Ok(prompt)) => prompt,
+            Some(Err(message)) => return Err(Outcome::Unusable { message }),
+        };
         let verdict = self.agent.company.before_prompt(&prompt);
         let Some(verdict) = self.cancel.run_until_cancelled(verdict).await else {
             return Err(Outcome::Cancelled);
@@ -305,6 +311,14 @@ impl Run<'_> {
             },
             failure => HookEvent::StopFailure {
                 outcome: failure.clone(),
+            },
+        };
+        tell(&self.agent.company, &event, self.cancel).await;
+        let event = HookEvent::Notification {
+            kind: NotificationKind::Ended,
+            message: match outcome.message() {
+                None => "caliban has finished".to_owned(),
+                Some(message) => format!("caliban has stopped: {message}"),
             },
         };
         tell(&self.agent.company, &event, self.cancel).await;

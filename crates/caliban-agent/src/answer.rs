@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
 /// How often the model is told what is wrong with its answer before the run fails.
@@ -41,9 +42,18 @@ impl AnswerSchema {
             .validator
             .iter_errors(&value)
             .take(MAX_COMPLAINTS)
-            .map(|error| match error.instance_path().to_string().as_str() {
-                "" => error.to_string(),
-                path => format!("{path}: {error}"),
+            .map(|error| {
+                let complaint = match error.kind() {
+                    ValidationErrorKind::Required { property } => {
+                        let field = property.as_str().unwrap_or_default();
+                        format!("missing required field `{field}`")
+                    }
+                    _ => error.to_string(),
+                };
+                match error.instance_path().to_string().as_str() {
+                    "" => complaint,
+                    path => format!("{path}: {complaint}"),
+                }
             })
             .collect();
         if complaints.is_empty() {
@@ -94,10 +104,7 @@ mod tests {
         );
         assert!(schema.check("fine").unwrap_err().contains("no JSON object"));
         let missing = schema.check("{}").unwrap_err();
-        assert!(
-            missing.contains("\"ok\" is a required property"),
-            "{missing}"
-        );
+        assert!(missing.contains("missing required field `ok`"), "{missing}");
         assert!(
             schema
                 .check("{\"ok\": 1}")

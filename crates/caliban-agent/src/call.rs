@@ -32,7 +32,11 @@ pub enum Opinion {
     /// It may run without asking, where a rule would ask.
     Approved { reason: Option<String> },
     /// It is to be asked about, where a rule would allow it.
-    Ask { reason: String },
+    Ask {
+        reason: String,
+        #[serde(default)]
+        remedy: Option<String>,
+    },
 }
 
 impl Opinion {

@@ -36,12 +36,7 @@ pub(crate) fn cap(mut output: ToolOutput, capping: &Capping, call_id: &str) -> T
             && text.len() > limit.get()
             && text.chars().count() > limit.get()
         {
-            *text = shorten(
-                text,
-                limit.get(),
-                capping.spill_directory.as_deref(),
-                call_id,
-            );
+            *text = shorten(text, limit.get(), &capping.spill_directories, call_id);
         }
     }
     output
@@ -79,8 +74,8 @@ impl Capping {
                 };
                 for part in content.iter_mut().filter(|part| is_long(part)) {
                     if let ToolContent::Text { text } = part {
-                        let place = self.spill_directory.as_deref();
-                        *text = shorten(text, limit.get(), place, tool_use_id);
+                        let places = &self.spill_directories;
+                        *text = shorten(text, limit.get(), places, tool_use_id);
                     }
                 }
             }
@@ -89,7 +84,7 @@ impl Capping {
     }
 }
 
-fn shorten(text: &str, limit: usize, spill: Option<&Path>, call_id: &str) -> String {
+fn shorten(text: &str, limit: usize, spill: &[PathBuf], call_id: &str) -> String {
     let total = text.chars().count();
     // Ends of commands say why they failed, beginnings of files what they are.
     let head_chars = limit * 3 / 5;
@@ -101,7 +96,7 @@ fn shorten(text: &str, limit: usize, spill: Option<&Path>, call_id: &str) -> Str
         at_line_start(&text[tail_start..]),
     );
     let omitted = total - head.chars().count() - tail.chars().count();
-    let place = match spill.map(|directory| write_spill(text, directory, call_id)) {
+    let place = match write_somewhere(text, spill, call_id) {
         Some(Ok(path)) => format!(
             "the whole result is in `{}`: page through it with Read (offset, limit) or search it with Grep",
             path.display()
@@ -131,6 +126,19 @@ fn at_line_start(tail: &str) -> &str {
         Some(end) if end < tail.len() / 2 => &tail[end + 1..],
         Some(_) | None => tail,
     }
+}
+
+/// Writes to the first place that can be written; where none can, the last says why.
+fn write_somewhere(
+    text: &str,
+    places: &[PathBuf],
+    call_id: &str,
+) -> Option<std::io::Result<PathBuf>> {
+    let (first, others) = places.split_first()?;
+    let written = write_spill(text, first, call_id);
+    Some(others.iter().fold(written, |written, place| {
+        written.or_else(|_| write_spill(text, place, call_id))
+    }))
 }
 
 /// Writes to a file nobody else can read or plant. The call's id comes from the model, so only
@@ -216,7 +224,7 @@ mod tests {
     fn capping(limit: usize, spill: Option<&Path>) -> Capping {
         Capping {
             limit: NonZeroUsize::new(limit),
-            spill_directory: spill.map(Path::to_owned),
+            spill_directories: spill.iter().map(|it| (*it).to_owned()).collect(),
         }
     }
 
@@ -251,6 +259,22 @@ mod tests {
             assert_eq!(mode(Path::new(path)), 0o600);
             assert_eq!(mode(&spill), 0o700);
         }
+    }
+
+    #[test]
+    fn where_one_place_cannot_be_written_the_next_is() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        let places = ["file/spill", "other"].map(|name| folder.path().join(name));
+        let capping = Capping {
+            spill_directories: places.to_vec(),
+            ..capping(10, None)
+        };
+        let capped = cap(ToolOutput::ok("x".repeat(100)), &capping, "id").text();
+        assert!(
+            capped.contains(&places[1].display().to_string()),
+            "{capped}"
+        );
     }
 
     #[test]

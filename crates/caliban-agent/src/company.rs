@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::call::{Opinion, ToolCall};
 use crate::hook_event::HookEvent;
 use crate::roles::{
-    Advice, Adviser, Gate, Inheritance, Observer, PromptStage, PromptVerdict, StopStage,
+    Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
     StopVerdict, Verdict, Witness,
 };
 use crate::tool::ToolOutput;
@@ -23,6 +23,8 @@ pub struct Company {
     pub stop_stages: Vec<Arc<dyn StopStage>>,
     pub witnesses: Vec<Arc<dyn Witness>>,
     pub observers: Vec<Arc<dyn Observer>>,
+    /// Without one everything is taken in as it is.
+    pub intake: Option<Arc<dyn Intake>>,
 }
 
 impl Company {
@@ -35,6 +37,7 @@ impl Company {
             stop_stages: Vec::new(),
             witnesses: Vec::new(),
             observers: Vec::new(),
+            intake: None,
         }
     }
 
@@ -49,6 +52,7 @@ impl Company {
             stop_stages: _,
             witnesses,
             observers,
+            intake,
         } = self;
         Self {
             gate: Arc::clone(gate),
@@ -60,6 +64,7 @@ impl Company {
                 .iter()
                 .filter_map(|observer| Arc::clone(observer).for_sub_agent(inheritance))
                 .collect(),
+            intake: intake.clone(),
         }
     }
 
@@ -69,6 +74,7 @@ impl Company {
     pub fn for_adviser(&self) -> Self {
         Self {
             witnesses: self.witnesses.clone(),
+            intake: self.intake.clone(),
             ..Self::new(Arc::clone(&self.gate))
         }
     }
@@ -88,8 +94,15 @@ impl Company {
                 Advice::Allow => continue,
                 Advice::AllowWith(input) => (Some(input), Opinion::None),
                 Advice::Approve { reason, input } => (input, Opinion::Approved { reason }),
-                Advice::Ask { reason, input } => (input, Opinion::Ask { reason }),
-                Advice::Deny(denial) => return (Verdict::Deny(denial), None),
+                Advice::Ask {
+                    reason,
+                    remedy,
+                    input,
+                } => (input, Opinion::Ask { reason, remedy }),
+                Advice::Deny(denial) => {
+                    self.gate.refused(&call, &denial);
+                    return (Verdict::Deny(denial), None);
+                }
             };
             let call = call.to_mut();
             if let Some(input) = input {
@@ -135,6 +148,22 @@ impl Company {
         }
     }
 
+    /// A prompt with what goes along with it, fit for a provider.
+    pub(crate) async fn take_in_prompt(&self, prompt: Message) -> Result<Message, String> {
+        match &self.intake {
+            Some(intake) => intake.prompt(prompt).await,
+            None => Ok(prompt),
+        }
+    }
+
+    /// A result that is fit for a provider.
+    pub(crate) async fn take_in_result(&self, output: ToolOutput) -> ToolOutput {
+        match &self.intake {
+            Some(intake) => intake.result(output).await,
+            None => output,
+        }
+    }
+
     /// Whether the model is done; the first stage that sends it on ends the asking.
     pub(crate) async fn before_stop(&self, text: &str) -> StopVerdict {
         for stage in &self.stop_stages {
@@ -167,13 +196,17 @@ impl Company {
         }
     }
 
-    /// What the model should read beside the results of these calls.
-    pub(crate) fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
+    /// What the model should read beside the results of these calls, a text from each who has
+    /// something to say.
+    pub(crate) fn remarks(&self, calls: &[Arc<str>]) -> impl Iterator<Item = String> {
         let observers = self.observers.iter();
-        let remarks: Vec<String> = observers
-            .filter_map(|observer| observer.remarks(calls))
-            .collect();
-        joined(&remarks)
+        observers.filter_map(|observer| observer.remarks(calls))
+    }
+
+    /// What the model should read again beside a summary of everything but `kept`.
+    pub(crate) fn retell(&self, kept: &[Arc<Message>]) -> impl Iterator<Item = String> {
+        let observers = self.observers.iter();
+        observers.filter_map(|observer| observer.retell(kept))
     }
 }
 

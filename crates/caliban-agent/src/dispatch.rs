@@ -18,7 +18,7 @@ use crate::call::{Opinion, ToolCall};
 use crate::capping::cap;
 use crate::company::Company;
 use crate::event::{Denial, Event};
-use crate::hook_event::HookEvent;
+use crate::hook_event::{HookEvent, NotificationKind};
 use crate::listener::Listener;
 use crate::operator::{Answer, Inquiry, Interrupt, Operator};
 use crate::registry::Entry;
@@ -62,7 +62,7 @@ pub(crate) struct Finished {
 
 /// A call after the gate.
 enum Gated {
-    Allowed(Arc<dyn Tool>, ToolCall),
+    Allowed(Arc<dyn Tool>, Box<ToolCall>),
     Refused(Box<Finished>),
 }
 
@@ -78,7 +78,7 @@ impl Dispatch<'_> {
         for (position, gated) in gated.into_iter().enumerate() {
             finished.push(match gated {
                 Gated::Allowed(tool, call) => {
-                    allowed.push((position, tool, call));
+                    allowed.push((position, tool, *call));
                     None
                 }
                 Gated::Refused(end) => {
@@ -140,6 +140,7 @@ impl Dispatch<'_> {
                 if let Err(problem) = entry.validate(&input) {
                     let problem = problem.trim_end_matches('.');
                     let denial = Denial::by_hook(format!("a hook changed the input: {problem}"));
+                    self.company.gate.refused(&call, &denial);
                     return refuse(call, denied(&denial), Some(denial));
                 }
                 call.first_arg = entry.tool().first_arg(&input);
@@ -154,7 +155,7 @@ impl Dispatch<'_> {
                 return refuse(call, denied(&denial), Some(denial));
             }
         }
-        Gated::Allowed(Arc::clone(entry.tool()), call)
+        Gated::Allowed(Arc::clone(entry.tool()), Box::new(call))
     }
 
     /// Asks the company, and the operator where it says so. Returns the changed input, if it was
@@ -178,6 +179,11 @@ impl Dispatch<'_> {
             })
             .await;
         let event = HookEvent::PermissionRequest { call: call.clone() };
+        tell(self.company, &event, self.cancel).await;
+        let event = HookEvent::Notification {
+            kind: NotificationKind::Question,
+            message: question.reason.clone(),
+        };
         tell(self.company, &event, self.cancel).await;
         let answer = self.operator.decide(inquiry).await;
         self.company.gate.answered(call, &answer);
@@ -272,16 +278,23 @@ impl Dispatch<'_> {
         self.listener
             .hear(Event::ToolStarted {
                 id: Arc::clone(&call.id),
+                name: Arc::clone(&call.name),
+                first_arg: call.first_arg.clone(),
             })
             .await;
         let context = ToolContext {
             call_id: Arc::clone(&call.id),
             session_id: Arc::clone(self.session_id),
             workspace: Arc::clone(self.workspace),
+            reading: self.company.gate.reading(&call),
             cancel: self.cancel.clone(),
             progress,
         };
-        let running = AssertUnwindSafe(tool.run(call.input.clone(), context)).catch_unwind();
+        let running = async {
+            let output = tool.run(call.input.clone(), context).await;
+            self.company.take_in_result(output).await
+        };
+        let running = AssertUnwindSafe(running).catch_unwind();
         let output = match until_cancelled(running, self.cancel).await {
             Some(Ok(output)) => cap(output, self.capping, &call.id),
             Some(Err(panic)) => ToolOutput::new(

@@ -34,7 +34,7 @@ pub enum Event {
     },
     /// How the answer is put together, for those who show its pieces or keep its form.
     Answer(AnswerStep),
-    /// The model finished writing a call.
+    /// The whole answer is there, and it is the turn of this call in it to be judged.
     ToolReady {
         id: Arc<str>,
         name: Arc<str>,
@@ -53,9 +53,12 @@ pub enum Event {
         id: Arc<str>,
         answer: Answer,
     },
-    /// A call was permitted and runs now.
+    /// A call was permitted and runs now, with an input that may not be the model's own any more.
     ToolStarted {
         id: Arc<str>,
+        name: Arc<str>,
+        /// What identifies the call to a person, as it runs.
+        first_arg: Option<String>,
     },
     /// The model is sent on by a message that nobody typed: a hook's, or what is wrong with its
     /// answer.

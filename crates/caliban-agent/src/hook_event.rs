@@ -26,6 +26,24 @@ impl SessionSource {
     }
 }
 
+/// What somebody who is not looking may want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotificationKind {
+    /// A call waits for consent.
+    Question,
+    /// The work on a prompt is over.
+    Ended,
+}
+
+impl NotificationKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Question => "permission_prompt",
+            Self::Ended => "run_ended",
+        }
+    }
+}
+
 /// What hooks are told of.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HookEvent {
@@ -80,6 +98,7 @@ pub enum HookEvent {
         denial: Denial,
     },
     Notification {
+        kind: NotificationKind,
         message: String,
     },
     Stopped {

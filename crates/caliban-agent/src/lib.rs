@@ -20,6 +20,7 @@ mod mailbox;
 mod meanwhile;
 mod operator;
 mod outcome;
+mod reading;
 mod registry;
 mod remarks;
 mod repetition;
@@ -44,7 +45,7 @@ pub use dial::{Dial, Reading};
 pub use event::{
     AnswerStep, CompactionReason, Denial, DenialSource, Event, ModelTotals, RunTotals,
 };
-pub use hook_event::{HookEvent, SessionSource};
+pub use hook_event::{HookEvent, NotificationKind, SessionSource};
 pub use listener::Listener;
 pub use mailbox::Mailbox;
 pub use operator::{
@@ -52,10 +53,11 @@ pub use operator::{
     Unattended,
 };
 pub use outcome::Outcome;
+pub use reading::{Closed, ClosedReading, Extent, OpenReading, ReadGuard};
 pub use registry::Registry;
 pub use remarks::Remarks;
 pub use roles::{
-    Advice, Adviser, Gate, Inheritance, Observer, PromptStage, PromptVerdict, StopStage,
+    Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
     StopVerdict, Verdict, Witness,
 };
 pub use settings::{

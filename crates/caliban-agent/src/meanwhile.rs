@@ -36,11 +36,11 @@ impl Run<'_> {
                 Ok(message) => Arc::new(message),
                 Err(Outcome::HookDenied { reason }) => {
                     let message = format!("a hook refused a message: {reason}");
-                    self.listener
-                        .hear(Event::Notice {
-                            subtype: "message_refused".into(),
-                            message,
-                        })
+                    self.refuse_mail(message).await;
+                    continue;
+                }
+                Err(Outcome::Unusable { message }) => {
+                    self.refuse_mail(format!("a message was refused: {message}"))
                         .await;
                     continue;
                 }
@@ -51,6 +51,11 @@ impl Run<'_> {
             self.listener.hear(Event::Steered { prompt, message }).await;
         }
         Ok(mail)
+    }
+
+    async fn refuse_mail(&self, message: String) {
+        let subtype = "message_refused".into();
+        self.listener.hear(Event::Notice { subtype, message }).await;
     }
 
     fn mail(&self) -> Option<(Arc<str>, Message)> {

@@ -16,6 +16,7 @@ use crate::call::ToolCall;
 use crate::event::Denial;
 use crate::hook_event::HookEvent;
 use crate::operator::{Answer, Question};
+use crate::reading::ReadGuard;
 use crate::tool::ToolOutput;
 
 /// Decides about every call of every agent of a session.
@@ -23,8 +24,14 @@ pub trait Gate: Send + Sync + Debug {
     /// Called one call at a time, in the order of the calls, when all advisers were heard.
     fn judge<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict>;
 
+    /// An adviser refused this call, so that it is not judged.
+    fn refused(&self, call: &ToolCall, denial: &Denial);
+
     /// The operator answered what [`Verdict::Ask`] asked about this call.
     fn answered(&self, call: &ToolCall, answer: &Answer);
+
+    /// What a call may read that was permitted and is about to run.
+    fn reading(&self, call: &ToolCall) -> Arc<dyn ReadGuard>;
 }
 
 /// Whether a call may run.
@@ -56,6 +63,8 @@ pub enum Advice {
     /// The operator must say.
     Ask {
         reason: String,
+        /// What the operator can do so that it is not asked.
+        remedy: Option<String>,
         input: Option<Value>,
     },
     Deny(Denial),
@@ -95,6 +104,16 @@ pub enum StopVerdict {
     },
 }
 
+/// Looks at what comes beside text before a provider sees it: images are what they claim to be, and
+/// small enough.
+pub trait Intake: Send + Sync + Debug {
+    /// A prompt as it becomes part of the conversation; the error says why it cannot.
+    fn prompt(&self, prompt: Message) -> BoxFuture<'_, Result<Message, String>>;
+
+    /// What a tool returned; what cannot be shown of it is described.
+    fn result(&self, output: ToolOutput) -> BoxFuture<'_, ToolOutput>;
+}
+
 /// Notes what calls do, for all agents of a session.
 pub trait Witness: Send + Sync + Debug {
     /// A permitted call is about to run. Who must note that durably and cannot, refuses.
@@ -110,6 +129,10 @@ pub trait Observer: Send + Sync + Debug {
 
     /// What the model should read beside the results of these calls, which have all ended.
     fn remarks(&self, calls: &[Arc<str>]) -> Option<String>;
+
+    /// What the model was told and must not forget: it reads this again beside the summary that
+    /// its conversation is condensed to. `kept` is what stays of the conversation as it is.
+    fn retell(&self, kept: &[Arc<Message>]) -> Option<String>;
 
     /// Who looks on where an agent works for the one that this looks on; nothing where nobody
     /// does.

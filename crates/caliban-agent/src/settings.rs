@@ -58,8 +58,8 @@ pub struct Limits {
 pub struct Capping {
     /// Characters; nothing is cut without a limit.
     pub limit: Option<NonZeroUsize>,
-    /// Where the rest goes; without a place it is dropped.
-    pub spill_directory: Option<PathBuf>,
+    /// Where the whole goes: the first that can be written. Without a place it is dropped.
+    pub spill_directories: Vec<PathBuf>,
 }
 
 /// Part of the window whose use triggers compaction unless told otherwise.
@@ -144,7 +144,7 @@ impl Default for Capping {
     fn default() -> Self {
         Self {
             limit: NonZeroUsize::new(50_000),
-            spill_directory: None,
+            spill_directories: Vec::new(),
         }
     }
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::event::Denial;
+use crate::reading::ReadGuard;
 use crate::workspace::Workspace;
 
 /// A tool as the loop sees it. Most tools implement [`TypedTool`] instead.
@@ -50,6 +51,8 @@ pub struct ToolContext {
     pub call_id: Arc<str>,
     pub session_id: Arc<str>,
     pub workspace: Arc<Workspace>,
+    /// Whoever opens or names files for the call asks here about each of them.
+    pub reading: Arc<dyn ReadGuard>,
     /// Cancelled when the run is; waits should watch it to end early with a useful result.
     pub cancel: CancellationToken,
     pub progress: Progress,

@@ -141,8 +141,7 @@ impl Run<'_> {
             self.conversation,
             window,
             self.overhead(),
-            &self.agent.settings,
-            &*self.agent.provider,
+            &self.agent,
             &extent,
             self.cancel,
         )

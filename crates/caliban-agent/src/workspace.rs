@@ -14,6 +14,8 @@ pub struct Workspace {
     additional: Vec<PathBuf>,
     home: Option<PathBuf>,
     confinement: Confinement,
+    /// Directories of our own that may be read in restricted mode too. They need not exist.
+    readable: Vec<PathBuf>,
 }
 
 /// Whether paths outside the roots are refused.
@@ -82,7 +84,18 @@ impl Workspace {
                 .collect::<Result<_, _>>()?,
             home,
             confinement,
+            readable: Vec::new(),
         })
+    }
+
+    /// The same with directories beside the roots that may be read and not changed: what we keep
+    /// for the model to page through.
+    #[must_use]
+    pub fn with_readable(self, directories: Vec<PathBuf>) -> Self {
+        Self {
+            readable: directories,
+            ..self
+        }
     }
 
     pub fn root(&self) -> &Path {
@@ -100,8 +113,23 @@ impl Workspace {
     /// Resolves a path from a tool's input: `~` expanded, relative to the root, links followed
     /// as far as the path exists, containment checked by components on the result.
     pub fn resolve(&self, path: &str) -> Result<ResolvedPath, PathError> {
+        self.confine(self.resolve_freely(path)?, &[])
+    }
+
+    /// The same for a path that is only read.
+    pub fn resolve_to_read(&self, path: &str) -> Result<ResolvedPath, PathError> {
         let resolved = self.resolve_freely(path)?;
-        let root = self.roots().find(|root| resolved.real.starts_with(root));
+        let readable = self.readable.iter().filter_map(|it| follow(it).ok());
+        self.confine(resolved, &readable.collect::<Vec<_>>())
+    }
+
+    fn confine(
+        &self,
+        resolved: ResolvedPath,
+        further: &[PathBuf],
+    ) -> Result<ResolvedPath, PathError> {
+        let mut roots = self.roots().chain(further);
+        let root = roots.find(|root| resolved.real.starts_with(root));
         match (self.confinement, root) {
             (Confinement::Open, _) => Ok(resolved),
             (Confinement::Restricted, Some(root)) => Ok(ResolvedPath {
@@ -314,6 +342,28 @@ mod tests {
             assert!(
                 matches!(result, Err(PathError::Outside { .. })),
                 "{outside}: {result:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_directory_of_our_own_is_read_and_not_changed() {
+        let fixture = fixture();
+        let kept = fixture.base.join("kept/results");
+        let workspace =
+            workspace(&fixture, Confinement::Restricted).with_readable(vec![kept.clone()]);
+        let file = kept.join("call.txt");
+        let file = file.to_str().unwrap();
+        assert!(workspace.resolve_to_read(file).is_ok());
+        assert!(workspace.resolve(file).is_err());
+        std::fs::create_dir_all(&kept).unwrap();
+        assert!(workspace.resolve_to_read(file).is_ok());
+        symlink("../../outside/deep", kept.join("link")).unwrap();
+        for outside in ["../secret", "link/x", "../results-evil/x"] {
+            let path = kept.join(outside);
+            assert!(
+                workspace.resolve_to_read(path.to_str().unwrap()).is_err(),
+                "{outside}"
             );
         }
     }

@@ -16,9 +16,9 @@ use std::time::Duration;
 use caliban_agent::{
     Advice, Adviser, Agent, Answer, CompactionReason, Company, Confinement, Conversation, Denial,
     Dial, Effect, Event, Gate, HookEvent, Inheritance, Inquiry, Interrupt, Mailbox, Observer,
-    Operator, Opinion, Outcome, PromptStage, PromptVerdict, Question, Registry, Remember, Settings,
-    StopStage, StopVerdict, ToolCall, ToolContext, ToolOutput, ToolStatus, TypedTool, Unattended,
-    Verdict, Witness, Workspace,
+    OpenReading, Operator, Opinion, Outcome, PromptStage, PromptVerdict, Question, ReadGuard,
+    Registry, Remember, Settings, StopStage, StopVerdict, ToolCall, ToolContext, ToolOutput,
+    ToolStatus, TypedTool, Unattended, Verdict, Witness, Workspace,
 };
 use caliban_model::{
     Block, CachePolicy, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream,
@@ -193,7 +193,13 @@ impl Gate for Open {
         async { Verdict::Allow }.boxed()
     }
 
+    fn refused(&self, _: &ToolCall, _: &Denial) {}
+
     fn answered(&self, _: &ToolCall, _: &Answer) {}
+
+    fn reading(&self, _: &ToolCall) -> Arc<dyn ReadGuard> {
+        OpenReading::shared()
+    }
 }
 
 fn nobody() -> Company {
@@ -487,7 +493,13 @@ impl Gate for Guard {
         .boxed()
     }
 
+    fn refused(&self, _: &ToolCall, _: &Denial) {}
+
     fn answered(&self, _: &ToolCall, _: &Answer) {}
+
+    fn reading(&self, _: &ToolCall) -> Arc<dyn ReadGuard> {
+        OpenReading::shared()
+    }
 }
 
 impl Observer for Guard {
@@ -497,6 +509,10 @@ impl Observer for Guard {
     }
 
     fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
+        None
+    }
+
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
         None
     }
 
@@ -555,7 +571,7 @@ async fn everybody_is_asked_in_order_and_their_word_holds() {
     assert_eq!(totals.denials.len(), 2);
     let notices = gate.told.lock().unwrap();
     assert!(notices.contains(&"PermissionDenied") && notices.contains(&"PostToolUse"));
-    assert_eq!(notices.last(), Some(&"Stop"));
+    assert!(notices.ends_with(&["Stop", "Notification"]), "{notices:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -917,6 +933,10 @@ impl Observer for Postman {
         None
     }
 
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
+        None
+    }
+
     fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
         None
     }
@@ -976,6 +996,10 @@ impl Observer for Turning {
         None
     }
 
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
+        None
+    }
+
     fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
         None
     }
@@ -1008,7 +1032,7 @@ async fn a_conversation_is_condensed_on_demand() {
         .agent
         .compact(&mut ran.conversation, hint, &sender, &cancel)
         .await;
-    assert!(matches!(outcome, Outcome::Success { .. }), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Obeyed { .. }), "{outcome:?}");
     let messages = ran.conversation.messages();
     assert_eq!(messages.len(), 1);
     assert!(messages[0].text().contains("we greeted"));
@@ -1163,8 +1187,14 @@ impl Gate for Asking {
         .boxed()
     }
 
+    fn refused(&self, _: &ToolCall, _: &Denial) {}
+
     fn answered(&self, _: &ToolCall, answer: &Answer) {
         self.answers.lock().unwrap().push(answer.clone());
+    }
+
+    fn reading(&self, _: &ToolCall) -> Arc<dyn ReadGuard> {
+        OpenReading::shared()
     }
 }
 
@@ -1244,6 +1274,7 @@ impl Adviser for Advising {
 async fn advice_approves_what_would_be_asked_and_the_strictest_counts() {
     let ask = || Advice::Ask {
         reason: "new".into(),
+        remedy: None,
         input: None,
     };
     let approve = || Advice::Approve {
@@ -1281,6 +1312,7 @@ async fn advice_approves_what_would_be_asked_and_the_strictest_counts() {
 async fn an_adviser_that_asks_about_another_input_has_that_input_run() {
     let advice = Advice::Ask {
         reason: "new".into(),
+        remedy: None,
         input: Some(json!({"name": "changed"})),
     };
     let company = Company {

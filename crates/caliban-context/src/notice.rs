@@ -50,6 +50,15 @@ pub enum Notice {
         by: Origin,
         hidden: Origin,
     },
+    #[error(
+        "the descriptions of all skills together are too long: the model sees {limit} characters \
+         of each{}; shorten them, or hide some with `disable-model-invocation: true`",
+        match missing {
+            0 => String::new(),
+            missing => format!(", and {missing} skills not at all"),
+        }
+    )]
+    MenuCut { limit: usize, missing: usize },
     #[error("`{}` is not used: `/{name}` is a built-in command", path.display())]
     Reserved { path: PathBuf, name: String },
     #[error("there is no output style `{name}`; the default is used. There are: {known}")]

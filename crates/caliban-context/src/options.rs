@@ -1,12 +1,15 @@
 //! What is read and how much of it, as settings, variables and flags have decided.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use caliban_agent::{OpenReading, ReadGuard};
 
 /// The most tokens of memory, unless configured.
 pub const DEFAULT_COMBINED_TOKENS: u64 = 32_000;
 
 /// Everything that can be configured about context.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Options {
     pub instructions: InstructionFiles,
     pub notes: Notes,
@@ -14,10 +17,13 @@ pub struct Options {
     pub customization: Customization,
     /// Gitignore patterns of instruction files that are not read, relative to the workspace.
     pub excludes: Vec<String>,
-    /// Further directories whose instruction files and skills count; see
-    /// [`opted_in_directories`].
+    /// Further directories whose instruction files count; see [`opted_in_directories`].
     pub directories: Vec<PathBuf>,
+    /// Further directories whose skills count.
+    pub skill_directories: Vec<PathBuf>,
     pub imports: ImportApproval,
+    /// Which files may be imported, wherever they lie.
+    pub reading: Arc<dyn ReadGuard>,
     pub caps: MemoryCaps,
 }
 
@@ -96,7 +102,9 @@ impl Default for Options {
             customization: Customization::All,
             excludes: Vec::new(),
             directories: Vec::new(),
+            skill_directories: Vec::new(),
             imports: ImportApproval::Listed,
+            reading: OpenReading::shared(),
             caps: MemoryCaps::default(),
         }
     }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 pub struct Places {
     /// The directory the session works in.
     pub workspace: PathBuf,
+    /// The directory whose `.caliban` counts: the workspace, or one above it.
+    pub project: PathBuf,
     /// What `~/` means.
     pub home: PathBuf,
     /// The user's configuration: `CLAUDE.md`, `skills`, `output-styles`, `commands`.
@@ -31,4 +33,9 @@ pub struct PluginPlace {
 /// A directory of a project's own configuration.
 pub(crate) fn project_part(directory: &Path, part: &str) -> PathBuf {
     directory.join(".caliban").join(part)
+}
+
+/// The same of a project that was set up for another program of our kind.
+pub(crate) fn foreign_part(directory: &Path, part: &str) -> PathBuf {
+    directory.join(".claude").join(part)
 }

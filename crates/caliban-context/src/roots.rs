@@ -37,8 +37,8 @@ impl Root {
 /// The project's, the user's and the plugins' directories of this name.
 pub(crate) fn roots(places: &Places, options: &Options, part: &str) -> Vec<Root> {
     let project = || {
-        let path = project_part(&places.workspace, part);
-        Root::of_workspace(&places.workspace, path, Origin::Project)
+        let path = project_part(&places.project, part);
+        Root::of_workspace(&places.project, path, Origin::Project)
     };
     let plugins = places.plugins.iter().map(|plugin| {
         let origin = Origin::Plugin(plugin.name.clone());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::notice::Notice;
 use crate::origin::Origin;
 
 /// What a token is taken to be, for every provider.
@@ -69,6 +70,14 @@ impl Section {
         }
     }
 
+    /// The text is the first part of something that is longer by so many bytes.
+    pub(crate) fn without(mut self, bytes: usize) -> Self {
+        if bytes > 0 {
+            self.truncated = Some(Truncation { bytes });
+        }
+        self
+    }
+
     /// The estimated number of tokens of the text.
     pub fn tokens(&self) -> u64 {
         (self.text.len() as u64).div_ceil(BYTES_PER_TOKEN)
@@ -89,6 +98,15 @@ impl Section {
         element(self.tag, "path", &self.path.to_string_lossy(), &text)
     }
 
+    /// Something to say about what is missing, if anything is.
+    pub(crate) fn shortfall(&self) -> Option<Notice> {
+        self.truncated
+            .map(|Truncation { bytes }| Notice::Truncated {
+                path: self.path.clone(),
+                bytes,
+            })
+    }
+
     /// Cuts the text to at most `limit` bytes, at the end of a line where one is near.
     pub(crate) fn cut(&mut self, limit: usize) {
         let before = self.text.len();
@@ -105,6 +123,23 @@ impl Section {
             self.truncated.map_or(0, |truncation| truncation.bytes) + before - self.text.len();
         self.truncated = Some(Truncation { bytes });
     }
+}
+
+/// The paths of the instruction files and rules in a text of rendered sections.
+pub(crate) fn rendered_paths(text: &str) -> impl Iterator<Item = PathBuf> {
+    text.lines().filter_map(|line| {
+        let mut tags = [Tag::ProjectClaudeMd, Tag::ProjectRule].iter();
+        let value = tags.find_map(|tag| {
+            let rest = line.strip_prefix('<')?.strip_prefix(tag.as_str())?;
+            rest.strip_prefix(" path=\"")?.strip_suffix("\">")
+        })?;
+        let plain = value
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&");
+        Some(PathBuf::from(plain))
+    })
 }
 
 /// How many bytes a number of tokens may take.

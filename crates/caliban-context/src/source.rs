@@ -10,6 +10,9 @@ use sha2::{Digest as _, Sha256};
 use crate::invisible::visible;
 use crate::notice::Notice;
 
+/// Where the kernel shows itself and its processes, whose environments hold keys.
+const KERNEL: [&str; 2] = ["/proc", "/sys"];
+
 /// Why a file cannot be part of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
@@ -21,6 +24,10 @@ pub enum FileProblem {
     NotText,
     #[error("it leads to `{}`, which is somewhere else", target.display())]
     Elsewhere { target: PathBuf },
+    #[error("it is made up by the system and may tell what this program keeps to itself")]
+    Virtual,
+    #[error("it may not be read: {0}")]
+    Closed(String),
     #[error("it belongs to another user")]
     OtherOwner,
     #[error("{0}")]
@@ -36,7 +43,9 @@ pub(crate) struct Document {
     pub(crate) text: String,
     /// How many of those there were.
     pub(crate) invisible: usize,
-    /// The SHA-256 of the bytes on disk, in hexadecimal.
+    /// How many bytes there are beyond those that were read.
+    pub(crate) beyond: usize,
+    /// The SHA-256 of the bytes that were read, in hexadecimal.
     pub(crate) digest: String,
     pub(crate) owner: Owner,
 }
@@ -85,20 +94,44 @@ pub(crate) fn resolve(path: &Path) -> Result<Option<PathBuf>, FileProblem> {
     }
 }
 
-/// Reads a file by its real path.
+/// Reads a file by its real path, whole or not at all.
 pub(crate) fn read(resolved: &Path, limit: u64) -> Result<Document, FileProblem> {
+    let document = read_head(resolved, limit)?;
+    if document.beyond > 0 {
+        return Err(FileProblem::TooLarge { limit });
+    }
+    Ok(document)
+}
+
+/// Reads the first bytes of a file by its real path.
+pub(crate) fn read_head(resolved: &Path, limit: u64) -> Result<Document, FileProblem> {
     let unreadable = |error: io::Error| FileProblem::Unreadable(error.to_string());
+    if KERNEL.iter().any(|place| resolved.starts_with(place)) {
+        return Err(FileProblem::NotAFile);
+    }
     let file = open(resolved).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(FileProblem::NotAFile);
     }
+    if is_virtual(&file) {
+        return Err(FileProblem::Virtual);
+    }
     let mut bytes = Vec::new();
     file.take(limit + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
+    let mut beyond = 0;
     if bytes.len() as u64 > limit {
-        return Err(FileProblem::TooLarge { limit });
+        bytes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        // What is not a whole character is beyond.
+        if let Err(error) = std::str::from_utf8(&bytes)
+            && error.error_len().is_none()
+        {
+            bytes.truncate(error.valid_up_to());
+        }
+        let length = usize::try_from(metadata.len()).unwrap_or(usize::MAX);
+        beyond = length.saturating_sub(bytes.len()).max(1);
     }
     let digest = hex(&Sha256::digest(&bytes));
     let text = String::from_utf8(bytes).map_err(|_| FileProblem::NotText)?;
@@ -107,6 +140,7 @@ pub(crate) fn read(resolved: &Path, limit: u64) -> Result<Document, FileProblem>
         path: resolved.to_owned(),
         text: visible.text,
         invisible: visible.removed,
+        beyond,
         digest,
         owner: Owner::of(&metadata),
     })
@@ -127,6 +161,25 @@ pub(crate) fn read_within(
     fence: &Fence,
     limit: u64,
 ) -> Result<Option<Document>, FileProblem> {
+    let Some(resolved) = resolve_within(path, fence)? else {
+        return Ok(None);
+    };
+    read(&resolved, limit).map(Some)
+}
+
+/// As [`read_within`], but of a longer file the first bytes.
+pub(crate) fn read_head_within(
+    path: &Path,
+    fence: &Fence,
+    limit: u64,
+) -> Result<Option<Document>, FileProblem> {
+    let Some(resolved) = resolve_within(path, fence)? else {
+        return Ok(None);
+    };
+    read_head(&resolved, limit).map(Some)
+}
+
+fn resolve_within(path: &Path, fence: &Fence) -> Result<Option<PathBuf>, FileProblem> {
     let Some(resolved) = resolve(path)? else {
         return Ok(None);
     };
@@ -134,7 +187,7 @@ pub(crate) fn read_within(
         Fence::Within(root) if !resolved.starts_with(root) => {
             Err(FileProblem::Elsewhere { target: resolved })
         }
-        Fence::Open | Fence::Within(_) => read(&resolved, limit).map(Some),
+        Fence::Open | Fence::Within(_) => Ok(Some(resolved)),
     }
 }
 
@@ -154,6 +207,17 @@ pub(crate) fn names(directory: &Path, limit: usize) -> Vec<String> {
 /// The name of a Markdown file without its extension.
 pub(crate) fn markdown_stem(file: &str) -> Option<&str> {
     file.strip_suffix(".md")
+}
+
+/// Whether a file is one of `/proc`, where a program's own environment can be read.
+#[cfg(target_os = "linux")]
+fn is_virtual(file: &File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|it| it.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_virtual(_file: &File) -> bool {
+    false
 }
 
 /// Opening must not wait for the other end of a pipe nor follow a link put there meanwhile.

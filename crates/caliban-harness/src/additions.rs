@@ -2,11 +2,12 @@
 //! commands and hooks.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use caliban_agent::{Confinement, ToolCall, Workspace};
+use caliban_agent::{Closed, ClosedReading, Confinement, ReadGuard, ToolCall, Workspace};
 use caliban_context::{
-    Context, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Options, Places,
-    SkillSources, notes_are_anothers, opted_in_directories,
+    Context, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Notice, Options,
+    Places, SkillSources, notes_are_anothers, opted_in_directories,
 };
 use caliban_hooks::{CallPattern, HookConfig, HookLayer, HookSwitch, ParseWith};
 use caliban_permissions::Probe;
@@ -17,7 +18,7 @@ use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
 use crate::extras::{Extras, Repository};
 use crate::options::{Extent, Part, RunOptions};
-use crate::permissions::{judge, protected};
+use crate::permissions::{judge, protected, reading};
 
 /// Reads everything that is added. Nothing of it runs yet.
 pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Extras, LaunchError> {
@@ -47,8 +48,14 @@ pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Ex
 /// What is worth knowing about it.
 pub(crate) fn notices(extras: &Extras) -> Vec<String> {
     let style = extras.context.styles.select(extras.style.as_deref()).notice;
+    // In a workspace that is trusted, what it puts in the place of something is meant to be there.
+    let is_news = |notice: &&Notice| match extras.repository {
+        Repository::Trusted => !matches!(notice, Notice::Replaced { .. }),
+        Repository::Untrusted => true,
+    };
     let context = extras.context.notices.iter().chain(&style);
     context
+        .filter(is_news)
         .map(ToString::to_string)
         .chain(extras.hooks.notices().iter().cloned())
         .collect()
@@ -81,6 +88,7 @@ pub fn context_places(configuration: &Configuration) -> Places {
         });
     Places {
         workspace: workspace.clone(),
+        project: configuration.project().to_owned(),
         home: locations.home().to_owned(),
         config: locations.config_dir().to_owned(),
         data: locations.data_dir().to_owned(),
@@ -101,9 +109,9 @@ pub fn context_options(
     let environment = configuration.environment();
     let settings = configuration.settings();
     let memory = &settings.memory;
-    let no_notes = environment.is_set(names::CALIBAN_DISABLE_AUTO_MEMORY)
+    let no_notes = environment.is_on(names::CALIBAN_DISABLE_AUTO_MEMORY)
         || memory.auto_memory_enabled == Some(false);
-    let no_skills = run.tools.skills == Part::Off || environment.is_set(names::CALIBAN_NO_SKILLS);
+    let no_skills = run.tools.skills == Part::Off || environment.is_on(names::CALIBAN_NO_SKILLS);
     let excludes = environment
         .text(names::CALIBAN_CLAUDE_MD_EXCLUDES)
         .map_or_else(
@@ -128,9 +136,13 @@ pub fn context_options(
         )?
         .unwrap_or(MemoryCaps::default().combined),
     };
-    let variable = environment.text(names::CALIBAN_ADDITIONAL_DIRECTORIES_CLAUDE_MD);
+    let opted_in = names::CALIBAN_ADDITIONAL_DIRECTORIES_CLAUDE_MD;
+    let variable = environment
+        .text(opted_in)
+        .filter(|_| environment.is_on(opted_in));
+    let further = further_directories(&run.tools, configuration)?;
     Ok(Options {
-        instructions: if environment.is_set(names::CALIBAN_DISABLE_CLAUDE_MD_WALK) {
+        instructions: if environment.is_on(names::CALIBAN_DISABLE_CLAUDE_MD_WALK) {
             InstructionFiles::WorkspaceOnly
         } else {
             InstructionFiles::Walk
@@ -144,15 +156,17 @@ pub fn context_options(
             SkillSources::Own
         },
         excludes,
-        directories: opted_in_directories(
-            variable.as_deref(),
-            &further_directories(&run.tools, configuration)?,
-        ),
-        imports: if environment.is_set(names::CALIBAN_APPROVE_IMPORTS) {
+        directories: opted_in_directories(variable.as_deref(), &further),
+        skill_directories: further,
+        imports: if environment.is_on(names::CALIBAN_APPROVE_IMPORTS) {
             ImportApproval::All
         } else {
             ImportApproval::Listed
         },
+        // What is wrong with the rules is told by whoever needs them; until then they close all.
+        reading: reading(run, configuration).unwrap_or_else(|error| {
+            Arc::new(ClosedReading(Closed(error.to_string()))) as Arc<dyn ReadGuard>
+        }),
         caps,
         ..Options::default()
     })
@@ -166,7 +180,7 @@ pub(crate) fn configured_hooks(
     let environment = configuration.environment();
     let off = run.settings.extent == Extent::Bare
         || run.tools.hooks == Part::Off
-        || environment.is_set(names::CALIBAN_NO_HOOKS);
+        || environment.is_on(names::CALIBAN_NO_HOOKS);
     let layers: Vec<HookLayer> = configuration
         .loaded
         .layers()
@@ -182,8 +196,13 @@ pub(crate) fn configured_hooks(
         pattern: &compile,
         variable: &|name| environment.text(name),
     };
-    let hooks = HookConfig::parse(&layers, &with).map_err(Problem::from_error);
-    hooks.map_err(LaunchError::Configuration)
+    HookConfig::parse(&layers, &with).map_err(|error| {
+        let (scope, path) = error.path();
+        LaunchError::Configuration(match configuration.loaded.place_of(scope, &path) {
+            Some(place) => Problem::caused(format!("{place}: {error}"), error),
+            None => Problem::from_error(error),
+        })
+    })
 }
 
 /// The `if` of a hook: a rule's pattern.

@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(plain.capping.limit, NonZeroUsize::new(50_000));
         assert_eq!(plain.compaction.threshold, Some(0.75));
         assert_eq!(plain.reasoning, Reasoning::Auto);
-        assert_eq!(plain.min_cached_turn, 0);
+        assert_eq!(plain.min_cached_turn, 1_024);
         let choosy = caliban_settings::Settings {
             min_cache_block_tokens: Some(2_000),
             ..caliban_settings::Settings::default()

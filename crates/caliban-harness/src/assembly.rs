@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, AnswerSchema, Company, Consultant, Conversation, Dial, Mailbox, Registry, RunTotals,
-    SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Workspace,
+    Agent, AnswerSchema, Company, Consultant, Conversation, Dial, Mailbox, PathError, Registry,
+    RunTotals, SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Workspace,
 };
 use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
@@ -27,13 +27,15 @@ use caliban_tools::{
 
 use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::edited::EditedFiles;
-use crate::extras::{CommandExpander, Extras, NestedMemory, Opening, Repository};
-use crate::gate::{Auto, Gate, GateParts, SetBy};
-use crate::hook_parts::{HookAgents, HookFacts, HookPrompts};
+use crate::extras::{CommandExpander, Extras, Opening, Repository};
+use crate::gate::{Auto, Forbidding, Gate, GateParts, SetBy};
+use crate::hook_parts::{Arrival, HookAgents, HookFacts, HookPrompts};
+use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
+use crate::reminders::{NestedMemory, TaskReminder};
 use crate::servers::{ServerHooks, ServerPrompts, server_notes};
 use crate::session::{Session, Stage};
 use crate::system_prompt::{default_prompt, sub_agent_prompt};
@@ -110,6 +112,28 @@ impl Default for Added {
     }
 }
 
+/// What a session begins with, or goes on from.
+struct Beginning<'a> {
+    earlier: Option<&'a SessionState>,
+    opening: &'a Arc<Opening>,
+    todos: &'a Arc<TodoList>,
+}
+
+impl<'a> Beginning<'a> {
+    fn new(
+        earlier: Option<&'a SessionState>,
+        opening: &'a Arc<Opening>,
+        shared: &'a Shared,
+    ) -> Self {
+        let todos = &shared.todos;
+        Self {
+            earlier,
+            opening,
+            todos,
+        }
+    }
+}
+
 /// Everybody around the agents of a session, in the order in which they are heard.
 fn company(
     added: &Added,
@@ -117,12 +141,15 @@ fn company(
     recorder: Option<&Recorder>,
     gate: &Arc<Gate>,
     workspace: &Workspace,
-    opening: &Arc<Opening>,
+    beginning: &Beginning<'_>,
 ) -> Company {
     let mut company = Company::new(Arc::clone(gate) as _);
     if let Some(watch) = &partners.watch {
         company.advisers.push(Arc::clone(watch) as _);
     }
+    company
+        .advisers
+        .push(Arc::new(Forbidding(Arc::clone(gate))));
     if let Some(hooks) = &added.external {
         company.advisers.push(Arc::clone(hooks) as _);
         company.prompt_stages.push(Arc::clone(hooks) as _);
@@ -148,26 +175,23 @@ fn company(
     if let Some(servers) = &partners.servers {
         stages.push(Arc::new(ServerPrompts(servers.clone())));
     }
-    stages.push(Arc::clone(opening) as _);
+    stages.push(Arc::clone(beginning.opening) as _);
     if let Some(on_demand) = &added.on_demand {
         let notice_sink = partners.notice_sink.clone();
-        let memory = NestedMemory::new(on_demand.clone(), workspace.clone(), notice_sink);
+        let earlier = beginning.earlier.map_or(&[][..], |state| &state.messages);
+        let memory = NestedMemory::new(on_demand.clone(), earlier, workspace.clone(), notice_sink);
         company.observers.push(Arc::new(memory));
     }
     if let Some(recorder) = recorder {
         company.witnesses.push(Arc::new(recorder.clone()));
     }
+    remind(&mut company, added.external.as_ref(), workspace, beginning);
     company
 }
 
 impl Session {
     pub(crate) fn new(choices: Choices) -> Result<Self, SetupError> {
-        let workspace = Workspace::new(
-            &choices.workspace,
-            &choices.additional_directories,
-            choices.home.clone(),
-            choices.confinement,
-        )?;
+        let workspace = workspace(&choices)?;
         let mut shared = build_tools(choices.tools);
         let notice_sink = choices.partners.notice_sink.clone();
         let session_id: Arc<str> = Arc::from(choices.session_id);
@@ -197,7 +221,8 @@ impl Session {
             }
         };
         shared.select(&added.tools, choices.selection);
-        restore(choices.history.earlier.as_deref(), &shared);
+        let earlier = choices.history.earlier.as_deref();
+        restore(earlier, &shared);
         let recorder = choices.history.writer.map(|writer| {
             Recorder::new(
                 writer,
@@ -207,15 +232,16 @@ impl Session {
                 Arc::clone(&shared.todos),
             )
         });
-        let opening = Arc::new(Opening::default());
-        let company = company(
+        let opening = Arc::new(Opening::new(earlier, workspace.root()));
+        let mut company = company(
             &added,
             &choices.partners,
             recorder.as_ref(),
             &gate,
             &workspace,
-            &opening,
+            &Beginning::new(earlier, &opening, &shared),
         );
+        company.intake = Some(Arc::new(ImageIntake(choices.images)));
         let servers = choices.partners.servers;
         let dial = dial(&choices.settings);
         let mut agent = Agent {
@@ -237,7 +263,7 @@ impl Session {
             agent.tools = with_sub_agents(&agent, &shared, source);
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
-        let source = source_of(choices.history.earlier.as_deref());
+        let source = source_of(earlier);
         let messages = history(choices.history.earlier, system, &choices.system);
         let messages = agent.settings.capping.apply(messages);
         Ok(Self {
@@ -268,6 +294,39 @@ impl Session {
 /// What the operator may turn while the agent works.
 fn dial(settings: &Settings) -> Dial {
     Dial::new(Arc::clone(&settings.model), settings.reasoning)
+}
+
+/// Where the tools work. Results that were too long for the model lie beside it, to be read.
+fn workspace(choices: &Choices) -> Result<Workspace, PathError> {
+    let workspace = Workspace::new(
+        &choices.workspace,
+        &choices.additional_directories,
+        choices.home.clone(),
+        choices.confinement,
+    )?;
+    Ok(workspace.with_readable(choices.settings.capping.spill_directories.clone()))
+}
+
+/// Adds those who tell of what a session brings along from before: its tasks, and another place.
+fn remind(
+    company: &mut Company,
+    hooks: Option<&Arc<ExternalHooks>>,
+    workspace: &Workspace,
+    beginning: &Beginning<'_>,
+) {
+    if let (Some(hooks), Some(state)) = (hooks, beginning.earlier) {
+        let arrival = Arrival {
+            hooks: Arc::clone(hooks),
+            from: Mutex::new(Some(state.cwd.clone())),
+            to: workspace.root().to_owned(),
+        };
+        company.prompt_stages.insert(0, Arc::new(arrival));
+    }
+    let source = source_of(beginning.earlier);
+    let tasks = TaskReminder::new(Arc::clone(beginning.todos), source);
+    let tasks = Arc::new(tasks);
+    company.prompt_stages.push(Arc::clone(&tasks) as _);
+    company.observers.push(tasks);
 }
 
 /// How the session comes to be.

@@ -1,13 +1,15 @@
 //! What a prompt names with `@path` or `@server:resource`: its content goes along.
 //!
-//! Only files of the workspace are attached: a prompt may carry text of strangers, who must not be
-//! able to name a key file.
+//! Only files of the workspace are attached, and none that rules or protected places close to
+//! reading: a prompt may carry text of strangers, who must not be able to name a key file. What is
+//! named and does not go along is said.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use caliban_agent::{Closed, ReadGuard};
 use caliban_images::{Scaling, ingest};
 use caliban_model::{Block, Image, Message, Role, ToolContent};
 use caliban_settings::variables::names;
@@ -16,6 +18,7 @@ use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
 use crate::options::RunOptions;
+use crate::permissions::reading;
 
 /// How much may go along.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +44,9 @@ impl AttachmentLimits {
 pub struct Attachments {
     /// Where files may lie; canonical.
     roots: Vec<PathBuf>,
+    home: PathBuf,
     limits: AttachmentLimits,
+    reading: Arc<dyn ReadGuard>,
 }
 
 impl Attachments {
@@ -83,35 +88,152 @@ impl Attachments {
         let roots = std::iter::once(configuration.workspace.clone())
             .chain(more)
             .collect();
-        Ok(Self { roots, limits })
+        Ok(Self {
+            roots,
+            home: configuration.process.home.clone(),
+            limits,
+            reading: reading(options, configuration)?,
+        })
     }
 
-    /// A prompt with the files that it names.
+    /// How large images are sent.
+    pub(crate) fn images(&self) -> caliban_images::Limits {
+        self.limits.images
+    }
+
+    /// A prompt with the files that it names, before there is a session.
     pub fn with_files(&self, prompt: &str) -> Result<Attached, LaunchError> {
-        attach(prompt, &self.roots, self.limits)
+        self.attach(prompt, &*self.reading, &[])
     }
 
-    /// Reads the resources of servers that a prompt names, and sends them along.
-    pub async fn add_resources(
+    /// The prompt with the files that it names and that may be read. What begins like one of
+    /// `servers` is a resource of it.
+    pub(crate) fn attach(
+        &self,
+        prompt: &str,
+        reading: &dyn ReadGuard,
+        servers: &[Arc<str>],
+    ) -> Result<Attached, LaunchError> {
+        let limits = self.limits;
+        let mut blocks = vec![Block::text(prompt)];
+        let mut notices = Notices::default();
+        let mut total = 0;
+        let mut attached: Vec<PathBuf> = Vec::new();
+        for name in references(prompt) {
+            if is_resource(name, servers).is_some() {
+                continue;
+            }
+            let (name, file) = match self.find(name) {
+                Found::Inside(name, file) => (name, file),
+                Found::Outside => {
+                    notices.add(format!(
+                        "`@{name}` is outside the workspace and does not go along; `--add-dir` adds its directory"
+                    ));
+                    continue;
+                }
+                Found::Directory => {
+                    notices.add(format!(
+                        "`@{name}` is a directory and does not go along; name files in it"
+                    ));
+                    continue;
+                }
+                Found::Nothing => {
+                    notices.add(format!(
+                        "`@{name}` names no file of the workspace; it is sent as text only"
+                    ));
+                    continue;
+                }
+            };
+            if attached.contains(&file.real) {
+                continue;
+            }
+            let opened = match file.open(name, reading)? {
+                Ok(opened) => opened,
+                Err(closed) => {
+                    notices.add(format!("`@{name}` does not go along: {closed}"));
+                    continue;
+                }
+            };
+            let block = if is_image(&file.real) {
+                let (image, notice) = image(name, opened, limits.images)?;
+                notices.texts.extend(notice);
+                Block::Image(image)
+            } else {
+                let text = text(name, opened, limits.one)?;
+                total += text.len() as u64;
+                if total > limits.all {
+                    return Err(LaunchError::configuration(format!(
+                        "the attachments of the prompt have more than {} bytes together; raise `--attach-budget-bytes` or name fewer",
+                        limits.all
+                    )));
+                }
+                Block::text(format!("<file path=\"{name}\">\n{text}\n</file>"))
+            };
+            blocks.push(block);
+            attached.push(file.real);
+        }
+        Ok(Attached {
+            message: Message::new(Role::User, blocks),
+            notices: notices.told(),
+        })
+    }
+
+    /// Punctuation behind a name is not part of it.
+    fn find<'a>(&self, name: &'a str) -> Found<'a> {
+        let shorter =
+            name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '\'', '"', '`']);
+        let given = |name: &str| match (name.strip_prefix("~/"), self.roots.first()) {
+            (Some(rest), _) => Some(self.home.join(rest)),
+            (None, root) => Some(root?.join(name)),
+        };
+        let mut is_directory = false;
+        let file = [name, shorter].into_iter().find_map(|name| {
+            let given = given(name)?;
+            let real = given.canonicalize().ok()?;
+            is_directory |= real.is_dir();
+            real.is_file().then_some((name, NamedFile { given, real }))
+        });
+        match file {
+            None if is_directory => Found::Directory,
+            None => Found::Nothing,
+            Some((name, file)) if self.roots.iter().any(|root| file.real.starts_with(root)) => {
+                Found::Inside(name, file)
+            }
+            Some(_) => Found::Outside,
+        }
+    }
+
+    /// Reads the resources of servers that a prompt names, and sends them along. Returns what the
+    /// user should know about those that do not.
+    pub(crate) async fn add_resources(
         &self,
         typed: &str,
+        reading: &dyn ReadGuard,
         servers: &caliban_mcp::Servers,
         message: &mut Message,
-    ) -> Result<(), LaunchError> {
-        let names: Vec<Arc<str>> = servers.status().into_iter().map(|it| it.name).collect();
+    ) -> Result<Vec<String>, LaunchError> {
+        let names = server_names(servers);
+        let mut notices = Vec::new();
         let mut total = 0;
         for reference in references(typed) {
-            let known = |(server, _): &(&str, &str)| names.iter().any(|name| **name == **server);
-            let Some((server, resource)) = reference.split_once(':').filter(known) else {
+            let Some((server, resource)) = is_resource(reference, &names) else {
                 continue;
             };
             let (resource, args) = template_arguments(resource);
             let unreadable = |reason: &str| format!("`@{reference}` cannot be read: {reason}");
-            let content = servers
-                .read_resource(server, resource, &args)
-                .await
-                .map_err(|error| Problem::caused(unreadable(&error.to_string()), error))
-                .map_err(LaunchError::NoInput)?;
+            let failed = |error: caliban_mcp::McpError| {
+                LaunchError::NoInput(Problem::caused(unreadable(&error.to_string()), error))
+            };
+            let address = servers.resource_address(server, resource, &args).await;
+            let address = address.map_err(failed)?;
+            if let Some(path) = address.file()
+                && let Err(closed) = may_read(&path, reading)
+            {
+                notices.push(format!("`@{reference}` does not go along: {closed}"));
+                continue;
+            }
+            let content = servers.read_resource(server, &address).await;
+            let content = content.map_err(failed)?;
             for part in content {
                 let block = match part {
                     ToolContent::Text { text } => {
@@ -129,7 +251,60 @@ impl Attachments {
                 message.content.push(block);
             }
         }
-        Ok(())
+        Ok(notices)
+    }
+}
+
+pub(crate) fn server_names(servers: &caliban_mcp::Servers) -> Vec<Arc<str>> {
+    servers.status().into_iter().map(|it| it.name).collect()
+}
+
+/// The server and its resource that a reference names.
+fn is_resource<'a>(reference: &'a str, servers: &[Arc<str>]) -> Option<(&'a str, &'a str)> {
+    let named = reference.split_once(':');
+    named.filter(|(server, _)| servers.iter().any(|name| **name == **server))
+}
+
+/// Whether a file may be read that somebody else opens.
+fn may_read(path: &Path, reading: &dyn ReadGuard) -> Result<(), Closed> {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    reading.by_name(path, &real)?;
+    match std::fs::metadata(&real) {
+        Ok(meta) => reading.by_identity(&meta),
+        Err(_) => Ok(()),
+    }
+}
+
+/// How many notices about one prompt are told.
+const MAX_NOTICES: usize = 5;
+
+/// What the user should know about a prompt: text that was pasted may hold many things that only
+/// look like names.
+#[derive(Debug, Default)]
+struct Notices {
+    texts: Vec<String>,
+    more: usize,
+}
+
+impl Notices {
+    fn add(&mut self, text: String) {
+        if self.texts.contains(&text) {
+            return;
+        }
+        if self.texts.len() < MAX_NOTICES {
+            self.texts.push(text);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn told(mut self) -> Vec<String> {
+        if self.more > 0 {
+            let more = self.more;
+            self.texts
+                .push(format!("{more} more names behind `@` do not go along"));
+        }
+        self.texts
     }
 }
 
@@ -152,66 +327,20 @@ pub struct Attached {
     pub notices: Vec<String>,
 }
 
-/// The prompt with what it names. `roots` are canonical.
-fn attach(
-    prompt: &str,
-    roots: &[PathBuf],
-    limits: AttachmentLimits,
-) -> Result<Attached, LaunchError> {
-    let mut blocks = vec![Block::text(prompt)];
-    let mut notices = Vec::new();
-    let mut total = 0;
-    let mut attached: Vec<PathBuf> = Vec::new();
-    for name in references(prompt) {
-        let (name, path) = match find(name, roots) {
-            Found::Inside(name, path) => (name, path),
-            Found::Outside => {
-                notices.push(format!(
-                    "`@{name}` is outside the workspace and does not go along; `--add-dir` adds its directory"
-                ));
-                continue;
-            }
-            Found::Nothing => continue,
-        };
-        if attached.contains(&path) {
-            continue;
-        }
-        let block = if is_image(&path) {
-            let (image, notice) = image(name, &path, limits.images)?;
-            notices.extend(notice);
-            Block::Image(image)
-        } else {
-            let text = text(name, &path, limits.one)?;
-            total += text.len() as u64;
-            if total > limits.all {
-                return Err(LaunchError::configuration(format!(
-                    "the attachments of the prompt have more than {} bytes together; raise `--attach-budget-bytes` or name fewer",
-                    limits.all
-                )));
-            }
-            Block::text(format!("<file path=\"{name}\">\n{text}\n</file>"))
-        };
-        blocks.push(block);
-        attached.push(path);
-    }
-    Ok(Attached {
-        message: Message::new(Role::User, blocks),
-        notices,
-    })
-}
-
-fn text(name: &str, path: &Path, most: u64) -> Result<String, LaunchError> {
+fn text(name: &str, file: File, most: u64) -> Result<String, LaunchError> {
     let remedy = "raise `--max-attach-bytes` or name a smaller file";
-    String::from_utf8(read(name, path, most, remedy)?)
-        .map_err(|_| LaunchError::configuration(format!("`@{name}` is not a text file")))
+    let text = String::from_utf8(read(name, file, most, remedy)?);
+    text.ok()
+        .filter(|text| !text.contains('\0'))
+        .ok_or_else(|| LaunchError::configuration(format!("`@{name}` is not a text file")))
 }
 
 fn image(
     name: &str,
-    path: &Path,
+    file: File,
     limits: caliban_images::Limits,
 ) -> Result<(Image, Option<String>), LaunchError> {
-    let bytes = read(name, path, caliban_images::MAX_FILE, "make it smaller")?;
+    let bytes = read(name, file, caliban_images::MAX_FILE, "make it smaller")?;
     let ingested = ingest(&bytes, limits)
         .map_err(|problem| LaunchError::configuration(format!("the image `@{name}` {problem}")))?;
     let notice = match (ingested.scaling, ingested.image.dims) {
@@ -224,12 +353,13 @@ fn image(
     Ok((ingested.image, notice))
 }
 
-fn read(name: &str, path: &Path, most: u64, remedy: &str) -> Result<Vec<u8>, LaunchError> {
-    let unreadable = |error: std::io::Error| {
-        LaunchError::configuration(format!("`@{name}` cannot be read: {error}"))
-    };
+fn unreadable(name: &str, error: &std::io::Error) -> LaunchError {
+    LaunchError::configuration(format!("`@{name}` cannot be read: {error}"))
+}
+
+fn read(name: &str, file: File, most: u64, remedy: &str) -> Result<Vec<u8>, LaunchError> {
+    let unreadable = |error: std::io::Error| unreadable(name, &error);
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
     file.take(most.saturating_add(1))
         .read_to_end(&mut bytes)
@@ -242,13 +372,15 @@ fn read(name: &str, path: &Path, most: u64, remedy: &str) -> Result<Vec<u8>, Lau
     Ok(bytes)
 }
 
-/// What looks like an image is taken as one; its bytes say which.
+/// What looks like an image is taken as one; its bytes say which, and whether it can be sent.
 fn is_image(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| {
-        ["png", "jpg", "jpeg", "gif", "webp"]
-            .iter()
-            .any(|known| extension.eq_ignore_ascii_case(known))
+        [
+            "png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff", "heic", "avif", "ico",
+        ]
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
     })
 }
 
@@ -295,33 +427,40 @@ fn references(prompt: &str) -> impl Iterator<Item = &str> {
 /// What a name means.
 enum Found<'a> {
     /// A regular file of the workspace, and the name without what is no part of it.
-    Inside(&'a str, PathBuf),
+    Inside(&'a str, NamedFile),
     /// A regular file elsewhere.
     Outside,
+    Directory,
     Nothing,
 }
 
-/// Punctuation behind a name is not part of it.
-fn find<'a>(name: &'a str, roots: &[PathBuf]) -> Found<'a> {
-    let shorter =
-        name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '\'', '"', '`']);
-    let base = roots.first();
-    let file = [name, shorter].into_iter().find_map(|name| {
-        let path = base?.join(name).canonicalize().ok()?;
-        path.is_file().then_some((name, path))
-    });
-    match file {
-        None => Found::Nothing,
-        Some((name, path)) if roots.iter().any(|root| path.starts_with(root)) => {
-            Found::Inside(name, path)
+/// A file that a prompt names.
+struct NamedFile {
+    given: PathBuf,
+    /// With all links followed.
+    real: PathBuf,
+}
+
+impl NamedFile {
+    /// Opens it if it may be read.
+    fn open(
+        &self,
+        name: &str,
+        reading: &dyn ReadGuard,
+    ) -> Result<Result<File, Closed>, LaunchError> {
+        if let Err(closed) = reading.by_name(&self.given, &self.real) {
+            return Ok(Err(closed));
         }
-        Some(_) => Found::Outside,
+        let file = File::open(&self.real).map_err(|error| unreadable(name, &error))?;
+        let meta = file.metadata().map_err(|error| unreadable(name, &error))?;
+        Ok(reading.by_identity(&meta).map(|()| file))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use base64::Engine;
+    use caliban_agent::OpenReading;
 
     use super::*;
 
@@ -337,6 +476,15 @@ mod tests {
             .collect()
     }
 
+    fn attachments(root: &Path, limits: AttachmentLimits) -> Attachments {
+        Attachments {
+            roots: vec![root.to_owned()],
+            home: root.join("home"),
+            limits,
+            reading: OpenReading::shared(),
+        }
+    }
+
     #[test]
     fn files_of_the_workspace_go_along_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
@@ -348,11 +496,15 @@ mod tests {
         std::fs::write(root.join("broken.png"), &dot()[..40]).unwrap();
         std::fs::write(folder.path().join("secret"), "s").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
-        let attach = |prompt: &str, limits| attach(prompt, std::slice::from_ref(&root), limits);
+        let attach = |prompt: &str, limits| attachments(&root, limits).with_files(prompt);
         let prompt =
             "see @a.txt, @a.txt and @\"b c.md\" (@p.png); mail me@a.txt @nobody @../secret @link";
         let attached = attach(prompt, AttachmentLimits::DEFAULT).unwrap();
-        assert_eq!(attached.notices.len(), 2, "{:?}", attached.notices);
+        let told = attached.notices.join("\n");
+        for name in ["@nobody", "@../secret", "@link"] {
+            assert!(told.contains(name), "{told}");
+        }
+        assert_eq!(attached.notices.len(), 3, "{told}");
         assert_eq!(
             texts(&attached.message),
             [
@@ -380,13 +532,7 @@ mod tests {
         let root = folder.path().canonicalize().unwrap();
         std::fs::write(root.join("a.png"), dot()).unwrap();
         std::fs::write(root.join("b.png"), dot()).unwrap();
-        let attached = || {
-            attach(
-                "@a.png @b.png",
-                std::slice::from_ref(&root),
-                AttachmentLimits::DEFAULT,
-            )
-        };
+        let attached = || attachments(&root, AttachmentLimits::DEFAULT).with_files("@a.png @b.png");
         let mut first = attached().unwrap().message;
         leave_out_known(&mut first, []);
         let note = "[an image that was shown before]";

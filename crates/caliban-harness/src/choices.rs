@@ -30,6 +30,8 @@ pub struct Choices {
     pub settings: Settings,
     pub rates: Arc<RateCard>,
     pub session_id: String,
+    /// How large images are sent.
+    pub images: caliban_images::Limits,
     pub workspace: PathBuf,
     pub additional_directories: Vec<PathBuf>,
     pub confinement: Confinement,

@@ -32,7 +32,7 @@ pub(crate) fn settings_of_agent(
         settings.max_tokens = tokens.get();
     }
     settings.temperature = options.model.temperature;
-    if options.model.prompt_cache == Part::Off || environment.is_set(names::CALIBAN_NO_PROMPT_CACHE)
+    if options.model.prompt_cache == Part::Off || environment.is_on(names::CALIBAN_NO_PROMPT_CACHE)
     {
         settings.cache = CachePolicy::Off;
     }
@@ -52,8 +52,20 @@ pub(crate) fn settings_of_agent(
     let answer = options.answer.clone().map(AnswerSchema::new).transpose();
     settings.answer = answer
         .map_err(|reason| LaunchError::usage(format!("the schema of the answer: {reason}")))?;
-    settings.capping.spill_directory = Some(configuration.locations.spill(session_id));
+    settings.capping.spill_directories = spill_directories(session_id, configuration);
     Ok(settings)
+}
+
+/// Where results that are too long are kept whole: in the cache, or where that cannot be written, in
+/// a directory of our own among temporary files. Nobody can guess its name and be there first.
+fn spill_directories(session_id: &str, configuration: &Configuration) -> Vec<PathBuf> {
+    let temporary = configuration.environment().text("TMPDIR");
+    let temporary = PathBuf::from(temporary.as_deref().unwrap_or("/tmp"));
+    let own = format!("caliban-results-{}", uuid::Uuid::new_v4());
+    vec![
+        configuration.locations.spill(session_id),
+        temporary.join(own),
+    ]
 }
 
 /// The built-in tools of a run.
@@ -77,7 +89,7 @@ pub(crate) fn tools(
             .map_err(LaunchError::Configuration)?,
         web: web_policy(permissions),
         sub_agents: if options.sub_agents == Part::Off
-            || environment.is_set(names::CALIBAN_NO_SUB_AGENT)
+            || environment.is_on(names::CALIBAN_NO_SUB_AGENT)
         {
             SubAgents::Withheld
         } else {
@@ -140,7 +152,7 @@ fn parallel_tools(
         // An option of either kind beats both variables.
         Parallel::Off => Ok(Some(NonZeroUsize::MIN)),
         Parallel::AtMost(limit) => Ok(Some(limit)),
-        Parallel::AsConfigured if environment.is_set(names::CALIBAN_NO_PARALLEL_TOOLS) => {
+        Parallel::AsConfigured if environment.is_on(names::CALIBAN_NO_PARALLEL_TOOLS) => {
             Ok(Some(NonZeroUsize::MIN))
         }
         Parallel::AsConfigured => Ok(environment.number(names::CALIBAN_PARALLEL_TOOL_LIMIT)?),

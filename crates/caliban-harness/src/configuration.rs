@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use caliban_model::ProviderKind;
-use caliban_settings::variables::{Environment, names};
+use caliban_settings::variables::{Environment, check, names};
+use caliban_settings::write::Writer;
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
-    RouterSource, Scope, Settings, Sources, Trust, TrustDecision, find_router_file, load,
-    load_router_file, notice,
+    RouterSource, Scope, Settings, Sources, Trust, TrustDecision, check_variables,
+    find_router_file, idle_variables, load, load_router_file, notice, project_of,
 };
 
-use crate::child_environment::child_environment;
+use crate::child_environment::{Child, child_environment};
 use crate::error::{LaunchError, Problem};
 use crate::options::{Extent, SettingsEnvironment, SettingsOptions};
 use crate::surroundings::Process;
@@ -65,6 +66,7 @@ impl Configuration {
     ) -> Result<Self, LaunchError> {
         let locations = locations(&process);
         let environment = &process.environment;
+        check(environment)?;
         let is_bare = options.extent == Extent::Bare;
         let found = if is_bare && options.router_file.is_none() {
             None
@@ -74,12 +76,11 @@ impl Configuration {
         };
         let sources = match &options.sources {
             Some(sources) => sources.clone(),
-            // What the operator of the machine demands holds for scripts, too.
-            None if is_bare => Sources::only(Scope::Managed),
+            None if is_bare => Sources::none(),
             None => Sources::all(),
         };
         let trust = match options.trust {
-            TrustDecision::Recorded if environment.is_set(names::CALIBAN_TRUST_WORKSPACE) => {
+            TrustDecision::Recorded if environment.is_on(names::CALIBAN_TRUST_WORKSPACE) => {
                 TrustDecision::Granted
             }
             decision => decision,
@@ -93,7 +94,8 @@ impl Configuration {
             sources,
             trust,
             foreign: options.foreign.clone(),
-            ..LoadRequest::new(locations.clone(), &workspace)
+            working_directory: workspace.clone(),
+            ..LoadRequest::new(locations.clone(), project_of(&workspace, &locations))
         };
         let loaded = load(&request)?;
         let router = found
@@ -115,27 +117,31 @@ impl Configuration {
         })
     }
 
-    /// A workspace without any settings.
-    pub fn empty(workspace: PathBuf, process: Process) -> Result<Self, LaunchError> {
+    /// A workspace without any settings, for looking at what else there is where they cannot be
+    /// used.
+    pub fn empty(workspace: PathBuf, process: Process) -> Self {
         let locations = locations(&process);
-        let request = LoadRequest {
-            // The overlay is no file, and there is none.
-            sources: Sources::only(Scope::Cli),
-            ..LoadRequest::new(locations.clone(), &workspace)
-        };
-        Ok(Self {
-            loaded: load(&request)?,
+        Self {
+            loaded: LoadedSettings::nothing(workspace.clone()),
+            request: LoadRequest {
+                sources: Sources::none(),
+                ..LoadRequest::new(locations.clone(), &workspace)
+            },
             process,
             locations,
             workspace,
-            request,
             router: None,
-        })
+        }
     }
 
     /// How variables are read.
     pub fn environment(&self) -> &Environment {
         &self.process.environment
+    }
+
+    /// The directory whose `.caliban` counts: the workspace, or one above it in its repository.
+    pub fn project(&self) -> &Path {
+        &self.loaded.workspace
     }
 
     pub fn settings(&self) -> &Settings {
@@ -167,15 +173,44 @@ impl Configuration {
             warnings.extend(router.warnings.iter().cloned());
             ignored.extend(router.ignored.iter().cloned());
         }
-        warnings.extend(notice(&self.workspace, &ignored));
+        warnings.extend(notice(self.project(), &ignored));
+        warnings.extend(idle_variables(self.environment()));
         warnings
     }
 
-    /// The environment of child processes: without keys, with what the settings add.
+    /// Fails where somebody relies on a part that this version does not have: a run would do
+    /// something else than it was told to.
+    pub(crate) fn check_built(&self) -> Result<(), LaunchError> {
+        check_variables(self.environment())?;
+        let router = self
+            .router
+            .as_ref()
+            .and_then(|router| router.unbuilt.clone());
+        match self.loaded.unbuilt.clone().or(router) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Who changes settings files.
+    pub fn writer(&self) -> Writer {
+        Writer::new(self.locations.settings_locks())
+    }
+
+    /// The environment of child processes: without secrets, with what the settings add.
     pub fn child_environment(&self) -> Vec<(OsString, OsString)> {
+        self.environment_of(Child::Stranger)
+    }
+
+    /// The environment of a program that fetches a key.
+    pub(crate) fn helper_environment(&self) -> Vec<(OsString, OsString)> {
+        self.environment_of(Child::KeyHelper)
+    }
+
+    fn environment_of(&self, child: Child) -> Vec<(OsString, OsString)> {
         let hidden = self.key_variables();
         let variables = self.process.variables.iter().cloned();
-        child_environment(variables, &hidden, &self.settings().env)
+        child_environment(child, variables, &hidden, &self.settings().env)
     }
 
     /// The variables that the router file keeps keys in.

@@ -3,10 +3,14 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::Event;
+use caliban_model::{
+    CancellationToken, Capabilities, Error, EventStream, ModelInfo, Provider, Request,
+};
 use caliban_settings::variables::names;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::configuration::Configuration;
@@ -37,7 +41,7 @@ impl DebugLog {
     ) -> Result<Option<Self>, LaunchError> {
         let log = || Self::at(&configuration.locations.debug_log()).map(Some);
         match to {
-            DebugTo::AsConfigured if configuration.environment().is_set(names::CALIBAN_DEBUG) => {
+            DebugTo::AsConfigured if configuration.environment().is_on(names::CALIBAN_DEBUG) => {
                 log()
             }
             DebugTo::AsConfigured => Ok(None),
@@ -89,6 +93,68 @@ impl DebugLog {
             Self::Diagnostics(diagnostics) => diagnostics.debug(&format!("{now} [DEBUG] {text}")),
         }
     }
+}
+
+/// Writes down what a provider is asked, before it is asked.
+#[derive(Debug)]
+pub(crate) struct LoggedProvider {
+    provider: Arc<dyn Provider>,
+    log: Mutex<DebugLog>,
+}
+
+impl LoggedProvider {
+    /// The provider, whose requests are written down where a log is wanted.
+    pub(crate) fn around(
+        provider: Arc<dyn Provider>,
+        to: &DebugTo,
+        configuration: &Configuration,
+    ) -> Result<Arc<dyn Provider>, LaunchError> {
+        let Some(log) = DebugLog::wanted(to, configuration)? else {
+            return Ok(provider);
+        };
+        let log = Mutex::new(log);
+        Ok(Arc::new(Self { provider, log }))
+    }
+}
+
+impl Provider for LoggedProvider {
+    fn id(&self) -> &str {
+        self.provider.id()
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.provider.capabilities(model)
+    }
+
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        let text = described(self.id(), &request);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.line(&text);
+        drop(log);
+        self.provider.stream(request, cancel)
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelInfo>, Error>> {
+        self.provider.models()
+    }
+}
+
+/// What is particular about a request: earlier ones told the messages before the last.
+fn described(provider: &str, request: &Request) -> String {
+    let last = request.messages().last();
+    let last = last.and_then(|message| serde_json::to_string(message).ok());
+    format!(
+        "request to {provider}: model={} purpose={:?} max_tokens={} temperature={:?} \
+         reasoning={:?} messages={} tools={} last={}",
+        request.model,
+        request.metadata.purpose,
+        request.max_tokens,
+        request.temperature,
+        request.reasoning,
+        request.messages().len(),
+        request.tools.len(),
+        last.unwrap_or_default()
+    )
 }
 
 /// `debug.log` becomes `debug.log.1`, that `debug.log.2`, and so on; the oldest goes.

@@ -118,6 +118,10 @@ impl Observer for EditedFiles {
         None
     }
 
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
+        None
+    }
+
     fn for_sub_agent(self: Arc<Self>, inheritance: Inheritance) -> Option<Arc<dyn Observer>> {
         match inheritance {
             Inheritance::All => Some(self),

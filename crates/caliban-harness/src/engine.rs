@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::time::timeout;
 
-use crate::attachments::leave_out_known;
+use crate::attachments::{leave_out_known, server_names};
 use crate::error::LaunchError;
 use crate::mcp::server_states;
 use crate::obedience::Wish;
@@ -120,18 +120,20 @@ impl Session {
             Some(Block::Text { text, .. }) => text.clone(),
             Some(_) | None => return Ok(message),
         };
-        let attached = attachments.with_files(&typed)?;
-        for message in attached.notices {
-            let subtype = "attachment".into();
-            told.hear(Event::Notice { subtype, message }).await;
-        }
+        let reading = self.gate.reader(Vec::new());
+        let names = self.servers.as_ref().map(server_names).unwrap_or_default();
+        let attached = attachments.attach(&typed, &*reading, &names)?;
+        let mut notices = attached.notices;
         message
             .content
             .extend(attached.message.content.into_iter().skip(1));
         if let Some(servers) = &self.servers {
-            attachments
-                .add_resources(&typed, servers, &mut message)
-                .await?;
+            let more = attachments.add_resources(&typed, &*reading, servers, &mut message);
+            notices.extend(more.await?);
+        }
+        for message in notices {
+            let subtype = "attachment".into();
+            told.hear(Event::Notice { subtype, message }).await;
         }
         let earlier = self.conversation.messages().iter();
         leave_out_known(&mut message, earlier.map(AsRef::as_ref));

@@ -159,7 +159,7 @@ mod tests {
     fn a_cause_is_found_behind_the_words() {
         let cause = VariableError {
             name: "N".to_owned(),
-            expected: "a whole number",
+            expected: "a whole number".to_owned(),
             value: "x".to_owned(),
         };
         let error = LaunchError::from(cause.clone());

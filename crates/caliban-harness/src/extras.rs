@@ -4,18 +4,16 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{
-    Event, HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, Workspace,
-};
-use caliban_context::{Commands, Context, Expansion, NoteStore, OnDemand};
+use caliban_agent::{PromptStage, PromptVerdict};
+use caliban_context::{Commands, Context, Expansion, NoteStore};
 use caliban_hooks::{EventWording, HookConfig};
-use caliban_model::{Block, BuiltInTool, Message, file_path};
+use caliban_model::{Block, Message};
 use caliban_process::Guard;
+use caliban_sessions::SessionState;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::gate::Gate;
-use crate::notice_sink::NoticeSink;
 
 /// Everything that is added.
 #[derive(Debug)]
@@ -97,82 +95,45 @@ pub(crate) fn typed(prompt: &Message) -> &str {
     }
 }
 
-/// What hooks said when the session started, until the first prompt is accepted. It is no part of
-/// the prompt that others judge and commands are found in.
+/// What the model is told beside the first prompt: where it works now, if that is another place
+/// than before, and what hooks said when the session started. It is no part of the prompt that
+/// others judge and commands are found in.
 #[derive(Debug, Default)]
-pub(crate) struct Opening(Mutex<Option<String>>);
+pub(crate) struct Opening(Mutex<Vec<String>>);
 
 impl Opening {
-    pub(crate) fn set(&self, text: Option<String>) {
-        *lock(&self.0) = text;
+    /// Of a session that goes on, or begins, in a workspace.
+    pub(crate) fn new(earlier: Option<&SessionState>, workspace: &Path) -> Self {
+        let opening = Self::default();
+        if let Some(state) = earlier
+            && !state.cwd.as_os_str().is_empty()
+            && state.cwd != workspace
+        {
+            opening.add(Some(format!(
+                "The working directory is now {}; until here it was {}. Relative paths and \
+                 commands are about the new one, whatever was said before.",
+                workspace.display(),
+                state.cwd.display()
+            )));
+        }
+        opening
+    }
+
+    pub(crate) fn add(&self, text: Option<String>) {
+        lock(&self.0).extend(text);
     }
 }
 
 impl PromptStage for Opening {
     fn before_prompt<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, PromptVerdict> {
-        let text = lock(&self.0).take();
-        async move { text.map_or(PromptVerdict::Accept, PromptVerdict::AcceptWith) }.boxed()
-    }
-}
-
-/// Brings up instruction files of the directories that one agent's tools work in.
-#[derive(Debug)]
-pub(crate) struct NestedMemory {
-    /// As it was before anything was worked on.
-    untouched: OnDemand,
-    on_demand: Mutex<OnDemand>,
-    workspace: Workspace,
-    found: Mutex<Vec<String>>,
-    notice_sink: NoticeSink,
-}
-
-impl Observer for NestedMemory {
-    fn notify<'a>(&'a self, event: &'a HookEvent) -> BoxFuture<'a, ()> {
-        if let HookEvent::PostToolUse { call, .. } = event
-            && BuiltInTool::named(&call.name).is_some_and(BuiltInTool::opens)
-            && let Some(path) = file_path(&call.input)
-            && let Ok(resolved) = self.workspace.resolve_freely(path)
-        {
-            self.touch(&resolved.real);
+        let texts = std::mem::take(&mut *lock(&self.0));
+        async move {
+            if texts.is_empty() {
+                PromptVerdict::Accept
+            } else {
+                PromptVerdict::AcceptWith(texts.join("\n\n"))
+            }
         }
-        async {}.boxed()
-    }
-
-    fn remarks(&self, _: &[Arc<str>]) -> Option<String> {
-        let found = std::mem::take(&mut *lock(&self.found));
-        (!found.is_empty()).then(|| found.join("\n\n"))
-    }
-
-    /// A sub-agent has seen nothing of what others were told, so it starts from the beginning.
-    fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
-        let (untouched, workspace) = (self.untouched.clone(), self.workspace.clone());
-        Some(Arc::new(Self::new(
-            untouched,
-            workspace,
-            self.notice_sink.clone(),
-        )))
-    }
-}
-
-impl NestedMemory {
-    pub(crate) fn new(on_demand: OnDemand, workspace: Workspace, notice_sink: NoticeSink) -> Self {
-        Self {
-            untouched: on_demand.clone(),
-            on_demand: Mutex::new(on_demand),
-            workspace,
-            found: Mutex::default(),
-            notice_sink,
-        }
-    }
-
-    fn touch(&self, path: &Path) {
-        let addition = lock(&self.on_demand).touch(path);
-        for notice in &addition.notices {
-            self.notice_sink.say(Event::Notice {
-                subtype: "memory".into(),
-                message: notice.to_string(),
-            });
-        }
-        lock(&self.found).extend(addition.text());
+        .boxed()
     }
 }

@@ -1,19 +1,20 @@
 //! The gate before every call of every agent of a session: rules, then mode, then the operator.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use caliban_agent::{
-    Answer, Consultant, Denial, DenialSource, Effect, Event, Opinion, Question, Remember, ToolCall,
-    TypedTool, Verdict,
+    Advice, Adviser, Answer, Consultant, Denial, DenialSource, Effect, Event, OpenReading, Opinion,
+    Question, ReadGuard, Remember, ToolCall, TypedTool, Verdict,
 };
 use caliban_model::CancellationToken;
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, DecidedBy, Decision, Entry,
-    Judge, MatchedRule, Origin, Regime, Relaxed, Rule, RuleBook, RuleError, VerdictCache, Why,
-    classifier_question, classifier_verdict, relax, remedy, suggestions,
+    Judge, MatchedRule, Origin, Place, Reader, Regime, Relaxed, Rule, RuleBook, RuleError,
+    VerdictCache, Why, classifier_question, classifier_verdict, relax, remedy, suggestions,
 };
 use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
 use caliban_tools::{ExitPlanMode, PlanMode};
@@ -42,6 +43,8 @@ pub(crate) struct Gate {
     lent: ArcSwapOption<RuleBook>,
     /// Calls that the operator is being asked about, by id.
     pending: Mutex<HashMap<Arc<str>, Decision>>,
+    /// The files of calls that somebody consented to and that have not begun, by id.
+    consented: Mutex<HashMap<Arc<str>, Vec<PathBuf>>>,
     /// Whether it was told that the log cannot be written.
     complained: AtomicBool,
 }
@@ -91,6 +94,7 @@ impl Gate {
             remembered: Mutex::default(),
             lent: ArcSwapOption::empty(),
             pending: Mutex::default(),
+            consented: Mutex::default(),
             complained: AtomicBool::new(false),
         }
     }
@@ -142,9 +146,8 @@ impl Gate {
     ///
     /// 1. Without permissions everything is allowed.
     /// 2. In `bypassPermissions` everything is allowed but a catastrophe.
-    /// 3. In plan mode what changes or runs something is refused, and the model may leave it only
-    ///    with consent, unless it entered by itself, the operator has said so, or an adviser has
-    ///    an opinion.
+    /// 3. In plan mode what changes or runs something is refused. Where the operator chose it, the
+    ///    operator alone ends it: to leave is asked about whatever rules, modes and advisers say.
     /// 4. A rule that denies.
     /// 5. An adviser that wants the operator asked: neither rule nor mode answers that.
     /// 6. A rule that allows.
@@ -163,18 +166,12 @@ impl Gate {
             }
             Regime::Rules(mode) => mode,
         };
-        if mode == PermissionMode::Plan
-            && let Some(denial) = blocked_by_plan(call)
-        {
-            return Settled::Deny(DecidedBy::Mode, denial);
+        let set_by = **self.plan_set_by.load();
+        if let Some(refused) = static_denial(call, &judge, decision, mode, set_by) {
+            return refused;
         }
-        if mode == PermissionMode::Plan
-            && &*call.name == ExitPlanMode::NAME
-            && call.opinion == Opinion::None
-            && decision.action != RuleAction::Deny
-            && !self.may_leave_plan(&judge, decision)
-        {
-            return Settled::Ask("leaving plan mode needs the consent of the user".to_owned());
+        if self.leaves_operators_plan(call) {
+            return Settled::Ask("only the user ends plan mode".to_owned());
         }
         let asked = match (decision.action, &call.opinion) {
             (RuleAction::Deny, _) => return refuse(&judge, decision),
@@ -188,7 +185,7 @@ impl Gate {
                 return Settled::Allow(DecidedBy::Hook);
             }
             // The operator's hook wants this very call to be asked about; no mode answers that.
-            (_, Opinion::Ask { reason }) => return Settled::Ask(reason.clone()),
+            (_, Opinion::Ask { reason, .. }) => return Settled::Ask(reason.clone()),
             (RuleAction::Ask, Opinion::None | Opinion::Approved { .. }) => {
                 why_asked(call, decision)
             }
@@ -203,13 +200,32 @@ impl Gate {
         }
     }
 
-    /// Whether the model may leave plan mode by itself: where it entered by itself, and where the
-    /// operator has said so.
-    fn may_leave_plan(&self, judge: &Judge, decision: &Decision) -> bool {
-        **self.plan_set_by.load() == SetBy::Model
-            || self.parts.auto_allow == AutoAllow::On
-            || (decision.action == RuleAction::Allow
-                && rule(judge, decision).origin != Origin::BuiltIn)
+    /// Whether a call would end the plan mode that the operator chose.
+    fn leaves_operators_plan(&self, call: &ToolCall) -> bool {
+        &*call.name == ExitPlanMode::NAME
+            && self.regime() == Regime::Rules(PermissionMode::Plan)
+            && **self.plan_set_by.load() == SetBy::Operator
+    }
+
+    /// Refuses what a rule denies or plan mode keeps from running, before anybody is asked about
+    /// it: nobody could save it.
+    fn forbid(&self, call: &ToolCall) -> Option<Denial> {
+        let mode = match self.regime() {
+            Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => return None,
+            Regime::Rules(mode) => mode,
+        };
+        let judge = self.judge.load_full();
+        let decision = judge.decide(&call.name, &call.input, Timestamp::now());
+        let set_by = **self.plan_set_by.load();
+        let settled = static_denial(call, &judge, &decision, mode, set_by)?;
+        self.tell(call, &settled);
+        match settled {
+            Settled::Deny(by, denial) => {
+                self.log(call, &decision, RuleAction::Deny, by);
+                Some(denial)
+            }
+            Settled::Allow(_) | Settled::Ask(_) => None,
+        }
     }
 
     /// Asks the lists of auto mode, then its classifier. Whatever fails is asked.
@@ -239,25 +255,32 @@ impl Gate {
     }
 
     fn question(&self, call: &ToolCall, decision: &Decision, reason: String) -> Question {
-        if let Opinion::Ask { .. } = call.opinion {
+        // No rule keeps these from asking.
+        let beyond_rules = if self.leaves_operators_plan(call) {
+            Some(ENDING_PLAN_MODE)
+        } else if let Opinion::Ask { remedy, .. } = &call.opinion {
+            let change = "The user can permit it when asked, or change the hook that asks.";
+            Some(remedy.as_deref().unwrap_or(change))
+        } else {
+            None
+        };
+        if let Some(remedy) = beyond_rules {
             return Question {
                 reason,
                 rule: None,
-                remedy: "The user can permit it when asked, or change the hook that asks."
-                    .to_owned(),
-                // No rule keeps a hook from asking.
+                remedy: remedy.to_owned(),
                 suggestions: Vec::new(),
                 target: None,
                 input: None,
             };
         }
         let judge = self.judge.load();
-        let suggestions = suggestions(&judge, &call.name, &call.input, decision, Timestamp::now());
+        let (name, input, now) = (&call.name, &call.input, Timestamp::now());
         Question {
             reason,
             rule: Some(rule(&judge, decision).pattern.text().to_owned()),
-            remedy: remedy(&call.name, decision, &suggestions),
-            suggestions,
+            remedy: remedy(&judge, name, input, decision, now),
+            suggestions: suggestions(&judge, name, input, decision, Place::Session, now),
             target: match &decision.why {
                 Why::Protected { path, .. } => Some(path.clone()),
                 _ => None,
@@ -305,6 +328,7 @@ impl Gate {
             matched_rule: MatchedRule {
                 pattern: rule.pattern.text().to_owned(),
                 action: rule.action,
+                scope: Some(rule.origin.as_str().to_owned()),
             },
             decided_by: by,
             permission_mode: self.regime().as_str().to_owned(),
@@ -365,6 +389,34 @@ impl Gate {
         rule(judge, decision).origin == Origin::BuiltIn && lent().action == RuleAction::Allow
     }
 
+    /// What a call may read that no argument names: what the rules open in this mode, and what
+    /// somebody has consented to for this call.
+    pub(crate) fn reader(&self, consented: Vec<PathBuf>) -> Arc<dyn ReadGuard> {
+        match self.regime() {
+            Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => {
+                OpenReading::shared()
+            }
+            Regime::Rules(mode) => {
+                let judge = self.judge.load_full();
+                Arc::new(Reader::new(judge, mode, self.parts.auto_allow, consented))
+            }
+        }
+    }
+
+    /// Remembers the files that a call was judged by until it begins: by then their names may
+    /// lead elsewhere.
+    fn consent(&self, call: &ToolCall, files: Vec<PathBuf>) {
+        if files.is_empty() {
+            return;
+        }
+        let mut consented = lock(&self.consented);
+        if consented.len() >= MAX_PENDING {
+            // Of calls that were cancelled before they began.
+            consented.clear();
+        }
+        consented.insert(Arc::clone(&call.id), files);
+    }
+
     /// Judges by other rules from now on; what the operator decided stays.
     pub(crate) fn replace_rules(&self, book: RuleBook) {
         let judge = Judge {
@@ -378,6 +430,16 @@ impl Gate {
     }
 }
 
+/// The gate as the first adviser, so that no hook and no person is asked about what is forbidden.
+#[derive(Debug)]
+pub(crate) struct Forbidding(pub(crate) Arc<Gate>);
+
+impl Adviser for Forbidding {
+    fn advise<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Advice> {
+        async move { self.0.forbid(call).map_or(Advice::Allow, Advice::Deny) }.boxed()
+    }
+}
+
 impl caliban_agent::Gate for Gate {
     fn judge<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         async move {
@@ -388,6 +450,9 @@ impl caliban_agent::Gate for Gate {
             match settled {
                 Settled::Allow(by) => {
                     self.log(call, &decision, RuleAction::Allow, by);
+                    if decision.action == RuleAction::Ask {
+                        self.consent(call, decision.files());
+                    }
                     Verdict::Allow
                 }
                 Settled::Deny(by, denial) => {
@@ -395,6 +460,11 @@ impl caliban_agent::Gate for Gate {
                     Verdict::Deny(denial)
                 }
                 Settled::Ask(reason) => {
+                    let by = match call.opinion {
+                        Opinion::Ask { .. } => DecidedBy::Hook,
+                        Opinion::None | Opinion::Approved { .. } => DecidedBy::Rule,
+                    };
+                    self.log(call, &decision, RuleAction::Ask, by);
                     let question = self.question(call, &decision, reason);
                     let mut pending = lock(&self.pending);
                     if pending.len() < MAX_PENDING {
@@ -407,6 +477,19 @@ impl caliban_agent::Gate for Gate {
         .boxed()
     }
 
+    fn refused(&self, call: &ToolCall, denial: &Denial) {
+        let judge = self.judge.load_full();
+        let decision = judge.decide(&call.name, &call.input, Timestamp::now());
+        let by = match denial.source {
+            DenialSource::Hook => DecidedBy::Hook,
+            DenialSource::Rule => DecidedBy::Rule,
+            DenialSource::Classifier => DecidedBy::Classifier,
+            DenialSource::Person => DecidedBy::Operator,
+            DenialSource::Unattended => DecidedBy::Unattended,
+        };
+        self.log(call, &decision, RuleAction::Deny, by);
+    }
+
     fn answered(&self, call: &ToolCall, answer: &Answer) {
         let Some(decision) = lock(&self.pending).remove(&call.id) else {
             return;
@@ -417,6 +500,14 @@ impl caliban_agent::Gate for Gate {
             Answer::Nobody => (RuleAction::Deny, DecidedBy::Unattended),
         };
         self.log(call, &decision, action, by);
+        if let Answer::Allow { input, .. } = answer {
+            // Who changes the input has seen what it is now.
+            let changed = input.as_ref().map(|input| {
+                let judge = self.judge.load();
+                judge.decide(&call.name, input, Timestamp::now()).files()
+            });
+            self.consent(call, changed.unwrap_or_else(|| decision.files()));
+        }
         match answer {
             Answer::Allow { remember, .. } | Answer::Deny { remember, .. } => match remember {
                 Remember::Once => {}
@@ -427,6 +518,11 @@ impl caliban_agent::Gate for Gate {
             },
             Answer::Nobody => {}
         }
+    }
+
+    fn reading(&self, call: &ToolCall) -> Arc<dyn ReadGuard> {
+        let consented = lock(&self.consented).remove(&call.id);
+        self.reader(consented.unwrap_or_default())
     }
 }
 
@@ -481,16 +577,40 @@ fn refuse(judge: &Judge, decision: &Decision) -> Settled {
     )
 }
 
+/// What ends a plan mode that the operator chose.
+const ENDING_PLAN_MODE: &str =
+    "The user chose plan mode and ends it, by running caliban in another `--permission-mode`.";
+
+/// What no word of an adviser can change: a rule that denies, or plan mode.
+fn static_denial(
+    call: &ToolCall,
+    judge: &Judge,
+    decision: &Decision,
+    mode: PermissionMode,
+    set_by: SetBy,
+) -> Option<Settled> {
+    if mode == PermissionMode::Plan
+        && let Some(denial) = blocked_by_plan(call, set_by)
+    {
+        return Some(Settled::Deny(DecidedBy::Mode, denial));
+    }
+    (decision.action == RuleAction::Deny).then(|| refuse(judge, decision))
+}
+
 /// In plan mode nothing is changed and nothing is run. Other agents may work: each of their calls
 /// passes here.
-fn blocked_by_plan(call: &ToolCall) -> Option<Denial> {
+fn blocked_by_plan(call: &ToolCall, set_by: SetBy) -> Option<Denial> {
+    let remedy = match set_by {
+        SetBy::Model => "Finish the plan and call ExitPlanMode first.".to_owned(),
+        SetBy::Operator => format!("{ENDING_PLAN_MODE} Answer with the plan."),
+    };
     match call.effect {
         Effect::ReadOnly | Effect::Session | Effect::Delegates => None,
         Effect::Writes | Effect::Executes => Some(Denial {
             source: DenialSource::Rule,
             reason: format!("{} may not run in plan mode", call.name),
             rule: None,
-            remedy: Some("Finish the plan and call ExitPlanMode first.".to_owned()),
+            remedy: Some(remedy),
         }),
     }
 }

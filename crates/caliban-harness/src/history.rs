@@ -1,19 +1,18 @@
 //! Which session a run continues or begins, and where it is kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use caliban_sessions::{Durability, Warning};
 use caliban_sessions::{
-    Error, NewSession, Opened, Record, SessionName, SessionState, StateChange, Store, Writer,
+    Error, NewSession, Opened, SessionName, SessionState, Store, Warning, Writer,
 };
 use caliban_settings::variables::names;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-use crate::choices::History;
+use crate::choices::{History, SystemPrompt};
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
-use crate::options::{Continuation, Saving, SessionChoice, SessionOptions};
+use crate::options::{Continuation, EarlierSystem, Saving, SessionChoice, SessionOptions};
 
 /// How often old sessions are looked for.
 const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
@@ -63,7 +62,7 @@ impl Found {
     ) -> Result<Self, LaunchError> {
         let store = session_store(options, configuration);
         let mut warnings = Vec::new();
-        let wanted = wanted(options, &store, &mut warnings)?;
+        let wanted = wanted(options, &store, &configuration.workspace, &mut warnings)?;
         let id = options.id.unwrap_or_else(Uuid::new_v4);
         let mut session_id = id;
         let kind = match wanted {
@@ -93,6 +92,26 @@ impl Found {
             session_id,
             warnings,
         })
+    }
+
+    /// Refuses another system prompt for a session that has one and keeps it.
+    pub(crate) fn check_system(
+        &self,
+        system: &SystemPrompt,
+        options: &SessionOptions,
+    ) -> Result<(), LaunchError> {
+        let is_replaced = self.earlier().is_some()
+            && *system != SystemPrompt::Default
+            && options.earlier_system == EarlierSystem::Kept
+            && options.continuation == Continuation::InPlace;
+        if is_replaced {
+            return Err(LaunchError::usage(
+                "the session keeps the system prompt that it began with; leave `--system`, \
+                 `--system-file` and `--no-system` out, or add `--fork-session` to go on in a copy \
+                 with another one",
+            ));
+        }
+        Ok(())
     }
 
     /// What the session was, if it goes on.
@@ -143,25 +162,11 @@ impl Found {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Kind::Resumed { state, mut writer } => {
-                if let Some(writer) = &mut writer {
-                    let changed = |old: &str, new: &str| (old != new).then(|| new.to_owned());
-                    let change = StateChange {
-                        provider: changed(&state.provider, provider),
-                        model: changed(&state.model, model),
-                        program_version: changed(&state.program_version, env!("CARGO_PKG_VERSION")),
-                        ..StateChange::default()
-                    };
-                    if change != StateChange::default() {
-                        writer.append(Record::State(Box::new(change)), Durability::Written)?;
-                    }
-                }
-                History {
-                    transcript: Some(transcript(&state.name)),
-                    earlier: Some(state),
-                    writer: writer.map(|writer| *writer),
-                }
-            }
+            Kind::Resumed { state, writer } => History {
+                transcript: Some(transcript(&state.name)),
+                earlier: Some(state),
+                writer: writer.map(|writer| *writer),
+            },
         };
         Ok((history, warnings))
     }
@@ -176,6 +181,7 @@ enum Wanted {
 fn wanted(
     options: &SessionOptions,
     store: &Store,
+    workspace: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<Wanted, LaunchError> {
     match &options.choice {
@@ -185,13 +191,15 @@ fn wanted(
             Ok(Wanted::Existing(store.find(wanted.as_str())?))
         }
         SessionChoice::Latest => {
-            let (latest, found) = store.latest(None)?;
+            let project = project(workspace);
+            let (latest, found) = store.latest(|cwd| self::project(cwd) == project)?;
             warnings.extend(found.iter().map(ToString::to_string));
             match latest {
                 Some(summary) => Ok(Wanted::Existing(summary.name)),
                 None => Err(LaunchError::no_input(format!(
-                    "there is no session to continue in `{}`",
-                    store.directory().display()
+                    "there is no session of `{}` to continue; `caliban sessions list` shows those \
+                     of other places, and `-r NAME` continues one of them",
+                    project.display()
                 ))),
             }
         }
@@ -228,9 +236,23 @@ fn open(
     Ok((state, Some(writer), warnings))
 }
 
+/// The repository that a directory is in, or else the directory itself: what happened anywhere in
+/// a repository happened in the same workspace.
+fn project(directory: &Path) -> &Path {
+    let mut above = directory.ancestors();
+    let root = above.find(|directory| directory.join(".git").exists());
+    root.unwrap_or(directory)
+}
+
 /// Removes old sessions that nobody named, at most once a day. Nothing is said: whoever wants to
 /// know runs `caliban sessions prune`.
-pub(crate) fn prune_sometimes(store: &Store, configuration: &Configuration) {
+pub(crate) fn prune_sometimes(
+    store: &Store,
+    configuration: &Configuration,
+) -> Result<(), LaunchError> {
+    let Some(age) = session_age(configuration)? else {
+        return Ok(());
+    };
     let marker = store.directory().join(".pruned");
     let now = Timestamp::now();
     let recently = std::fs::metadata(&marker)
@@ -238,19 +260,17 @@ pub(crate) fn prune_sometimes(store: &Store, configuration: &Configuration) {
         .ok()
         .and_then(|time| Timestamp::try_from(time).ok())
         .is_some_and(|time| now.duration_since(time) < PRUNE_EVERY);
-    if recently || std::fs::write(&marker, "").is_err() {
-        return;
-    }
-    if let Ok(age) = session_age(configuration) {
+    if !recently && std::fs::write(&marker, "").is_ok() {
         let _ = store.prune(age, now);
     }
+    Ok(())
 }
 
-/// How old an unnamed session may become.
-pub fn session_age(configuration: &Configuration) -> Result<SignedDuration, LaunchError> {
-    let days: i64 = configuration
+/// How old an unnamed session may become; nothing where it may stay for ever.
+pub fn session_age(configuration: &Configuration) -> Result<Option<SignedDuration>, LaunchError> {
+    let days: u32 = configuration
         .environment()
         .number(names::CALIBAN_CLEANUP_PERIOD_DAYS)?
         .unwrap_or(30);
-    Ok(SignedDuration::from_hours(days.saturating_mul(24)))
+    Ok((days > 0).then(|| SignedDuration::from_hours(i64::from(days) * 24)))
 }

@@ -2,10 +2,15 @@
 //! on their behalf.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use caliban_agent::{Agent, Consultant, Conversation, Event, Listener, Outcome, Unattended};
-use caliban_hooks::{AgentCall, AgentRunner, EventWording, PromptCall, PromptRunner, SessionFacts};
+use caliban_agent::{
+    Agent, Consultant, Conversation, Event, HookEvent, Listener, Observer, Outcome, PromptStage,
+    PromptVerdict, Unattended,
+};
+use caliban_hooks::{
+    AgentCall, AgentRunner, EventWording, ExternalHooks, PromptCall, PromptRunner, SessionFacts,
+};
 use caliban_model::{CancellationToken, Message, Purpose};
 use caliban_permissions::Regime;
 use caliban_settings::PermissionMode;
@@ -15,6 +20,33 @@ use serde_json::Value;
 
 use crate::gate::Gate;
 use crate::system_prompt::sub_agent_prompt;
+
+/// Tells hooks, before the first prompt, that a session goes on in another directory.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) hooks: Arc<ExternalHooks>,
+    /// Where it was before, until that is told.
+    pub(crate) from: Mutex<Option<PathBuf>>,
+    pub(crate) to: PathBuf,
+}
+
+impl PromptStage for Arrival {
+    fn before_prompt<'a>(&'a self, _: &'a Message) -> BoxFuture<'a, PromptVerdict> {
+        async move {
+            let from = self
+                .from
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(from) = from.filter(|from| *from != self.to) {
+                let to = self.to.clone();
+                self.hooks.notify(&HookEvent::CwdChanged { from, to }).await;
+            }
+            PromptVerdict::Accept
+        }
+        .boxed()
+    }
+}
 
 /// What hooks are told about the session.
 #[derive(Debug)]

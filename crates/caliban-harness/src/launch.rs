@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::{Event, Listener, ToolSource};
+use caliban_context::Commands;
 use caliban_model::{Message, RateCard};
 use caliban_permissions::Latch;
 use caliban_session::{
@@ -21,7 +22,7 @@ use crate::choices::{Choices, History, SetupError};
 use crate::choosing::{further_directories, rates, settings_of_agent, tools};
 use crate::config_watch::ConfigWatch;
 use crate::configuration::{Configuration, workspace};
-use crate::debug_log::DebugLog;
+use crate::debug_log::{DebugLog, LoggedProvider};
 use crate::error::LaunchError;
 use crate::history::{Found, prune_sometimes, session_store};
 use crate::journal::Keeper;
@@ -42,8 +43,22 @@ pub async fn launch(
 ) -> Result<Launched, LaunchError> {
     let Surroundings { process, dialect } = surroundings;
     let configuration = configure(&options, process)?;
-    let prepared = Prepared::new(options, dialect, configuration)?;
-    prepared.begin().await
+    let (told, diagnostics) = (
+        configuration.warnings(),
+        Arc::clone(&configuration.process.diagnostics),
+    );
+    let beginning = Prepared::new(options, dialect, configuration).map(Prepared::begin);
+    let launched = match beginning {
+        Ok(beginning) => beginning.await,
+        Err(error) => Err(error),
+    };
+    if launched.is_err() {
+        // Nobody else will tell them, and one of them may be the reason.
+        for warning in &told {
+            diagnostics.warning(warning);
+        }
+    }
+    launched
 }
 
 /// Reads what is configured for a run.
@@ -194,8 +209,10 @@ impl Prepared {
         dialect: DialectParts,
         configuration: Configuration,
     ) -> Result<Self, LaunchError> {
+        configuration.check_built()?;
         let attachments = Attachments::new(&options, &configuration)?;
         let found = Found::new(&options.session, &configuration)?;
+        found.check_system(&options.system, &options.session)?;
         let session_id = found.session_id;
         let chosen = choose(&options, &dialect, found.earlier(), &configuration)?;
         let recorded = found.earlier().and_then(|state| state.mode.as_deref());
@@ -253,6 +270,7 @@ impl Prepared {
             inherited,
             mut warnings,
         } = self;
+        let provider = LoggedProvider::around(chosen.provider, &options.debug, &configuration)?;
         let mut extras = load_extras(&options, &configuration)?;
         extras.hook_wording = dialect.hook_wording;
         warnings.extend(notices(&extras));
@@ -263,15 +281,11 @@ impl Prepared {
             let _ = notes.bootstrap(&configuration.workspace);
         }
         let context = &extras.context;
-        let own = context.commands.iter();
-        let own = own.map(|command| (command.name().to_owned(), command.description().to_owned()));
-        let built_in = BUILT_IN.iter().filter(|entry| entry.works_anywhere());
-        let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
-        let commands = own.chain(built_in).collect();
+        let commands = typeable(&context.commands);
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
         let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
-        warnings.extend(inherited.warning(&options.permissions, permissions.regime));
+        warnings.extend(permissions.remarks(&inherited, &options.permissions));
         let mut partners = servers.partners();
         partners.advisers = dialect.advisers;
         partners.prompt_stages = dialect.prompt_stages;
@@ -288,11 +302,12 @@ impl Prepared {
         let mut session = Session::new(Choices {
             settings: settings_of_agent(&options, &chosen.model, &session_id, &configuration)?,
             provider: match dialect.wrap_provider {
-                Some(wrap) => wrap(chosen.provider),
-                None => chosen.provider,
+                Some(wrap) => wrap(provider),
+                None => provider,
             },
             rates: rates(configuration.environment())?,
             session_id,
+            images: attachments.images(),
             workspace: configuration.workspace.clone(),
             additional_directories: further_directories(&options.tools, &configuration)?,
             confinement: options.tools.confinement,
@@ -313,7 +328,7 @@ impl Prepared {
         let debug = DebugLog::wanted(&options.debug, &configuration)?;
         if options.session.saving == Saving::On {
             let store = session_store(&options.session, &configuration);
-            prune_sometimes(&store, &configuration);
+            prune_sometimes(&store, &configuration)?;
         }
         let mut all = configuration.warnings();
         all.extend(mcp::warnings(session.servers()));
@@ -346,6 +361,15 @@ impl Prepared {
     }
 }
 
+/// The commands that can be typed where there is no screen, with what they do.
+fn typeable(own: &Commands) -> Vec<(String, String)> {
+    let own = own.iter();
+    let own = own.map(|command| (command.name().to_owned(), command.description().to_owned()));
+    let built_in = BUILT_IN.iter().filter(|entry| entry.works_anywhere());
+    let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
+    own.chain(built_in).collect()
+}
+
 /// Who answers. Where nobody can be set up, it is who stands in, if anybody does.
 fn choose(
     options: &RunOptions,
@@ -357,7 +381,7 @@ fn choose(
     let chosen = provider::choose(&model, options.cassette.as_ref(), configuration);
     match (chosen, &dialect.stand_in) {
         (Err(LaunchError::Configuration(reason)), Some(stand_in)) => {
-            let kind = provider::kind(model.provider, configuration)?;
+            let kind = provider::kind(model.provider, model.model.as_deref(), configuration)?;
             Ok(Chosen {
                 provider: stand_in(reason.to_string()),
                 model: provider::model(model.model.as_deref(), kind, configuration),

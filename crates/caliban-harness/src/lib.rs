@@ -20,6 +20,7 @@ mod extras;
 mod gate;
 mod history;
 mod hook_parts;
+mod intake;
 mod inventory;
 mod journal;
 mod launch;
@@ -31,6 +32,7 @@ pub mod options;
 mod permissions;
 pub mod provider;
 mod recorder;
+mod reminders;
 mod reports;
 mod servers;
 mod session;
@@ -42,7 +44,8 @@ mod tool_sources;
 pub use additions::{context_options, context_places, load_extras};
 pub use agent_settings::{agent_settings, model_for};
 pub use attachments::{Attached, Attachments};
-pub use child_environment::child_environment;
+pub use caliban_slash::Depth;
+pub use child_environment::{Child, child_environment};
 pub use choices::{
     BuiltIn, Choices, History, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools,
 };

@@ -37,7 +37,7 @@ fn configured(
 ) -> Result<Vec<(String, McpServer)>, LaunchError> {
     let wanted = &options.servers;
     let is_off =
-        wanted.servers == Part::Off || configuration.environment().is_set(names::CALIBAN_NO_MCP);
+        wanted.servers == Part::Off || configuration.environment().is_on(names::CALIBAN_NO_MCP);
     if is_off {
         return Ok(Vec::new());
     }

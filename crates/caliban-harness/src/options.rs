@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use caliban_agent::Confinement;
 use caliban_model::ProviderKind;
 use caliban_model::Reasoning;
-use caliban_permissions::{AutoAllow, Gating, Latch};
+use caliban_permissions::{AutoAllow, Gating, Latch, Precedence};
 use caliban_settings::{ForeignFiles, PermissionMode, RuleSpec, Sources, TrustDecision};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -189,6 +189,8 @@ pub struct PermissionOptions {
     pub classifier: Part,
     /// Rules above all others; the first that matches counts.
     pub rules: Vec<RuleSpec>,
+    /// How these weigh against the rules of the settings.
+    pub precedence: Precedence,
     /// Tools that the program which drives the session approves, below all other rules.
     pub approved: Vec<String>,
     /// What is decided where no rule is given, before the built-in defaults.
@@ -203,6 +205,8 @@ pub struct SessionOptions {
     pub continuation: Continuation,
     /// Whether the mode that a session was in holds when it goes on.
     pub earlier_mode: EarlierMode,
+    /// Whether the system prompt that it began with may be replaced when it goes on.
+    pub earlier_system: EarlierSystem,
     pub saving: Saving,
     /// Where sessions are kept.
     pub directory: Option<PathBuf>,
@@ -217,7 +221,7 @@ pub enum SessionChoice {
     New,
     /// The one of this name, which is begun where there is none.
     Named(String),
-    /// The one that was used last.
+    /// The one that was used last in this workspace.
     Latest,
     /// The one of this name or id, which must exist.
     Resume(String),
@@ -240,6 +244,17 @@ pub enum EarlierMode {
     #[default]
     Kept,
     Left,
+}
+
+/// What becomes of the system prompt of a session that goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlierSystem {
+    /// It stays: asking for another one is refused, unless a copy goes on.
+    #[default]
+    Kept,
+    /// Another one takes its place where one is asked for.
+    Replaceable,
 }
 
 /// Whether anything is written down.
@@ -364,6 +379,7 @@ mod tests {
                 latch: Latch::Given,
                 classifier: Part::Off,
                 rules: vec![RuleSpec::new("Bash", RuleAction::Deny)],
+                precedence: Precedence::StrictestFirst,
                 approved: vec!["Read".to_owned()],
                 defaults: vec![RuleSpec::new("Read", RuleAction::Ask)],
             },
@@ -371,6 +387,7 @@ mod tests {
                 choice: SessionChoice::Resume("s".to_owned()),
                 continuation: Continuation::Fork,
                 earlier_mode: EarlierMode::Left,
+                earlier_system: EarlierSystem::Replaceable,
                 saving: Saving::Off,
                 directory: Some("/s".into()),
                 id: Some(Uuid::nil()),

@@ -2,19 +2,21 @@
 //! run.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use caliban_agent::Workspace;
+use caliban_agent::{OpenReading, ReadGuard, Workspace};
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, Enforcement, Finding, Gating, Judge, ModeRequest, Origin,
-    Places, Protected, Regime, Rule, RuleBook, RuleError, lint,
+    Places, Protected, Reader, Regime, Rule, RuleBook, RuleError, lint,
 };
 use caliban_settings::variables::names;
 use caliban_settings::{LoadedSettings, Locations, PermissionMode, RuleAction, RuleSpec, Scope};
 
+use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
 use crate::gate::AUTO_ALLOW;
-use crate::options::{EarlierMode, Part, PermissionOptions};
+use crate::options::{EarlierMode, Part, PermissionOptions, RunOptions};
 
 /// Everything that decides which calls may run.
 #[derive(Debug, Clone)]
@@ -144,7 +146,8 @@ impl Permissions {
         let environment = configuration.environment();
         let regime = regime(options, inherited, configuration)?;
         let is_classified = options.classifier == Part::AsConfigured
-            && !environment.is_set(names::CALIBAN_DISABLE_AUTO_MODE);
+            && !environment.is_on(names::CALIBAN_DISABLE_AUTO_MODE)
+            && !is_auto_mode_disabled(&configuration.loaded);
         let auto = if regime == Regime::Rules(PermissionMode::Auto) && is_classified {
             let path = configuration.locations.config_dir().join("auto-mode.toml");
             let rules = AutoRules::load(&path).map_err(Problem::from_error);
@@ -155,7 +158,7 @@ impl Permissions {
         Ok(Self {
             book: rule_book(options, &configuration.loaded)?,
             regime,
-            auto_allow: if environment.is_set(names::CALIBAN_AUTO_ALLOW) {
+            auto_allow: if options.mode.is_none() && environment.is_on(names::CALIBAN_AUTO_ALLOW) {
                 AutoAllow::On
             } else {
                 options.auto_allow
@@ -170,6 +173,42 @@ impl Permissions {
         })
     }
 
+    /// What is said about them when a session begins.
+    pub(crate) fn remarks(
+        &self,
+        inherited: &Inherited,
+        options: &PermissionOptions,
+    ) -> impl Iterator<Item = String> {
+        let danger = self.danger().map(str::to_owned);
+        let left = inherited.warning(options, self.regime);
+        left.into_iter().chain(danger)
+    }
+
+    /// What must not go unnoticed, in a log either: that calls run which nobody consents to.
+    fn danger(&self) -> Option<&'static str> {
+        match (self.regime, self.auto_allow) {
+            (Regime::Disabled, _) => Some(
+                "dangerous: permissions are switched off; every call of the model runs, and none is judged",
+            ),
+            (Regime::Rules(PermissionMode::BypassPermissions), _) => Some(
+                "dangerous: in the mode `bypassPermissions` calls run without consent, and nobody is asked",
+            ),
+            (
+                Regime::Rules(
+                    PermissionMode::Default
+                    | PermissionMode::AcceptEdits
+                    | PermissionMode::Plan
+                    | PermissionMode::Auto
+                    | PermissionMode::DontAsk,
+                ),
+                AutoAllow::On,
+            ) => {
+                Some("dangerous: every call that would be asked about is allowed (`--auto-allow`)")
+            }
+            (Regime::Rules(_), AutoAllow::Off) => None,
+        }
+    }
+
     /// The permissions of a run that begins anew.
     pub fn of_new_run(
         options: &PermissionOptions,
@@ -177,6 +216,43 @@ impl Permissions {
     ) -> Result<Self, LaunchError> {
         Self::choose(options, &Inherited::Nothing, configuration)
     }
+}
+
+/// Whether any scope has switched the classifier off, which no other undoes.
+fn is_auto_mode_disabled(loaded: &LoadedSettings) -> bool {
+    let mut layers = loaded.layers().iter();
+    layers.any(|layer| layer.settings.disable_auto_mode == Some(true))
+}
+
+/// What may be read before there is a session: what prompts and instruction files name.
+pub(crate) fn reading(
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Arc<dyn ReadGuard>, LaunchError> {
+    let permissions = Permissions::of_new_run(&options.permissions, configuration)?;
+    let mode = match permissions.regime {
+        Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => {
+            return Ok(OpenReading::shared());
+        }
+        Regime::Rules(mode) => mode,
+    };
+    let further = further_directories(&options.tools, configuration)?;
+    let home = Some(configuration.process.home.clone());
+    let workspace = Workspace::new(
+        &configuration.workspace,
+        &further,
+        home.clone(),
+        options.tools.confinement,
+    );
+    let workspace = workspace.map_err(Problem::from_error);
+    let workspace = workspace.map_err(LaunchError::Configuration)?;
+    let judge = judge(permissions.book, permissions.protected, workspace, home);
+    Ok(Arc::new(Reader::new(
+        Arc::new(judge),
+        mode,
+        permissions.auto_allow,
+        Vec::new(),
+    )))
 }
 
 /// All rules in the order they are tried.
@@ -188,7 +264,8 @@ pub fn rule_book(
         Origin::Flag => LaunchError::Usage(Problem::from_error(error)),
         _ => LaunchError::Configuration(Problem::from_error(error)),
     };
-    let book = RuleBook::new(options.rules.iter().cloned(), loaded);
+    let book = RuleBook::new(options.rules.iter().cloned(), loaded)
+        .map(|book| book.judged(options.precedence));
     let approve = |tool: &String| {
         let spec = RuleSpec::new(tool, RuleAction::Allow);
         Rule::new(spec, Origin::Client)
@@ -204,7 +281,7 @@ pub fn rule_book(
     })
 }
 
-/// Rules that could never match anything and are left out.
+/// Rules that could never match anything.
 pub fn idle_rules(rules: &[RuleSpec], configuration: &Configuration) -> Vec<String> {
     let flags = rules.iter().cloned();
     let flags = flags.map(|spec| (spec, Origin::Flag));
@@ -215,9 +292,8 @@ pub fn idle_rules(rules: &[RuleSpec], configuration: &Configuration) -> Vec<Stri
     });
     flags
         .chain(settings)
-        .filter_map(|(spec, origin)| Rule::new(spec, origin).err())
-        .filter(RuleError::is_idle)
-        .map(|error| format!("left out: {error}"))
+        .filter_map(|(spec, origin)| Rule::new(spec, origin).ok()?.never_matches())
+        .map(|error| format!("{error}; it never matches"))
         .collect()
 }
 
@@ -236,7 +312,18 @@ pub(crate) fn warnings(rules: &[RuleSpec], configuration: &Configuration) -> Vec
         Finding::Conflict { pattern, .. } => Some(format!(
             "two flags about `{pattern}`; only the first counts"
         )),
-        Finding::Duplicate { .. } | Finding::Expired { .. } | Finding::Advice { .. } => None,
+        Finding::Overruled {
+            pattern,
+            action,
+            by,
+        } => Some(format!(
+            "the flag that says {action} for `{pattern}` stands behind the one that allows `{by}`; put it first"
+        )),
+        // What is idle is told already.
+        Finding::Idle { .. }
+        | Finding::Duplicate { .. }
+        | Finding::Expired { .. }
+        | Finding::Advice { .. } => None,
     });
     idle.into_iter().chain(findings).collect()
 }
@@ -255,8 +342,10 @@ fn regime(
             LaunchError::configuration(format!("`CALIBAN_DEFAULT_PERMISSION_MODE`: {error}"))
         })?;
     let permissions = &configuration.settings().permissions;
-    // A rule of this run beats the variable that would make it useless.
-    let is_lifted = options.rules.is_empty() && environment.is_set(names::CALIBAN_NO_PERMISSIONS);
+    // A mode or a rule of this run beats the variable that would make it useless.
+    let is_lifted = options.mode.is_none()
+        && options.rules.is_empty()
+        && environment.is_on(names::CALIBAN_NO_PERMISSIONS);
     let enforced = |scope| {
         configuration
             .loaded

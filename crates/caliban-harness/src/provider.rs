@@ -32,16 +32,25 @@ pub(crate) fn continued(options: &ModelOptions, earlier: Option<&SessionState>) 
         return options;
     };
     let kind = state.provider.parse::<ProviderKind>().ok();
-    options.provider = options.provider.or(kind);
+    if options
+        .model
+        .as_deref()
+        .and_then(ProviderKind::of_model)
+        .is_none()
+    {
+        options.provider = options.provider.or(kind);
+    }
     if options.model.is_none() && kind.is_some() && options.provider == kind {
         options.model = Some(state.model.clone());
     }
     options
 }
 
-/// The option wins over the variable, which wins over the settings, which win over the default.
+/// The option wins over the variable, which wins over the model that an option names, where its
+/// name tells whose it is; that wins over the settings, which win over the default.
 pub fn kind(
     named: Option<ProviderKind>,
+    model: Option<&str>,
     configuration: &Configuration,
 ) -> Result<ProviderKind, LaunchError> {
     if let Some(kind) = named {
@@ -53,9 +62,10 @@ pub fn kind(
             LaunchError::Configuration(Problem::caused(message, error))
         });
     }
-    let model = configuration.settings().model.as_ref();
+    let configured = configuration.settings().model.as_ref();
     Ok(model
-        .and_then(provider_of)
+        .and_then(ProviderKind::of_model)
+        .or_else(|| configured.and_then(provider_of))
         .unwrap_or(ProviderKind::Anthropic))
 }
 
@@ -208,7 +218,7 @@ fn helper(
         spec.clone(),
         Surroundings {
             directory: configuration.workspace.clone(),
-            environment: configuration.child_environment(),
+            environment: configuration.helper_environment(),
             guard: configuration.process.guard.clone(),
             ttl: ttl_override(ttl.as_deref()).map_err(unusable)?,
             warn: Arc::new(move |message| diagnostics.warning(&message)),
@@ -273,7 +283,7 @@ pub fn choose(
         let replay = Replay::load(path, masking())?;
         return Ok(replayed(replay, options.model.as_deref()));
     }
-    let kind = kind(options.provider, configuration)?;
+    let kind = kind(options.provider, options.model.as_deref(), configuration)?;
     let mut provider = connect(kind, configuration)?;
     let fallback = options.fallback.clone().map(ModelChoice::Name);
     let fallback = fallback.or_else(|| configuration.settings().fallback_model.clone());

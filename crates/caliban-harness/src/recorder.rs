@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Effect, Event, RunTotals, ToolCall, ToolOutput, Witness};
+use caliban_agent::{Agent, Effect, Event, RunTotals, ToolCall, ToolOutput, Witness};
 use caliban_model::{Message, Purpose, Usage};
 use caliban_sessions::{
     CallStatus, Durability, Effects, Error, Health, Record, SessionState, StateChange, Writer,
@@ -60,9 +60,23 @@ impl Recorder {
         self.0.before
     }
 
-    /// Records the conversation that a run begins with, where it is not what was saved: a new
-    /// session's system prompt, or another one than before.
-    pub(crate) fn begin(&self, messages: &[Arc<Message>]) {
+    /// Records what a run begins with, where it is not what was saved: who answers and where, and
+    /// the conversation, which is a new session's system prompt, or another one than before. What
+    /// is refused before this leaves a session as it was.
+    pub(crate) fn begin(&self, agent: &Agent, messages: &[Arc<Message>]) {
+        let change = self.with(|writer| {
+            let state = writer.state();
+            let changed = |old: &str, new: &str| (old != new).then(|| new.to_owned());
+            let cwd = agent.workspace.root();
+            StateChange {
+                provider: changed(&state.provider, agent.provider.id()),
+                model: changed(&state.model, &agent.settings.model),
+                program_version: changed(&state.program_version, env!("CARGO_PKG_VERSION")),
+                cwd: (state.cwd != cwd).then(|| cwd.to_owned()),
+                ..StateChange::default()
+            }
+        });
+        self.note_change(change);
         let record = self.with(|writer| {
             let saved = &writer.state().messages;
             (saved != messages).then(|| Record::compaction(saved, messages))
@@ -275,6 +289,10 @@ impl Recorder {
                 ..StateChange::default()
             }
         });
+        self.note_change(change);
+    }
+
+    fn note_change(&self, change: Option<StateChange>) {
         if let Some(change) = change
             && change != StateChange::default()
         {

@@ -112,6 +112,10 @@ struct Accounting<'a> {
     earlier: &'a RunTotals,
 }
 
+fn accounting<'a>(listener: &'a dyn Listener, earlier: &'a RunTotals) -> Accounting<'a> {
+    Accounting { listener, earlier }
+}
+
 impl Listener for Accounting<'_> {
     fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
         self.listener.hear(match event {
@@ -176,18 +180,15 @@ impl Session {
         if self.stage == Stage::New {
             self.stage = Stage::Begun;
             if let Some(recorder) = &self.recorder {
-                recorder.begin(self.conversation.messages());
+                recorder.begin(&self.agent, self.conversation.messages());
             }
             if let Some(hooks) = &self.hooks {
                 let starting = hooks.welcome(self.source);
                 let said = cancel.run_until_cancelled(starting).await;
-                self.opening.set(said.flatten());
+                self.opening.add(said.flatten());
             }
         }
-        let listener = Accounting {
-            listener,
-            earlier: &self.totals,
-        };
+        let listener = accounting(listener, &self.totals);
         if let Some(dial) = &self.agent.dial {
             let reading = dial.read();
             self.agent.settings.model = reading.model;
@@ -197,8 +198,7 @@ impl Session {
         let (outcome, totals) = agent
             .run(&mut self.conversation, prompt, &listener, cancel)
             .await;
-        self.totals = totals.after(&self.totals);
-        (outcome, self.totals.clone())
+        self.account(outcome, &totals)
     }
 
     /// Shortens the conversation because the operator wants it.
@@ -208,16 +208,12 @@ impl Session {
         listener: &dyn Listener,
         cancel: &CancellationToken,
     ) -> (Outcome, RunTotals) {
-        let listener = Accounting {
-            listener,
-            earlier: &self.totals,
-        };
+        let listener = accounting(listener, &self.totals);
         let (outcome, totals) = self
             .agent
             .compact(&mut self.conversation, hint, &listener, cancel)
             .await;
-        self.totals = totals.after(&self.totals);
-        (outcome, self.totals.clone())
+        self.account(outcome, &totals)
     }
 
     /// Summarizes the conversation and leaves it as it is.
@@ -226,15 +222,17 @@ impl Session {
         listener: &dyn Listener,
         cancel: &CancellationToken,
     ) -> (Outcome, RunTotals) {
-        let listener = Accounting {
-            listener,
-            earlier: &self.totals,
-        };
+        let listener = accounting(listener, &self.totals);
         let (outcome, totals) = self
             .agent
             .recap(&mut self.conversation, &listener, cancel)
             .await;
-        self.totals = totals.after(&self.totals);
+        self.account(outcome, &totals)
+    }
+
+    /// Adds what a run came to.
+    fn account(&mut self, outcome: Outcome, totals: &RunTotals) -> (Outcome, RunTotals) {
+        self.totals = totals.clone().after(&self.totals);
         (outcome, self.totals.clone())
     }
 

@@ -253,6 +253,8 @@ async fn options_that_came_as_text_begin_a_session_and_two_live_side_by_side() {
 async fn a_missing_key_is_a_matter_of_configuration_that_keeps_its_cause() {
     let mut world = World::new([]).await;
     world.variables.remove("ANTHROPIC_API_KEY");
+    // Only the vendor is known to ask for one.
+    world.variables.remove("ANTHROPIC_BASE_URL");
     let error = world.launch(RunOptions::default()).await.unwrap_err();
     assert!(matches!(error, LaunchError::Configuration(_)), "{error:?}");
     let cause = std::error::Error::source(&error).unwrap();

@@ -75,6 +75,34 @@ pub(crate) fn read(reply: Result<Reply, Failure>, event: EventName, on_error: On
     result.unwrap_or_else(|problem| undecided(&problem, event, on_error))
 }
 
+/// Reads the answer of a handler that nobody waits for: it decides nothing, so that it may say what
+/// it likes. Only that it could not run, or failed, is worth a warning.
+pub(crate) fn overhear(reply: Result<Reply, Failure>) -> Advice {
+    let advice = match reply {
+        Ok(Reply::Exit {
+            code: 0, stdout, ..
+        }) => body(&stdout, Source::Operator),
+        Ok(Reply::Exit {
+            code,
+            stdout,
+            stderr,
+        }) => Ok(complaint(code, &stdout, &stderr, OnError::Allow)),
+        Ok(Reply::Body(text)) => body(&text, Source::Operator),
+        Ok(Reply::Opinion(_)) => Ok(Advice::default()),
+        Err(failure) => Ok(Advice {
+            warning: Some(cut(&failure.to_string(), REASON)),
+            ..Advice::default()
+        }),
+    };
+    let advice = advice.unwrap_or_default();
+    Advice {
+        reason: advice.reason,
+        message: advice.message,
+        warning: advice.warning,
+        ..Advice::default()
+    }
+}
+
 /// Who wrote an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -87,9 +115,8 @@ enum Source {
 
 /// The standard output of a program that ended well: a decision, or text.
 fn output(stdout: &str, event: EventName) -> Result<Advice, String> {
-    let text = stdout.trim_start_matches('\u{feff}').trim();
-    // Chatter before the object would turn a refusal into text that nobody reads.
-    if text.starts_with(['{', '[']) || text.contains("\"hookSpecificOutput\"") {
+    let text = trimmed(stdout);
+    if is_structured(text) {
         return body(text, Source::Operator);
     }
     let context = match event {
@@ -102,6 +129,21 @@ fn output(stdout: &str, event: EventName) -> Result<Advice, String> {
         context,
         ..Advice::default()
     })
+}
+
+fn trimmed(text: &str) -> &str {
+    text.trim_start_matches('\u{feff}').trim()
+}
+
+/// Whether a text is more than words. Chatter before an object would turn a refusal into text that
+/// nobody reads, and a page is somebody else's answer.
+fn is_structured(text: &str) -> bool {
+    const WORDS: [&str; 3] = [
+        "\"hookSpecificOutput\"",
+        "\"permissionDecision\"",
+        "\"decision\"",
+    ];
+    text.starts_with(['{', '[', '<']) || WORDS.iter().any(|word| text.contains(word))
 }
 
 /// An exit code other than 0: 2 refuses, any other is what the operator says it is. A refusal on
@@ -155,14 +197,13 @@ fn undecided(problem: &str, event: EventName, on_error: OnError) -> Advice {
     }
 }
 
-/// An answer that is a JSON object, or nothing at all.
+/// An answer that is a JSON object, or no decision at all. A model was asked for one and owes it.
 fn body(text: &str, source: Source) -> Result<Advice, String> {
-    let text = text.trim_start_matches('\u{feff}').trim();
-    if text.is_empty() {
-        return match source {
-            Source::Operator => Ok(Advice::default()),
-            Source::Model => Err("the model said nothing".to_owned()),
-        };
+    let text = trimmed(text);
+    match source {
+        Source::Operator if !is_structured(text) => return Ok(Advice::default()),
+        Source::Model if text.is_empty() => return Err("the model said nothing".to_owned()),
+        Source::Operator | Source::Model => {}
     }
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => advice(&object, source),
@@ -178,13 +219,12 @@ fn advice(object: &Map<String, Value>, source: Source) -> Result<Advice, String>
         Some(Value::Object(specific)) => specific,
         Some(_) => return Err("`hookSpecificOutput` is not an object".to_owned()),
     };
-    let permission = match word(specific, "permissionDecision")? {
-        None => Stance::Silent,
-        Some("allow") => Stance::Approve,
-        Some("ask") => Stance::Ask,
-        Some("deny") => Stance::Deny,
-        Some(other) => return Err(unknown("permissionDecision", other, "allow, deny or ask")),
+    // Where it does not belong it still objects, and approves nothing.
+    let permission = match permission(object)? {
+        Stance::Approve => Stance::Silent,
+        stance => stance,
     };
+    let permission = permission.max(self::permission(specific)?);
     let decision = match word(object, "decision")? {
         None => Stance::Silent,
         Some("approve" | "allow") => Stance::Approve,
@@ -218,7 +258,8 @@ fn advice(object: &Map<String, Value>, source: Source) -> Result<Advice, String>
     };
     let (first, second) = if permission >= decision {
         (
-            text(specific, "permissionDecisionReason", REASON),
+            text(specific, "permissionDecisionReason", REASON)
+                .or_else(|| text(object, "permissionDecisionReason", REASON)),
             text(object, "reason", REASON),
         )
     } else {
@@ -236,6 +277,16 @@ fn advice(object: &Map<String, Value>, source: Source) -> Result<Advice, String>
         message: text(object, "systemMessage", REASON),
         warning: None,
     })
+}
+
+fn permission(object: &Map<String, Value>) -> Result<Stance, String> {
+    match word(object, "permissionDecision")? {
+        None => Ok(Stance::Silent),
+        Some("allow") => Ok(Stance::Approve),
+        Some("ask") => Ok(Stance::Ask),
+        Some("deny") => Ok(Stance::Deny),
+        Some(other) => Err(unknown("permissionDecision", other, "allow, deny or ask")),
+    }
 }
 
 fn word<'a>(object: &'a Map<String, Value>, key: &str) -> Result<Option<&'a str>, String> {

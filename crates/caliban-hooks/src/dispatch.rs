@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::action::{Failure, Reply};
 use crate::answer::{self, Advice, Stance};
 use crate::command::Surroundings;
 use crate::config::{Handler, HookConfig, Waiting};
@@ -92,7 +93,7 @@ impl Dispatch {
         let started = pool.start(|stop| async move {
             own.tell(&own_handler, event, Phase::Started, Told::default());
             let began = Instant::now();
-            let advice = own.advice(&own_handler, event, &payload);
+            let advice = own.remark(&own_handler, &payload);
             let advice = stop.run_until_cancelled(advice).await;
             let advice = advice.unwrap_or_else(|| Advice {
                 warning: Some("it was stopped because the session ended".to_owned()),
@@ -112,11 +113,21 @@ impl Dispatch {
     }
 
     async fn advice(&self, handler: &Handler, event: EventName, payload: &Value) -> Advice {
-        let reply = handler
-            .action
-            .run(payload, handler.timeout, &self.surroundings, &self.runners)
-            .await;
+        let reply = self.reply(handler, payload).await;
         answer::read(reply, event, handler.on_error)
+    }
+
+    /// What is left of the advice of a handler that nobody waits for.
+    async fn remark(&self, handler: &Handler, payload: &Value) -> Advice {
+        answer::overhear(self.reply(handler, payload).await)
+    }
+
+    async fn reply(&self, handler: &Handler, payload: &Value) -> Result<Reply, Failure> {
+        let (surroundings, runners) = (&self.surroundings, &self.runners);
+        let action = &handler.action;
+        action
+            .run(payload, handler.timeout, surroundings, runners)
+            .await
     }
 
     fn tell(&self, handler: &Handler, event: EventName, phase: Phase, told: Told) {
@@ -170,7 +181,13 @@ impl Consulted<'_> {
             (Some(_), Some(reason)) => {
                 format!("the hook `{label}` in the {scope} settings: {reason}")
             }
-            (_, None) => format!("the hook `{label}` in the {scope} settings objects"),
+            (_, None) => {
+                let does = match self.advice.stance {
+                    Stance::Ask => "asks",
+                    Stance::Silent | Stance::Approve | Stance::Deny => "objects",
+                };
+                format!("the hook `{label}` in the {scope} settings {does}")
+            }
         }
     }
 
@@ -179,11 +196,17 @@ impl Consulted<'_> {
         self.advice.warning.is_some()
     }
 
-    /// What the operator can do about an objection that is none.
-    pub(crate) fn remedy(&self) -> Option<String> {
+    /// What the operator can do about it.
+    pub(crate) fn remedy(&self) -> String {
         let Handler { label, scope, .. } = self.handler;
-        self.has_failed()
-            .then(|| format!("The user can repair the hook `{label}` in the {scope} settings."))
+        if self.has_failed() {
+            format!("The user can repair the hook `{label}` in the {scope} settings.")
+        } else {
+            format!(
+                "The user can permit it when asked, or change the hook `{label}` in the {scope} \
+                 settings."
+            )
+        }
     }
 }
 

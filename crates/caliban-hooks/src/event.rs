@@ -46,6 +46,8 @@ pub(crate) enum Subject {
     Source,
     /// Why history is shortened.
     Trigger,
+    /// What a notification is about.
+    Notification,
     Nothing,
 }
 
@@ -157,9 +159,9 @@ impl EventName {
             | Self::SubagentStop
             | Self::TaskCreated
             | Self::TaskCompleted
-            | Self::Notification
             | Self::Stop
             | Self::StopFailure => Subject::Nothing,
+            Self::Notification => Subject::Notification,
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use caliban_agent::{
-    Advice, Adviser, Denial, HookEvent, Inheritance, Observer, PromptStage, PromptVerdict, Remarks,
-    SessionSource, StopStage, StopVerdict, ToolCall,
+    Advice, Adviser, Denial, HookEvent, Inheritance, NotificationKind, Observer, PromptStage,
+    PromptVerdict, Remarks, SessionSource, StopStage, StopVerdict, ToolCall,
 };
 use caliban_model::Message;
 use caliban_process::Guard;
@@ -188,7 +188,7 @@ impl ExternalHooks {
             self.remarks.add(&call.id, consulted.advice.context.clone());
             if decision == Decision::Deny {
                 return Advice::Deny(Denial {
-                    remedy: consulted.remedy(),
+                    remedy: consulted.has_failed().then(|| consulted.remedy()),
                     ..Denial::by_hook(consulted.objection())
                 });
             }
@@ -304,8 +304,19 @@ impl ExternalHooks {
             (Decision::None, Next::Ask)
         })
         .await;
+        if let HookEvent::Notification {
+            kind: NotificationKind::Ended,
+            ..
+        } = event
+        {
+            // It is the last event of a run: what handlers come to is told before its result.
+            self.pool.settle(LATECOMERS).await;
+        }
     }
 }
+
+/// How long the result of a run is held back for handlers that nobody else waits for.
+const LATECOMERS: Duration = Duration::from_secs(1);
 
 enum Next {
     Ask,
@@ -346,6 +357,10 @@ impl Observer for Managed {
         self.0.remarks.take(calls)
     }
 
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
+        None
+    }
+
     fn for_sub_agent(self: Arc<Self>, _: Inheritance) -> Option<Arc<dyn Observer>> {
         Some(self)
     }
@@ -357,7 +372,8 @@ struct Judgement<'a> {
     call: Cow<'a, ToolCall>,
     /// Who has been asked about the call as it is now.
     asked: Vec<&'a Arc<Handler>>,
-    objection: Option<String>,
+    /// Why it is to be asked about, and what the operator can do about that.
+    question: Option<(String, String)>,
     approval: Option<Approval>,
 }
 
@@ -370,7 +386,7 @@ impl<'a> Judgement<'a> {
         Self {
             call: Cow::Borrowed(call),
             asked: Vec::new(),
-            objection: None,
+            question: None,
             approval: None,
         }
     }
@@ -401,7 +417,8 @@ impl<'a> Judgement<'a> {
                 Decision::Approve
             }
             Stance::Ask => {
-                self.objection.get_or_insert_with(|| consulted.objection());
+                self.question
+                    .get_or_insert_with(|| (consulted.objection(), consulted.remedy()));
                 Decision::Ask
             }
         }
@@ -412,8 +429,12 @@ impl<'a> Judgement<'a> {
             Cow::Borrowed(_) => None,
             Cow::Owned(call) => Some(call.input),
         };
-        match (self.objection, self.approval, input) {
-            (Some(reason), _, input) => Advice::Ask { reason, input },
+        match (self.question, self.approval, input) {
+            (Some((reason, remedy)), _, input) => Advice::Ask {
+                reason,
+                remedy: Some(remedy),
+                input,
+            },
             (None, Some(Approval { reason }), input) => Advice::Approve { reason, input },
             (None, None, Some(input)) => Advice::AllowWith(input),
             (None, None, None) => Advice::Allow,
@@ -446,6 +467,10 @@ impl Observer for ExternalHooks {
 
     fn remarks(&self, calls: &[Arc<str>]) -> Option<String> {
         self.remarks.take(calls)
+    }
+
+    fn retell(&self, _: &[Arc<Message>]) -> Option<String> {
+        None
     }
 
     fn for_sub_agent(self: Arc<Self>, inheritance: Inheritance) -> Option<Arc<dyn Observer>> {

@@ -13,7 +13,6 @@ mod facts;
 mod firing;
 mod http;
 mod matcher;
-mod names;
 mod occasion;
 mod pool;
 mod runner;

@@ -65,6 +65,7 @@ impl Occasion<'_> {
             Self::Told(HookEvent::PreCompact { .. } | HookEvent::PostCompact { .. }) => {
                 Some(TRIGGER)
             }
+            Self::Told(HookEvent::Notification { kind, .. }) => Some(kind.as_str()),
             Self::Tool(_) | Self::Prompt(_) | Self::Stop { .. } | Self::Told(_) => {
                 self.call().map(|call| &*call.name)
             }
@@ -237,7 +238,10 @@ impl Payload {
                     self.put("rule", rule.as_str());
                 }
             }
-            HookEvent::Notification { message } => self.put("message", message.as_str()),
+            HookEvent::Notification { kind, message } => {
+                self.put("notification_type", kind.as_str());
+                self.put("message", message.as_str());
+            }
             // Nobody was asked before this end, because the model was sent on too often already.
             HookEvent::Stopped { usage } => {
                 self.put("stop_hook_active", true);

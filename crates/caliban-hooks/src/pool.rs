@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caliban_model::CancellationToken;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -22,6 +22,8 @@ const STOP: Duration = Duration::from_secs(1);
 pub(crate) struct Pool {
     slots: Arc<Semaphore>,
     jobs: Mutex<Jobs>,
+    /// How many were started and have not ended.
+    open: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +31,22 @@ struct Jobs {
     tasks: JoinSet<()>,
     /// Tells the jobs to end.
     stop: CancellationToken,
+}
+
+/// Counts a job until it is dropped, however it ends.
+struct Open(watch::Sender<usize>);
+
+impl Open {
+    fn new(count: &watch::Sender<usize>) -> Self {
+        count.send_modify(|open| *open += 1);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open = open.saturating_sub(1));
+    }
 }
 
 /// The job was not taken: too many are under way.
@@ -40,6 +58,7 @@ impl Pool {
         Self {
             slots: Arc::new(Semaphore::new(RUNNING)),
             jobs: Mutex::default(),
+            open: watch::Sender::new(0),
         }
     }
 
@@ -56,13 +75,20 @@ impl Pool {
         let slots = Arc::clone(&self.slots);
         let stop = jobs.stop.clone();
         let job = job(stop.clone());
+        let open = Open::new(&self.open);
         jobs.tasks.spawn(async move {
             // Told to stop, a job runs at once, since then it only has to say that it ended.
             let slot = stop.run_until_cancelled(slots.acquire_owned()).await;
             job.await;
-            drop(slot);
+            drop((slot, open));
         });
         Ok(())
+    }
+
+    /// Waits until no job is under way, at most this long.
+    pub(crate) async fn settle(&self, patience: Duration) {
+        let mut open = self.open.subscribe();
+        let _ = timeout(patience, open.wait_for(|open| *open == 0)).await;
     }
 
     /// Waits for the jobs, at most this long, then stops those that are left.
@@ -120,6 +146,19 @@ mod tests {
         assert_eq!(count.most.load(Ordering::SeqCst), RUNNING);
         assert_eq!(count.ended.load(Ordering::SeqCst), RUNNING + WAITING);
         assert_eq!(start(), Ok(()), "there is room again");
+    }
+
+    #[tokio::test]
+    async fn jobs_are_waited_for_and_go_on() {
+        let (pool, count) = (Pool::new(), Arc::new(Count::default()));
+        let gate = Arc::new(Semaphore::new(0));
+        pool.start(|stop| job(Arc::clone(&count), Arc::clone(&gate), stop))
+            .unwrap();
+        pool.settle(Duration::from_millis(20)).await;
+        assert_eq!(count.ended.load(Ordering::SeqCst), 0);
+        gate.add_permits(1);
+        pool.settle(Duration::from_mins(1)).await;
+        assert_eq!(count.ended.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Server-sent events, split anywhere by the network and bounded in size.
 
+use std::borrow::Cow;
+
 /// The most one event may hold: larger than any image or tool call that is sent, small enough that
 /// a hostile server cannot exhaust memory.
 pub const MAX_EVENT: usize = 16 * 1024 * 1024;
@@ -87,7 +89,11 @@ impl Events {
         if line.is_empty() {
             return self.end_event();
         }
-        let line = String::from_utf8_lossy(line);
+        // What is sound, as nearly everything is, needs no second look.
+        let line = match str::from_utf8(line) {
+            Ok(line) => Cow::Borrowed(line),
+            Err(_) => String::from_utf8_lossy(line),
+        };
         let (field, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {

@@ -12,6 +12,8 @@ use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageFormat, ImageReader};
 
+/// The most images of one message.
+pub const MAX_IMAGES: usize = 20;
 /// The largest file that is read in order to make a smaller image of it.
 pub const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// The most memory a decoder may take for one image.
@@ -60,10 +62,34 @@ pub struct Ingested {
 pub enum ImageError {
     #[error("is not a png, jpeg, gif or webp image")]
     Type,
+    #[error("is not encoded as base64")]
+    Encoding,
     #[error("is damaged: {0}")]
     Damaged(String),
     #[error("stays larger than {max_bytes} bytes however small it is made; raise `max_bytes`")]
     TooLarge { max_bytes: u64 },
+}
+
+/// Takes in an image that a message carries already. One that only has an address is left to the
+/// provider, which fetches it.
+pub fn ingest_again(image: Image, limits: Limits) -> Result<Ingested, ImageError> {
+    let data = match &image.source {
+        ImageSource::Base64 { data } => Arc::clone(data),
+        ImageSource::Url { .. } => {
+            return Ok(Ingested {
+                image,
+                scaling: Scaling::Kept,
+            });
+        }
+    };
+    // Four letters are three bytes.
+    if data.len() as u64 / 4 * 3 > MAX_FILE {
+        return Err(ImageError::TooLarge {
+            max_bytes: MAX_FILE,
+        });
+    }
+    let bytes = STANDARD.decode(data.as_bytes());
+    ingest(&bytes.map_err(|_| ImageError::Encoding)?, limits)
 }
 
 /// Takes an image in.

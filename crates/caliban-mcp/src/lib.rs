@@ -59,7 +59,7 @@ pub use expand::Variables;
 pub use log::{Log, Silence};
 pub use parts::{DEFAULT_MAX_OUTPUT_TOKENS, Laziness, Parts, Reconnection, Timeouts};
 pub use pins::{PinError, PinStore};
-pub use resources::{McpError, Prompt, PromptArgument, Resource, ResourceAddress};
+pub use resources::{McpError, Prompt, PromptArgument, Resource, ResourceAddress, ResourceUri};
 pub use servers::{ApproveError, ServerConfig, Servers, Withheld};
 pub use status::{ServerInfo, ServerStatus, Status};
 pub use transport::link::Link;

@@ -1,6 +1,7 @@
 //! Resources and prompts of servers: listed when first asked for and again when they change.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,6 +32,49 @@ pub enum ResourceAddress {
     Uri(String),
     /// With places for arguments, as in `repo://{owner}/{name}`.
     Template(String),
+}
+
+/// What one resource is asked for by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceUri(String);
+
+impl ResourceUri {
+    /// The file that it is, where it is one of this machine.
+    pub fn file(&self) -> Option<PathBuf> {
+        let (scheme, rest) = self.0.split_once(':')?;
+        if !scheme.eq_ignore_ascii_case("file") {
+            return None;
+        }
+        // Whatever host it names, the server that reads it is on this machine as far as we know.
+        let path = match rest.strip_prefix("//") {
+            Some(rest) => &rest[rest.find('/')?..],
+            None => rest,
+        };
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        Some(PathBuf::from(decode(path)))
+    }
+}
+
+/// Turns `%41` into what it stands for.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digit = |at: usize| {
+            behind
+                .get(at)
+                .and_then(|byte| char::from(*byte).to_digit(16))
+        };
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            // Two digits fit.
+            bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+            rest = &behind[2..];
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A prompt that a server has ready.
@@ -144,13 +188,13 @@ impl Server {
         Ok(resources)
     }
 
-    /// Reads a resource by its name, its address or its template; `args` fill a template's
-    /// places in their order.
-    pub(crate) async fn read_resource(
+    /// The address of a resource by its name, its address or its template; `args` fill a
+    /// template's places in their order.
+    pub(crate) async fn resource_address(
         &self,
         wanted: &str,
         args: &[String],
-    ) -> Result<Vec<ToolContent>, McpError> {
+    ) -> Result<ResourceUri, McpError> {
         let resources = self.resources().await?;
         let is_meant = |resource: &&Resource| match &resource.address {
             ResourceAddress::Uri(uri) => uri == wanted,
@@ -172,10 +216,17 @@ impl Server {
                 });
             }
         };
+        Ok(ResourceUri(uri))
+    }
+
+    pub(crate) async fn read_resource(
+        &self,
+        address: &ResourceUri,
+    ) -> Result<Vec<ToolContent>, McpError> {
         let connection = self.connected().await?;
         let parts = &self.common.parts;
         let result = connection
-            .read_resource(&uri, parts.timeouts.call)
+            .read_resource(&address.0, parts.timeouts.call)
             .await
             .map_err(|error| self.refused(&error))?;
         Ok(results::resource(&result, parts.max_output_tokens))
@@ -356,6 +407,18 @@ mod tests {
     ) {
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         assert_eq!(fill(template, &args).unwrap(), expected);
+    }
+
+    #[rstest]
+    #[case("file:///a/b%20c.txt", Some("/a/b c.txt"))]
+    #[case("FILE://localhost/%2Essh/id", Some("/.ssh/id"))]
+    #[case("file:/a/..//b?x#y", Some("/a/..//b"))]
+    #[case("file:///a%", Some("/a%"))]
+    #[case("file://", None)]
+    #[case("https://example.com/a", None)]
+    fn addresses_of_files_are_known(#[case] uri: &str, #[case] expected: Option<&str>) {
+        let file = ResourceUri(uri.to_owned()).file();
+        assert_eq!(file, expected.map(PathBuf::from));
     }
 
     #[test]

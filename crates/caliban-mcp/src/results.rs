@@ -13,8 +13,8 @@ use crate::text;
 
 /// About how many bytes a token takes.
 pub(crate) const BYTES_PER_TOKEN: usize = 4;
-/// The largest picture that is passed on, as base64.
-const MAX_IMAGE: usize = 5 * 1024 * 1024;
+/// The largest picture that is passed on, as base64; it is made smaller on its way to the model.
+const MAX_IMAGE: usize = 64 * 1024 * 1024;
 /// How many pictures of one answer are passed on.
 const MAX_IMAGES: usize = 16;
 const MAX_LABEL: usize = 500;
@@ -25,7 +25,15 @@ pub(crate) fn output(result: &Value, max_tokens: usize) -> ToolOutput {
         Value::Bool(true) => ToolStatus::Failed,
         _ => ToolStatus::Ok,
     };
-    let blocks = result["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let blocks = match &result["content"] {
+        Value::Array(blocks) => blocks.as_slice(),
+        Value::Null => &[],
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            return ToolOutput::failed(
+                "The server's result breaks the protocol: its `content` is not a list.",
+            );
+        }
+    };
     let mut parts = content(blocks);
     if !parts.iter().any(is_substantial)
         && let Some(structured) = result.get("structuredContent").filter(|it| !it.is_null())
@@ -247,7 +255,6 @@ mod tests {
     #[case(json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "t"}}]}), "[resource a:b]\nt")]
     #[case(json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "blob": "AAAA"}}]}), "[resource a:b, unknown type, about 3 bytes, not shown]")]
     #[case(json!({"content": [{"type": "resource_link", "uri": "a:b", "name": "n\nm"}]}), "[resource a:b; name: n m]")]
-    #[case(json!({"content": "nonsense"}), "(no content)")]
     fn every_kind_of_content_becomes_text(#[case] result: Value, #[case] expected: &str) {
         let output = output(&result, 1000);
         assert_eq!(output.status, ToolStatus::Ok);

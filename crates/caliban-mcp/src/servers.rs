@@ -16,7 +16,7 @@ use crate::endpoint::identity;
 use crate::names::{digest, server_parts};
 use crate::parts::Parts;
 use crate::pins::{PinError, Pins};
-use crate::resources::{Listings, McpError, Prompt, Resource};
+use crate::resources::{Listings, McpError, Prompt, Resource, ResourceUri};
 use crate::server::{Common, Server, State};
 use crate::session::{self, Source};
 use crate::status::{ServerStatus, Status};
@@ -139,6 +139,11 @@ impl Servers {
             ServerStatus {
                 name: Arc::clone(&server.name),
                 status: state.status.clone(),
+                tools: state
+                    .tools
+                    .iter()
+                    .map(|tool| crate::text::line(tool.own_name(), 100))
+                    .collect(),
                 instructions: state.instructions.clone(),
                 withheld: state
                     .withheld
@@ -296,16 +301,24 @@ impl Servers {
         Ok(resources.to_vec())
     }
 
-    /// Reads a resource by its name, its address or its template, whose places `args` fill in
-    /// their order.
-    pub async fn read_resource(
+    /// The address of a resource by its name, its address or its template, whose places `args`
+    /// fill in their order.
+    pub async fn resource_address(
         &self,
         server: &str,
         resource: &str,
         args: &[String],
-    ) -> Result<Vec<ToolContent>, McpError> {
+    ) -> Result<ResourceUri, McpError> {
         let server = self.inner.server(server)?;
-        server.read_resource(resource, args).await
+        server.resource_address(resource, args).await
+    }
+
+    pub async fn read_resource(
+        &self,
+        server: &str,
+        address: &ResourceUri,
+    ) -> Result<Vec<ToolContent>, McpError> {
+        self.inner.server(server)?.read_resource(address).await
     }
 
     /// The prompts of all servers that are connected.

@@ -22,7 +22,7 @@ use crate::text;
 use crate::transport::http;
 use crate::transport::link::{Link, Messages};
 use crate::transport::sse::Sse;
-use crate::transport::stdio::{self, Program, Stdio};
+use crate::transport::stdio::{self, Explanation, Program, Stdio};
 use crate::transport::web::Web;
 
 /// Lists of tools are not read again more often, however often they change.
@@ -263,12 +263,13 @@ async fn connect(server: &Arc<Server>, source: &mut Source) -> Result<Session, F
     }
     let explanation = match &mut program {
         // How it ends now is our doing.
-        Some(program) if is_late => program.said(),
+        Some(program) if is_late => program.said().map(Explanation::Ended),
         Some(program) => program.explain().await,
         None => None,
     };
     Err(failed(match explanation {
-        Some(explanation) => format!("{reason}; {explanation}"),
+        Some(Explanation::Ended(explanation)) => format!("{reason}; {explanation}"),
+        Some(Explanation::Unstarted(explanation)) => explanation,
         None => reason,
     }))
 }
@@ -399,7 +400,11 @@ async fn follow(
                 Some(program) => program.explain().await,
                 None => None,
             };
-            End::Lost(text::line(&explanation.unwrap_or(reason), MAX_REASON))
+            let reason = match explanation {
+                Some(Explanation::Ended(reason) | Explanation::Unstarted(reason)) => reason,
+                None => reason,
+            };
+            End::Lost(text::line(&reason, MAX_REASON))
         }
     }
 }

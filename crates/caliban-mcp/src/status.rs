@@ -39,6 +39,8 @@ pub struct ServerStatus {
     /// As it is called in the settings.
     pub name: Arc<str>,
     pub status: Status,
+    /// The tools that can be used, by the server's own names; third-party text, cleaned and bounded.
+    pub tools: Vec<String>,
     /// What the server wants its users to know; third-party text, cleaned and bounded.
     pub instructions: Option<Arc<str>>,
     /// Tools whose definitions have changed and that wait for approval.

@@ -38,7 +38,7 @@ pub use request::{
     CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
     Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
 };
-pub use spelling::nearest;
+pub use spelling::{nearest, slips};
 pub use tools::{Argument, BUILT_IN, BuiltInTool, Effect, file_path};
 pub use usage::Usage;
 

@@ -101,6 +101,10 @@ impl ProviderKind {
     pub fn of_model(name: &str) -> Option<Self> {
         let base = base_model(name);
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| base.starts_with(prefix));
+        // Its weights are public, so whoever serves it may have been meant.
+        if starts(&["gpt-oss"]) {
+            return None;
+        }
         if starts(&["claude-"]) {
             Some(Self::Anthropic)
         } else if starts(&["gpt-", "chatgpt-", "o1", "o3", "o4"]) {

@@ -3,13 +3,18 @@
 /// The most letters of a name that are compared.
 const LETTERS: usize = 64;
 
+/// How many letters must be added, left out, replaced or swapped to make one name of the other.
+pub fn slips(left: &str, right: &str) -> usize {
+    strsim::osa_distance(left, right)
+}
+
 /// The nearest of the known names, unless none is near: at most a third of the letters may differ,
 /// and neither case nor separators count.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = letters(name);
     known
         .into_iter()
-        .map(|known| (strsim::osa_distance(&name, &letters(known)), known))
+        .map(|known| (slips(&name, &letters(known)), known))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, _)| *distance <= name.chars().count().div_ceil(3))
         .map(|(_, known)| known)

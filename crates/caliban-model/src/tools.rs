@@ -50,6 +50,25 @@ pub struct BuiltInTool {
 /// The names under which a path is given.
 const PATHS: [&str; 3] = ["path", "file_path", "notebook_path"];
 
+/// Fields that a tool takes under several names, our own first.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("AgentTool", &["background", "run_in_background"]),
+    ("Bash", &["background", "run_in_background"]),
+    ("BashOutput", &["id", "bash_id"]),
+    ("Edit", &PATHS),
+    ("Glob", &PATHS),
+    ("Grep", &PATHS),
+    ("KillShell", &["id", "shell_id"]),
+    ("MultiEdit", &PATHS),
+    ("NotebookEdit", &PATHS),
+    ("Read", &PATHS),
+    ("ReadMemoryTopic", &["topic", "slug", "name"]),
+    ("Skill", &["name", "skill"]),
+    ("Write", &PATHS),
+    ("WriteMemoryTopic", &["topic", "slug", "name"]),
+    ("WriteMemoryTopic", &["content", "body"]),
+];
+
 /// Every tool that can be there besides those of MCP servers and clients, by name.
 pub const BUILT_IN: &[BuiltInTool] = &[
     tool(
@@ -237,6 +256,16 @@ impl BuiltInTool {
         }
     }
 
+    /// The names under which it takes a field, this one included.
+    pub fn synonyms<'a>(&self, field: &'a str) -> impl Iterator<Item = &'a str> + use<'a> {
+        let name = self.name;
+        let same = SYNONYMS
+            .iter()
+            .find(|(tool, names)| *tool == name && names.contains(&field));
+        let others = same.map_or(&[][..], |(_, names)| names).iter().copied();
+        std::iter::once(field).chain(others.filter(move |other| *other != field))
+    }
+
     /// The names of those that change the file they are given.
     pub fn editors() -> impl Iterator<Item = &'static str> {
         let editors = BUILT_IN.iter().filter(|tool| tool.edits());
@@ -284,6 +313,14 @@ mod tests {
                 "{name}"
             );
         }
+        for (name, fields) in SYNONYMS {
+            let tool = BuiltInTool::named(name).unwrap();
+            let known = fields.iter().filter(|field| tool.fields.contains(field));
+            assert!(known.count() > 1, "{name}");
+        }
+        let skill = BuiltInTool::named("Skill").unwrap();
+        assert!(skill.synonyms("skill").eq(["skill", "name"]));
+        assert!(skill.synonyms("other").eq(["other"]));
         let editors: Vec<&str> = BuiltInTool::editors().collect();
         assert_eq!(editors, ["Edit", "MultiEdit", "NotebookEdit", "Write"]);
     }

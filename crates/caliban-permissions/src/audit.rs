@@ -1,13 +1,17 @@
 //! The log of decisions: one JSON line each, private to the user, rotated when it has grown.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use caliban_settings::{RuleAction, ensure_private_dir};
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 /// A log beyond this is packed away.
@@ -37,6 +41,9 @@ pub struct Entry {
 pub struct MatchedRule {
     pub pattern: String,
     pub action: RuleAction,
+    /// Who wrote it; older lines do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +72,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     pub tool: Option<String>,
     pub action: Option<RuleAction>,
+    /// Only what rules of this scope decided.
+    pub scope: Option<String>,
     /// Only so many, the most recent ones.
     pub head: Option<usize>,
 }
@@ -107,31 +116,80 @@ impl AuditLog {
         Ok(())
     }
 
-    /// The entries that pass a filter, oldest first.
-    pub fn read(&self, filter: &Filter) -> io::Result<Vec<String>> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
+    /// Hands on the entries that pass a filter, oldest first, those of packed logs included.
+    pub fn read<E: From<io::Error>>(
+        &self,
+        filter: &Filter,
+        mut each: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut last = VecDeque::new();
+        let mut found = |line: &str| match filter.head {
+            None => each(line),
+            Some(head) => {
+                last.push_back(line.to_owned());
+                if last.len() > head {
+                    last.pop_front();
+                }
+                Ok(())
+            }
+        };
+        let (packed, log) = self.snapshot()?;
+        for packed in packed {
+            if filter.since.is_some_and(|since| packed.ends_before(since)) {
+                continue;
+            }
+            let file = File::open(&packed.path)?;
+            let is_compressed = packed.path.extension().is_some_and(|end| end == "gz");
+            if is_compressed {
+                entries(GzDecoder::new(file), filter, &mut found)?;
+            } else {
+                entries(file, filter, &mut found)?;
+            }
+        }
+        if let Some(log) = log {
+            entries(log, filter, &mut found)?;
+        }
+        last.iter().try_for_each(|line| each(line))
+    }
+
+    /// The packed logs and the log itself at one moment. Nothing is packed away meanwhile; who
+    /// reads them slowly keeps nobody from writing.
+    fn snapshot(&self) -> io::Result<(Vec<Packed>, Option<File>)> {
+        // Without a directory there is no log; one that cannot be written can still be read.
+        let lock = self.lock_file().ok();
+        if let Some(lock) = &lock {
+            lock.lock_shared()?;
+        }
+        let log = match File::open(&self.path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok((self.packed()?, log))
+    }
+
+    /// The logs that were packed away, oldest first.
+    fn packed(&self) -> io::Result<Vec<Packed>> {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        let files = match std::fs::read_dir(directory) {
+            Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let mut lines = std::collections::VecDeque::new();
-        for line in BufReader::new(file).lines() {
-            let line = line?;
-            if line.len() > MAX_LINE {
-                continue;
-            }
-            // A line torn by a full disk is no entry.
-            let Ok(entry) = serde_json::from_str::<Entry>(&line) else {
-                continue;
-            };
-            if filter.passes(&entry) {
-                lines.push_back(line);
-                if filter.head.is_some_and(|head| lines.len() > head) {
-                    lines.pop_front();
-                }
-            }
+        let stem = self.stem();
+        let mut packed = Vec::new();
+        for file in files {
+            let path = file?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            packed.extend(Packed::named(&stem, &name, path.clone()));
         }
-        Ok(lines.into())
+        packed.sort();
+        Ok(packed)
+    }
+
+    fn stem(&self) -> String {
+        let stem = self.path.file_stem();
+        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
     }
 
     fn rotate(&self, now: Timestamp) -> io::Result<()> {
@@ -158,10 +216,7 @@ impl AuditLog {
 
     /// Names of the day that are not taken: a second rotation on one day gets a number.
     fn free_names(&self, day: &str) -> (PathBuf, PathBuf) {
-        let stem = self
-            .path
-            .file_stem()
-            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let stem = self.stem();
         let names = |number: u32| {
             let suffix = if number == 1 {
                 String::new()
@@ -187,6 +242,64 @@ impl AuditLog {
     fn lock_file(&self) -> io::Result<File> {
         let path = self.path.with_extension("lock");
         private(OpenOptions::new().write(true).create(true).truncate(false)).open(path)
+    }
+}
+
+/// A log that was packed away, ordered by its time.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Packed {
+    /// The day of its last entry.
+    day: Date,
+    /// Of those of one day.
+    number: u32,
+    path: PathBuf,
+}
+
+impl Packed {
+    /// From `<stem>-2026-06-01.jsonl.gz` or `<stem>-2026-06-01-2.jsonl.gz`; without the last end it
+    /// is about to be packed.
+    fn named(stem: &str, name: &str, path: PathBuf) -> Option<Self> {
+        let rest = name.strip_prefix(stem)?.strip_prefix('-')?;
+        let rest = rest.strip_suffix(".gz").unwrap_or(rest);
+        let rest = rest.strip_suffix(".jsonl")?;
+        let (day, number) = match rest.char_indices().filter(|(_, c)| *c == '-').nth(2) {
+            Some((at, _)) => (&rest[..at], rest[at + 1..].parse().ok()?),
+            None => (rest, 1),
+        };
+        Some(Self {
+            day: day.parse().ok()?,
+            number,
+            path,
+        })
+    }
+
+    fn ends_before(&self, since: Timestamp) -> bool {
+        self.day < since.to_zoned(TimeZone::UTC).date()
+    }
+}
+
+/// Hands on the entries of one log that pass a filter.
+fn entries<E: From<io::Error>>(
+    log: impl Read,
+    filter: &Filter,
+    each: &mut dyn FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut log = BufReader::new(log);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let limit = u64::try_from(MAX_LINE).unwrap_or(u64::MAX);
+        if log.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        // The parts of a line that is too long are no entries either, nor is one that was torn by
+        // a full disk.
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end();
+        let entry = serde_json::from_str::<Entry>(text);
+        if entry.is_ok_and(|entry| filter.passes(&entry)) {
+            each(text)?;
+        }
     }
 }
 
@@ -227,15 +340,27 @@ impl Filter {
             .as_ref()
             .is_none_or(|tool| *tool == entry.tool_name);
         let action = self.action.is_none_or(|action| action == entry.action);
-        after && tool && action
+        let scope = self
+            .scope
+            .as_ref()
+            .is_none_or(|scope| entry.matched_rule.scope.as_ref() == Some(scope));
+        after && tool && action && scope
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
+
+    fn read(log: &AuditLog, filter: &Filter) -> Vec<String> {
+        let mut lines = Vec::new();
+        let all = log.read(filter, |line| {
+            lines.push(line.to_owned());
+            Ok::<_, io::Error>(())
+        });
+        all.unwrap();
+        lines
+    }
 
     fn entry(tool: &str, action: RuleAction) -> Entry {
         Entry {
@@ -249,6 +374,7 @@ mod tests {
             matched_rule: MatchedRule {
                 pattern: "Bash:git *".into(),
                 action: RuleAction::Allow,
+                scope: Some("user".into()),
             },
             decided_by: DecidedBy::Rule,
             permission_mode: "default".into(),
@@ -259,7 +385,7 @@ mod tests {
     fn lines_are_as_documented_and_filters_find_them() {
         let folder = tempfile::tempdir().unwrap();
         let log = AuditLog::new(folder.path().join("state/permission-decisions.jsonl"));
-        assert!(log.read(&Filter::default()).unwrap().is_empty());
+        assert!(read(&log, &Filter::default()).is_empty());
         let now = Timestamp::UNIX_EPOCH;
         for (tool, action) in [
             ("Bash", RuleAction::Allow),
@@ -268,12 +394,12 @@ mod tests {
         ] {
             log.append(&entry(tool, action), now).unwrap();
         }
-        let all = log.read(&Filter::default()).unwrap();
+        let all = read(&log, &Filter::default());
         assert_eq!(
             all[0],
-            r#"{"ts":"2026-06-01T14:23:01.123456Z","session_id":"s","turn_index":4,"tool_use_id":"tu","tool_name":"Bash","input_excerpt":"{\"command\":\"git push\"}","action":"allow","matched_rule":{"pattern":"Bash:git *","action":"allow"},"decided_by":"rule","permission_mode":"default"}"#
+            r#"{"ts":"2026-06-01T14:23:01.123456Z","session_id":"s","turn_index":4,"tool_use_id":"tu","tool_name":"Bash","input_excerpt":"{\"command\":\"git push\"}","action":"allow","matched_rule":{"pattern":"Bash:git *","action":"allow","scope":"user"},"decided_by":"rule","permission_mode":"default"}"#
         );
-        let count = |filter: Filter| log.read(&filter).unwrap().len();
+        let count = |filter: Filter| read(&log, &filter).len();
         let some = Filter::default;
         assert_eq!(
             count(Filter {
@@ -304,13 +430,16 @@ mod tests {
             }),
             0
         );
-        let last = log
-            .read(&Filter {
-                head: Some(1),
-                ..some()
-            })
-            .unwrap();
-        assert_eq!(last, all[2..]);
+        let head = |head| Filter {
+            head: Some(head),
+            ..some()
+        };
+        assert_eq!(read(&log, &head(1)), all[2..]);
+        let scope = |name: &str| Filter {
+            scope: Some(name.into()),
+            ..some()
+        };
+        assert_eq!((count(scope("user")), count(scope("project"))), (3, 0));
     }
 
     #[test]
@@ -342,25 +471,43 @@ mod tests {
                 });
             }
         });
-        let mut total = log.read(&Filter::default()).unwrap().len();
-        let mut packed = 0;
-        for file in std::fs::read_dir(folder.path()).unwrap() {
-            let path = file.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            if let Some(stem) = name.strip_suffix(".jsonl.gz") {
-                assert!(
-                    stem.starts_with("permission-decisions-1970-01-01"),
-                    "{name}"
-                );
-                let mut text = String::new();
-                flate2::read::GzDecoder::new(File::open(&path).unwrap())
-                    .read_to_string(&mut text)
-                    .unwrap();
-                total += text.lines().count();
-                packed += 1;
-            }
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let packed: Vec<String> = names.filter(|name| name.ends_with(".jsonl.gz")).collect();
+        assert!(packed.len() > 1);
+        for name in &packed {
+            let begin = "permission-decisions-1970-01-01";
+            assert!(name.starts_with(begin), "{name}");
         }
-        assert!(packed > 1);
-        assert_eq!(total, 200);
+        assert_eq!(read(&log, &Filter::default()).len(), 200);
+        let later = Filter {
+            since: Some("2026-06-02T00:00:00Z".parse().unwrap()),
+            ..Filter::default()
+        };
+        assert!(read(&log, &later).is_empty());
+    }
+
+    #[test]
+    fn packed_logs_are_known_by_their_names_and_read_in_order() {
+        let named = |name: &str| Packed::named("log", name, PathBuf::from(name));
+        let order = [
+            "log-2026-06-01.jsonl.gz",
+            "log-2026-06-01-2.jsonl.gz",
+            "log-2026-06-01-10.jsonl",
+            "log-2026-10-01.jsonl.gz",
+        ];
+        let packed: Vec<Packed> = order.iter().map(|name| named(name).unwrap()).collect();
+        assert!(packed.is_sorted());
+        for other in [
+            "log.jsonl",
+            "log-x.jsonl.gz",
+            "log-2026-06-01.gz.part",
+            "blog-2026-06-01.jsonl",
+        ] {
+            assert_eq!(named(other), None, "{other}");
+        }
+        let since = |text: &str| text.parse::<Timestamp>().unwrap();
+        assert!(packed[0].ends_before(since("2026-06-02T00:00:00Z")));
+        assert!(!packed[0].ends_before(since("2026-06-01T23:00:00Z")));
     }
 }

@@ -8,12 +8,19 @@ use serde_json::{Value, json};
 use crate::catastrophe::{self, Surroundings};
 use crate::commands::Text;
 use crate::evaluation::{Decision, Heard, Item, Judge, Why};
-use crate::lines;
+use crate::lines::{self, in_a_home};
 use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role, Spelling};
 use crate::pattern::{About, CommandPattern, FieldValue, Reach};
 use crate::protected::Access;
 use crate::rulebook::{Defaults, Origin, Rule};
-use crate::shell::{self, Completeness};
+use crate::shell::{self, Command, Completeness, Script};
+
+/// Whether a line writes a file whose name its input or another of its commands gives.
+fn writes_what_comes_in(script: &Script) -> bool {
+    let commands = script.commands.iter().flat_map(Command::all);
+    let mut written = commands.flat_map(|command| &command.writes);
+    written.any(|path| path.contains("{}") || path.contains("$(") || path.contains('`'))
+}
 
 /// What is known of a line's commands.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +47,13 @@ impl Judge {
                 let decision = lines::proved(self, script, base, input, now);
                 match decision.action {
                     RuleAction::Allow | RuleAction::Ask => {
-                        // The reader leaves open what a variable stands for.
-                        let mentions = mentions::unknown(line, script);
+                        // The reader leaves open what a variable stands for. What comes from the
+                        // input or from another command may be any word of the line.
+                        let mentions = if writes_what_comes_in(script) {
+                            mentions::in_line(line)
+                        } else {
+                            mentions::unknown(line, script)
+                        };
                         self.mentioned(decision, &mentions, base, now)
                     }
                     RuleAction::Deny => decision,
@@ -81,6 +93,7 @@ impl Judge {
         }
         let home = self.places.home.as_deref();
         let values = mentions::values(line);
+        decision = self.closed_operands(decision, line, &read.candidates, base, now);
         let candidates = read.candidates.iter().map(|candidate| &candidate.words);
         let surroundings = Surroundings::of(candidates, &values, home);
         let mut vital = catastrophe::in_line(line);
@@ -117,7 +130,7 @@ impl Judge {
         now: Timestamp,
     ) -> Decision {
         let start = cwd.map_or_else(|| self.root().to_owned(), |cwd| self.root().join(cwd));
-        let full = |mention: &Mention| match (mention.path.strip_prefix("~/"), &self.places.home) {
+        let full = |mention: &Mention| match (in_a_home(&mention.path), &self.places.home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => start.join(&mention.path),
         };
@@ -239,12 +252,12 @@ impl Judge {
     ) -> bool {
         match rule.pattern.about() {
             About::Anything => true,
-            About::Command(pattern) => matches(pattern),
+            About::Command(patterns) => patterns.any(matches),
             About::Fields(fields) => fields.iter().all(|field| match &field.value {
-                FieldValue::Command(pattern) => matches(pattern),
+                FieldValue::Command(patterns) => patterns.any(&matches),
                 _ => self.field_matches(rule.action, field, tool, input),
             }),
-            About::Path(_) | About::Url(_) => false,
+            About::Path(_) | About::Url(_) | About::Never(_) => false,
         }
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Surroundings<'a> {
     home: Option<&'a Path>,
     /// Whether the line changes to a directory that cannot be lost.
     directory: Directory,
+    /// Whether a command names such a directory to whoever reads what it prints.
+    printed: Directory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,20 +71,27 @@ impl<'a> Surroundings<'a> {
             values,
             home,
             directory: Directory::Ordinary,
+            printed: Directory::Ordinary,
         };
-        let goes = |words: &Vec<String>| {
+        for words in commands {
             let Some((program, arguments)) = words.split_first() else {
-                return false;
+                continue;
             };
             let mut targets = arguments.iter().filter(|word| !word.starts_with('-'));
-            match (program.as_str(), targets.next()) {
-                ("cd", None) => true,
-                ("cd" | "pushd", Some(target)) => it.is_vital(target),
-                _ => false,
+            match program.as_str() {
+                "cd" | "pushd" => {
+                    let target = targets.next();
+                    if target.map_or(program == "cd", |target| it.is_vital(target)) {
+                        it.directory = Directory::Vital;
+                    }
+                }
+                "echo" | "printf" | "find" | "ls" | "yes"
+                    if targets.any(|target| it.is_vital(target)) =>
+                {
+                    it.printed = Directory::Vital;
+                }
+                _ => {}
             }
-        };
-        if commands.into_iter().any(goes) {
-            it.directory = Directory::Vital;
         }
         it
     }
@@ -96,6 +105,7 @@ impl<'a> Surroundings<'a> {
     fn is_vital(&self, word: &str) -> bool {
         let is_all_here = matches!(word, "*" | "." | "./" | "./*" | ".*");
         self.directory == Directory::Vital && is_all_here
+            || self.printed == Directory::Vital && word.contains("{}")
             || self.may_be(word, |word| is_vital(word, self.home))
     }
 }
@@ -223,6 +233,8 @@ mod tests {
     #[case("cd /; rm -rf *")]
     #[case("cd; rm -rf ./*")]
     #[case("find ~ -type f -exec rm {} +")]
+    #[case("echo /; rm -rf {}")]
+    #[case("printf ~/; rm -rf {}")]
     fn catastrophes_are_recognised(#[case] line: &str) {
         assert!(check(line), "{line}");
     }
@@ -239,6 +251,8 @@ mod tests {
     #[case("cd sub; rm -rf *")]
     #[case("cd /; rm -rf tmp/x")]
     #[case("rm -rf $e")]
+    #[case("echo a; rm -rf {}")]
+    #[case("echo /; rm -rf a")]
     fn ordinary_commands_are_not(#[case] line: &str) {
         assert!(!check(line), "{line}");
     }

@@ -2,7 +2,7 @@
 //! they object.
 
 use crate::pattern::{CommandPattern, Reach};
-use crate::shell::{self, Command, Word, Wrapping};
+use crate::shell::{self, Command, Hazard, HazardKind, Word, Wrapping};
 
 /// A command as a pattern sees it: its words, and the same as one text.
 #[derive(Debug)]
@@ -124,8 +124,11 @@ impl CommandPattern {
                     .any(|from| self.glob.matches(&text.joined[from..]))
             }
         };
-        let spells = |word: usize| text.words.get(word).is_some_and(|word| self.spells(word));
-        matches && shell::hazardous_words(&text.words).into_iter().all(spells)
+        let covers = |hazard: Hazard| {
+            let word = text.words.get(hazard.word);
+            word.is_some_and(|word| self.covers(hazard.what, word))
+        };
+        matches && shell::hazards_among(&text.words).into_iter().all(covers)
     }
 
     /// Whether it objects to a line as it is written. `curl * | sh` is nowhere else to be seen, so
@@ -154,11 +157,23 @@ impl CommandPattern {
 
     fn spells_hazards(&self, command: &Command) -> bool {
         command.hazards.iter().all(|hazard| {
-            command
-                .words
-                .get(hazard.word)
-                .is_some_and(|word| self.spells(&word.text))
+            let word = command.words.get(hazard.word);
+            word.is_some_and(|word| self.covers(hazard.what, &word.text))
         })
+    }
+
+    /// Whether the pattern means a word that is a hazard.
+    fn covers(&self, what: HazardKind, word: &str) -> bool {
+        match what {
+            // It is about every call of the interpreter.
+            HazardKind::RunsCode if self.glob.spelled_words().len() == 1 => true,
+            HazardKind::RunsCode
+            | HazardKind::RunsProgram
+            | HazardKind::LoadsCode
+            | HazardKind::WritesFile
+            | HazardKind::SendsFile
+            | HazardKind::Unknown => self.spells(word),
+        }
     }
 
     /// What follows does not matter, as long as it is another word.

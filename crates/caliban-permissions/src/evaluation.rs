@@ -1,5 +1,6 @@
 //! The verdict of the rules on a call. The gate, `perms test` and `perms explain` all ask here.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::paths::{PathPattern, Places, Subject};
 use crate::pattern::{About, FieldPattern, FieldValue};
 use crate::protected::{Access, Protected};
 use crate::rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook};
-use crate::tools;
+use crate::{tools, twins};
 
 /// What verdicts are given with.
 #[derive(Debug, Clone)]
@@ -148,8 +149,11 @@ impl Judge {
     }
 
     fn file(&self, tool: &str, input: &Value, access: Access, now: Timestamp) -> Decision {
-        let path = file_path(input).unwrap_or_default();
-        self.file_decision(tool, path, access, Heard::All, input, now)
+        match file_path(input) {
+            Some(path) => self.file_decision(tool, path, access, Heard::All, input, now),
+            // No call is made without one; this is a question about the tool itself.
+            None => self.plain(tool, input, now),
+        }
     }
 
     /// The verdict on a tool that reads or changes a file.
@@ -163,6 +167,31 @@ impl Judge {
         now: Timestamp,
     ) -> Decision {
         let subject = self.places.subject(path);
+        let decision = self.subject_decision(tool, &subject, access, heard, input, now);
+        match (access, decision.action) {
+            (Access::Read, RuleAction::Allow | RuleAction::Ask) => {
+                let twins = twins::names(self, subject.real()).into_iter();
+                let twins = twins.map(|name| Subject::Known {
+                    given: name.clone(),
+                    real: name,
+                });
+                let judged = |it| self.subject_decision(tool, &it, access, heard, input, now);
+                twins.map(judged).fold(decision, Decision::and)
+            }
+            (Access::Read, RuleAction::Deny) | (Access::Change, _) => decision,
+        }
+    }
+
+    /// The same for a path that has been resolved.
+    pub(crate) fn subject_decision(
+        &self,
+        tool: &str,
+        subject: &Subject,
+        access: Access,
+        heard: Heard,
+        input: &Value,
+        now: Timestamp,
+    ) -> Decision {
         // Each name of the file is judged for itself: a link is allowed only if it and its target
         // are, and refused if either is.
         let decisions = subject.names().map(|name| {
@@ -180,13 +209,13 @@ impl Judge {
         if decision.action == RuleAction::Deny {
             return decision;
         }
-        if let Subject::Unknown { given } = &subject
+        if let Subject::Unknown { given } = subject
             && decision.action == RuleAction::Allow
         {
             return decision.asked(Why::Unresolved(given.display().to_string()));
         }
         let rule = &self.book.rules()[decision.rule];
-        match self.protected_place(&subject, access) {
+        match self.protected_place(subject, access) {
             // What is asked anyway is kept from the modes.
             Some((name, path)) if decision.action == RuleAction::Ask || !names(rule, &name) => {
                 decision.asked(Why::Protected { name, path })
@@ -205,7 +234,8 @@ impl Judge {
             .into_iter()
             .find_map(|path| {
                 let name = self.protected.name_of(path, access)?;
-                Some((name, path.display().to_string()))
+                let path = path.display().to_string();
+                Some((spelled_in(&path, name), path))
             })
     }
 
@@ -228,16 +258,16 @@ impl Judge {
     fn matches(&self, rule: &Rule, tool: &str, input: &Value, path: Option<&Path>) -> bool {
         match rule.pattern.about() {
             About::Anything => true,
-            About::Command(_) => false,
+            About::Command(_) | About::Never(_) => false,
             About::Path(pattern) => {
                 path.is_some_and(|path| self.path_matches(rule.action, pattern, path))
             }
             About::Url(pattern) => {
                 let url = input.get("url").and_then(Value::as_str).unwrap_or_default();
-                match rule.action {
+                pattern.any(|pattern| match rule.action {
                     RuleAction::Allow => pattern.allows(url),
                     RuleAction::Ask | RuleAction::Deny => pattern.objects(url),
-                }
+                })
             }
             About::Fields(fields) => fields
                 .iter()
@@ -259,27 +289,26 @@ impl Judge {
         tool: &str,
         input: &Value,
     ) -> bool {
-        let value = field.find(input).or_else(|| match tools::argument(tool) {
-            Argument::Source | Argument::Target if field.key.ends_with("path") => {
-                file_path(input).map(str::to_owned)
-            }
-            Argument::Command
-            | Argument::Source
-            | Argument::Target
-            | Argument::Place
-            | Argument::Url
-            | Argument::Text(_)
-            | Argument::None => None,
+        let values = tools::values(tool, &field.key, input);
+        let mut values = values.into_iter().map(|value| match value {
+            Value::String(text) => Cow::Borrowed(text.as_str()),
+            other => Cow::Owned(other.to_string()),
         });
-        let Some(value) = value else {
-            return false;
-        };
-        match (&field.value, action) {
-            (FieldValue::Text(glob), _) => glob.matches(&value),
+        let matches = |value: Cow<'_, str>| self.value_matches(action, &field.value, &value);
+        match action {
+            // Whichever of them the tool takes.
+            RuleAction::Allow => values.len() > 0 && values.all(matches),
+            RuleAction::Ask | RuleAction::Deny => values.any(matches),
+        }
+    }
+
+    fn value_matches(&self, action: RuleAction, pattern: &FieldValue, value: &str) -> bool {
+        match (pattern, action) {
+            (FieldValue::Text(globs), _) => globs.any(|glob| glob.matches(value)),
             // Commands are taken apart before; see `lines`.
             (FieldValue::Command(_), _) => true,
             (FieldValue::Path(pattern), _) => {
-                let subject = self.places.subject(&value);
+                let subject = self.places.subject(value);
                 let mut names = subject.names();
                 match action {
                     RuleAction::Allow => names.all(|name| self.path_matches(action, pattern, name)),
@@ -288,12 +317,22 @@ impl Judge {
                     }
                 }
             }
-            (FieldValue::Url(pattern), RuleAction::Allow) => pattern.allows(&value),
-            (FieldValue::Url(pattern), RuleAction::Ask | RuleAction::Deny) => {
-                pattern.objects(&value)
+            (FieldValue::Url(patterns), RuleAction::Allow) => {
+                patterns.any(|pattern| pattern.allows(value))
+            }
+            (FieldValue::Url(patterns), RuleAction::Ask | RuleAction::Deny) => {
+                patterns.any(|pattern| pattern.objects(value))
             }
         }
     }
+}
+
+/// A name as a path spells it, which may be in other letters.
+fn spelled_in(path: &str, name: String) -> String {
+    let beginnings = path.char_indices().rev().map(|(at, _)| at);
+    let mut spellings = beginnings.filter_map(|at| path.get(at..at + name.len()));
+    let found = spellings.find(|spelling| spelling.eq_ignore_ascii_case(&name));
+    found.map_or(name, str::to_owned)
 }
 
 /// Whether a rule names a protected place.
@@ -305,21 +344,7 @@ pub(crate) fn names(rule: &Rule, name: &str) -> bool {
             FieldValue::Path(pattern) => path(pattern),
             _ => false,
         }),
-        About::Anything | About::Command(_) | About::Url(_) => false,
-    }
-}
-
-impl FieldPattern {
-    /// The field's value as text; dots lead into objects.
-    fn find(&self, input: &Value) -> Option<String> {
-        let value = self
-            .key
-            .split('.')
-            .try_fold(input, |value, key| value.get(key))?;
-        Some(match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        })
+        About::Anything | About::Command(_) | About::Url(_) | About::Never(_) => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which tool calls may run: rules, the reading of commands, paths and URLs, modes, and the log of
 //! decisions.
 
+mod alternatives;
 mod audit;
 mod auto;
 mod bash;
@@ -15,14 +16,18 @@ mod paths;
 mod pattern;
 mod probe;
 mod protected;
+mod reading;
+mod reads;
 mod remedy;
 mod rulebook;
 pub mod shell;
 mod tools;
+mod twins;
 mod urls;
 mod values;
 mod wildcard;
 
+pub use alternatives::AnyOf;
 pub use audit::{AuditLog, DecidedBy, Entry, Filter, MatchedRule};
 pub use auto::{
     AutoModeError, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, VerdictCache, classifier_question,
@@ -39,7 +44,8 @@ pub use pattern::{
 };
 pub use probe::Probe;
 pub use protected::{Access, Protected};
-pub use remedy::{remedy, suggestions};
-pub use rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook, RuleError};
+pub use reading::Reader;
+pub use remedy::{Place, remedy, suggestions};
+pub use rulebook::{Defaults, Found, Guard, Origin, Precedence, Rule, RuleBook, RuleError};
 pub use urls::{UrlPattern, UrlPatternError};
 pub use wildcard::Wildcard;

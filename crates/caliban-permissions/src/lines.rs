@@ -7,6 +7,7 @@ use caliban_settings::RuleAction;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::alternatives::AnyOf;
 use crate::catastrophe::is_disk;
 use crate::commands::Text;
 use crate::evaluation::{Decision, Heard, Item, Judge, Why, names};
@@ -150,14 +151,14 @@ impl Line<'_> {
         };
         match rule.pattern.about() {
             About::Anything => true,
-            About::Command(pattern) => about(pattern),
+            About::Command(patterns) => patterns.any(about),
             About::Fields(fields) => fields.iter().all(|field| match &field.value {
-                FieldValue::Command(pattern) => about(pattern),
+                FieldValue::Command(patterns) => patterns.any(about),
                 _ => self
                     .judge
                     .field_matches(rule.action, field, "Bash", self.input),
             }),
-            About::Path(_) | About::Url(_) => false,
+            About::Path(_) | About::Url(_) | About::Never(_) => false,
         }
     }
 
@@ -211,6 +212,16 @@ impl Line<'_> {
         let Some(verdict) = self.opened(&paths, redirection.kind, heard) else {
             return self.uncovered(allowed_by, "a file whose name is not known");
         };
+        if is_of_another(target) {
+            // Whatever a rule allows in one home it does not allow in others.
+            let uncovered = self.uncovered(allowed_by, "a file in the home of another");
+            let objects = verdict.action == RuleAction::Deny || verdict.why.outlasts_modes();
+            return if objects {
+                uncovered.and(verdict)
+            } else {
+                uncovered
+            };
+        }
         if self.bases.lost && !Path::new(target).is_absolute() {
             return self
                 .uncovered(allowed_by, "a file in a directory that is not known")
@@ -267,7 +278,8 @@ impl Line<'_> {
                 let subject = self.judge.places.subject(path);
                 let (name, path) = self.judge.protected_place(&subject, Access::Change)?;
                 let spelled = names(rule, &name)
-                    || command_pattern(rule).is_some_and(|pattern| pattern.spells(operand));
+                    || command_patterns(rule)
+                        .is_some_and(|patterns| patterns.any(|pattern| pattern.spells(operand)));
                 (!(is_allowed && spelled)).then_some(Why::Protected { name, path })
             })
         });
@@ -298,19 +310,35 @@ fn spells_inner(rule: &Rule, command: &Command) -> bool {
     else {
         return rule.pattern.is_bare();
     };
-    rule.pattern.is_bare()
-        || command_pattern(rule).is_some_and(|pattern| pattern.spells(&word.text))
+    let text = Text::of(command);
+    let spells =
+        |pattern: &CommandPattern| pattern.allows(command, &text) && pattern.spells(&word.text);
+    rule.pattern.is_bare() || command_patterns(rule).is_some_and(|patterns| patterns.any(spells))
 }
 
-fn command_pattern(rule: &Rule) -> Option<&CommandPattern> {
+fn command_patterns(rule: &Rule) -> Option<&AnyOf<CommandPattern>> {
     match rule.pattern.about() {
-        About::Command(pattern) => Some(pattern),
+        About::Command(patterns) => Some(patterns),
         About::Fields(fields) => fields.iter().find_map(|field| match &field.value {
-            FieldValue::Command(pattern) => Some(pattern),
+            FieldValue::Command(patterns) => Some(patterns),
             _ => None,
         }),
-        About::Anything | About::Path(_) | About::Url(_) => None,
+        About::Anything | About::Path(_) | About::Url(_) | About::Never(_) => None,
     }
+}
+
+/// The rest of a path in somebody's home. Whose it is does not matter: what is protected in one is
+/// protected in all.
+pub(crate) fn in_a_home(path: &str) -> Option<&str> {
+    let (user, rest) = path.strip_prefix('~')?.split_once('/')?;
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    // `~-` is the directory before this one.
+    (!user.starts_with('-') && user.chars().all(is_name)).then_some(rest)
+}
+
+/// Whether a path lies in a home that is not the user's own, as far as its spelling says.
+fn is_of_another(path: &str) -> bool {
+    in_a_home(path).is_some() && !path.starts_with("~/")
 }
 
 impl Bases {
@@ -365,6 +393,9 @@ impl Bases {
     }
 
     fn join(&self, path: &str) -> Vec<String> {
+        if let Some(rest) = in_a_home(path) {
+            return vec![format!("~/{rest}")];
+        }
         if Path::new(path).is_absolute() || path.starts_with('~') {
             return vec![path.to_owned()];
         }

@@ -7,9 +7,10 @@ use caliban_model::BuiltInTool;
 use caliban_settings::RuleAction;
 use jiff::Timestamp;
 
-use crate::pattern::{About, Reach, ToolName};
+use crate::pattern::{About, CommandPattern, Reach, ToolName};
 use crate::rulebook::Rule;
 use crate::tools;
+use crate::wildcard::Wildcard;
 
 /// Something about a rule that its author should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +31,19 @@ pub enum Finding {
         pattern: String,
         by: String,
     },
+    /// An objection behind an allow rule that is broader, which decides first.
+    Overruled {
+        pattern: String,
+        action: RuleAction,
+        by: String,
+    },
     Expired {
         pattern: String,
+    },
+    /// There is no call that it could be about.
+    Idle {
+        pattern: String,
+        why: String,
     },
     /// It binds less than it seems to.
     Advice {
@@ -67,8 +79,19 @@ impl fmt::Display for Finding {
                     "shadowed: pattern=\"{pattern}\" is never reached behind \"{by}\""
                 )
             }
+            Self::Overruled {
+                pattern,
+                action,
+                by,
+            } => write!(
+                f,
+                "overruled: pattern=\"{pattern}\" action={action} stands behind \"{by}\" action=allow, which decides first; put it before"
+            ),
             Self::Expired { pattern } => {
                 write!(f, "expired: pattern=\"{pattern}\" no longer counts")
+            }
+            Self::Idle { pattern, why } => {
+                write!(f, "never matches: pattern=\"{pattern}\": {why}")
             }
             Self::Advice { pattern, advice } => write!(f, "note: pattern=\"{pattern}\" {advice}"),
         }
@@ -84,6 +107,11 @@ pub fn lint(rules: &[Rule], now: Timestamp) -> Vec<Finding> {
             findings.push(Finding::Expired { pattern });
             continue;
         }
+        if let Some(why) = rule.pattern.never() {
+            let why = why.to_string();
+            findings.push(Finding::Idle { pattern, why });
+            continue;
+        }
         let earlier = || rules[..index].iter().filter(|rule| !rule.is_expired(now));
         let same = earlier().find(|earlier| earlier.pattern.text() == pattern);
         let finding = match same {
@@ -96,12 +124,7 @@ pub fn lint(rules: &[Rule], now: Timestamp) -> Vec<Finding> {
                 first: first.action,
                 second: rule.action,
             }),
-            None => earlier()
-                .find(|earlier| shadows(earlier, rule))
-                .map(|earlier| Finding::Shadowed {
-                    pattern,
-                    by: earlier.pattern.text().to_owned(),
-                }),
+            None => earlier().find_map(|earlier| behind(earlier, rule)),
         };
         findings.extend(finding);
         findings.extend(advice(rule, rules));
@@ -109,27 +132,89 @@ pub fn lint(rules: &[Rule], now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Whether everything that `later` matches is matched by `earlier` before, as far as that is easy
-/// to see.
-fn shadows(earlier: &Rule, later: &Rule) -> bool {
-    let tools = match (earlier.pattern.tool(), later.pattern.tool()) {
+/// What is to be said of a rule behind this one, as far as that is easy to see.
+fn behind(earlier: &Rule, later: &Rule) -> Option<Finding> {
+    if !covers_tools(earlier, later) {
+        return None;
+    }
+    let pattern = later.pattern.text().to_owned();
+    let by = earlier.pattern.text().to_owned();
+    if earlier.pattern.is_bare() {
+        return Some(Finding::Shadowed { pattern, by });
+    }
+    match (earlier.action, later.action) {
+        // An allow matches less than an objection with the same glob does, so some of it is left.
+        (RuleAction::Allow, RuleAction::Ask | RuleAction::Deny) => covers_usually(earlier, later)
+            .then_some(Finding::Overruled {
+                pattern,
+                action: later.action,
+                by,
+            }),
+        (RuleAction::Allow, RuleAction::Allow) | (RuleAction::Ask | RuleAction::Deny, _) => {
+            covers_always(earlier, later).then_some(Finding::Shadowed { pattern, by })
+        }
+    }
+}
+
+/// Whether everything that the later rule matches is matched by the earlier one before.
+fn covers_always(earlier: &Rule, later: &Rule) -> bool {
+    let (About::Command(earlier), About::Command(later)) =
+        (earlier.pattern.about(), later.pattern.about())
+    else {
+        return false;
+    };
+    let is_whole = |command: &&CommandPattern| command.reach == Reach::Whole;
+    later.iter().all(|later| {
+        let mut broader = earlier.iter().filter(is_whole);
+        is_whole(&later) && broader.any(|earlier| earlier.glob.covers(&later.glob))
+    })
+}
+
+/// Whether what the later rule is about is matched by the earlier one in its usual spelling.
+fn covers_usually(earlier: &Rule, later: &Rule) -> bool {
+    match (earlier.pattern.about(), later.pattern.about()) {
+        (About::Command(earlier), About::Command(later)) => later.iter().any(|later| {
+            earlier.any(|earlier| match earlier.reach {
+                Reach::Whole | Reach::Anywhere => earlier.glob.covers(&later.glob),
+                Reach::Prefix => earlier.longer.covers(&later.glob) || earlier.glob == later.glob,
+            })
+        }),
+        (About::Path(_), About::Path(_)) => {
+            let directory = argument(earlier).trim_end_matches("**");
+            let is_tree = directory.len() < argument(earlier).len();
+            is_tree && argument(later).starts_with(directory)
+        }
+        (About::Url(_), About::Url(_)) => {
+            Wildcard::new(argument(earlier)).covers(&Wildcard::new(argument(later)))
+        }
+        (
+            About::Anything
+            | About::Command(_)
+            | About::Path(_)
+            | About::Url(_)
+            | About::Fields(_)
+            | About::Never(_),
+            _,
+        ) => false,
+    }
+}
+
+/// What a pattern says behind the tool.
+fn argument(rule: &Rule) -> &str {
+    let text = rule.pattern.text();
+    let argument = text.split_once([':', '(']).map_or("", |(_, rest)| rest);
+    argument.trim_end_matches(')')
+}
+
+fn covers_tools(earlier: &Rule, later: &Rule) -> bool {
+    match (earlier.pattern.tool(), later.pattern.tool()) {
         (ToolName::Every, _) => true,
         (ToolName::Exactly(a), ToolName::Exactly(b)) => a == b,
         (ToolName::Like(a), ToolName::Exactly(b)) => a.matches(b),
         (_, ToolName::Every) | (ToolName::Exactly(_) | ToolName::Like(_), ToolName::Like(_)) => {
             false
         }
-    };
-    let calls = match (earlier.pattern.about(), later.pattern.about()) {
-        (About::Anything, _) => true,
-        (About::Command(a), About::Command(b)) => {
-            let strict = earlier.action == RuleAction::Allow && later.action != RuleAction::Allow;
-            // An allow matches less than an objection with the same glob does.
-            !strict && a.reach == Reach::Whole && b.reach == Reach::Whole && a.glob.covers(&b.glob)
-        }
-        _ => false,
-    };
-    tools && calls
+    }
 }
 
 fn advice(rule: &Rule, rules: &[Rule]) -> Option<Finding> {
@@ -141,9 +226,11 @@ fn advice(rule: &Rule, rules: &[Rule]) -> Option<Finding> {
         })
     };
     match (rule.pattern.about(), rule.action) {
-        (About::Command(command), RuleAction::Deny | RuleAction::Ask) => {
-            let words = command.glob.spelled_words();
-            let has_flags = words.iter().skip(1).any(|word| word.starts_with('-'));
+        (About::Command(commands), RuleAction::Deny | RuleAction::Ask) => {
+            let has_flags = commands.any(|command| {
+                let words = command.glob.spelled_words();
+                words.iter().skip(1).any(|word| word.starts_with('-'))
+            });
             if has_flags {
                 return note(
                     "depends on how options are spelled and ordered; other spellings are not matched",
@@ -151,22 +238,26 @@ fn advice(rule: &Rule, rules: &[Rule]) -> Option<Finding> {
             }
             None
         }
-        (About::Command(command), RuleAction::Allow) => match command.reach {
-            Reach::Anywhere => note(
-                "allows the command behind wrappers such as sudo as well; `~` is meant for denying",
-            ),
-            Reach::Whole | Reach::Prefix => runs_anything(command.glob.first_word()?)
+        (About::Command(commands), RuleAction::Allow) => {
+            if commands.any(|command| command.reach == Reach::Anywhere) {
+                return note(
+                    "allows the command behind wrappers such as sudo as well; `~` is meant for denying",
+                );
+            }
+            let is_open =
+                |command: &CommandPattern| command.glob.first_word().is_some_and(runs_anything);
+            commands
+                .any(is_open)
                 .then(|| note("lets the program run anything at all"))
-                .flatten(),
-        },
+                .flatten()
+        }
         (About::Path(_), RuleAction::Deny) => {
             let name = match rule.pattern.tool() {
                 ToolName::Exactly(name) => name.as_str(),
                 ToolName::Every | ToolName::Like(_) => return None,
             };
             if tools::is_editor(name) {
-                let argument = text.split_once([':', '(']).map_or("", |(_, rest)| rest);
-                let argument = argument.trim_end_matches(')');
+                let argument = argument(rule);
                 let others: Vec<&str> = BuiltInTool::editors()
                     .filter(|editor| {
                         !rules.iter().any(|other| {
@@ -253,6 +344,34 @@ mod tests {
         );
         assert!(findings(&[("Bash", Allow), ("Bash:rm *", Deny)])[0].starts_with("shadowed"));
         assert!(findings(&[("*", Deny), ("Read", Allow)])[0].starts_with("shadowed"));
+    }
+
+    #[test]
+    fn an_objection_behind_a_broader_allow_is_found() {
+        use RuleAction::{Allow, Ask, Deny};
+        for (broad, narrow) in [
+            ("Bash:git *", "Bash:git push *"),
+            ("Bash(git:*)", "Bash(git push:*)"),
+            ("Bash:{git,hg} *", "Bash:~git push *"),
+            ("Edit:src/**", "Edit:src/secret.rs"),
+            ("WebFetch:https://*", "WebFetch:https://example.com/x"),
+        ] {
+            for action in [Ask, Deny] {
+                let found = findings(&[(broad, Allow), (narrow, action)]);
+                let expected = format!("overruled: pattern=\"{narrow}\" action={action}");
+                assert!(
+                    found.iter().any(|it| it.starts_with(&expected)),
+                    "{found:?}"
+                );
+            }
+            let found = findings(&[(narrow, Deny), (broad, Allow)]);
+            assert!(
+                !found.iter().any(|it| it.starts_with("overruled")),
+                "{found:?}"
+            );
+        }
+        let apart = findings(&[("Bash:git log *", Allow), ("Bash:git push *", Deny)]);
+        assert!(apart.is_empty(), "{apart:?}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Places {
     /// The repository around the workspace, or the workspace itself.
     pub project: PathBuf,
     pub home: Option<PathBuf>,
+    /// The same with links followed, where that is another name of it.
+    real_home: Option<PathBuf>,
 }
 
 /// A path of a call.
@@ -33,6 +35,8 @@ pub enum Subject {
 #[derive(Debug, Clone)]
 pub struct PathPattern {
     anchor: Anchor,
+    /// Beneath the anchor.
+    glob: String,
     matcher: GlobMatcher,
     text: String,
 }
@@ -55,9 +59,11 @@ impl Places {
             .find(|directory| directory.join(".git").exists())
             .unwrap_or(root)
             .to_owned();
+        let real_home = home.as_deref().and_then(|home| home.canonicalize().ok());
         Self {
             workspace,
             project,
+            real_home: real_home.filter(|real| Some(real) != home.as_ref()),
             home,
         }
     }
@@ -73,6 +79,12 @@ impl Places {
                 given: self.workspace.root().join(path),
             },
         }
+    }
+
+    /// The home by all of its names.
+    fn homes(&self) -> impl Iterator<Item = &Path> {
+        let homes = self.home.iter().chain(&self.real_home);
+        homes.map(PathBuf::as_path)
     }
 
     fn roots(&self) -> impl Iterator<Item = &Path> {
@@ -133,6 +145,7 @@ impl PathPattern {
                 .literal_separator(true)
                 .build()?
                 .compile_matcher(),
+            glob,
             text: text.to_owned(),
         })
     }
@@ -143,10 +156,29 @@ impl PathPattern {
         self.covers(path, places)
     }
 
-    /// Whether it matches a path in the way an objection must: the path or a directory above it.
+    /// Whether it matches a path in the way an objection must: the path, or a directory above it
+    /// that the pattern spells. A last `*` is about what lies right there, not below.
     pub fn objects(&self, path: &Path, places: &Places) -> bool {
-        path.ancestors()
-            .any(|ancestor| self.touches(ancestor, places))
+        let reach = if self.ends_in_wildcard() {
+            1
+        } else {
+            usize::MAX
+        };
+        let mut names = path.ancestors().take(reach);
+        names.any(|ancestor| self.touches(ancestor, places))
+    }
+
+    fn ends_in_wildcard(&self) -> bool {
+        let last = self.text.rsplit('/').next().unwrap_or_default();
+        let mut letters = last.chars();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '\\' => drop(letters.next()),
+                '*' | '?' | '[' => return true,
+                _ => {}
+            }
+        }
+        false
     }
 
     fn covers(&self, path: &Path, places: &Places) -> bool {
@@ -157,7 +189,7 @@ impl PathPattern {
         match self.anchor {
             Anchor::AnyDepth => places.roots().any(beneath),
             Anchor::Workspace => beneath(places.workspace.root()),
-            Anchor::Home => places.home.as_deref().is_some_and(beneath),
+            Anchor::Home => places.homes().any(beneath),
             Anchor::Root => beneath(Path::new("/")),
         }
     }
@@ -171,6 +203,53 @@ impl PathPattern {
             Anchor::AnyDepth => anywhere(path),
             Anchor::Workspace | Anchor::Home | Anchor::Root => self.covers(path, places),
         }
+    }
+
+    /// Globs over absolute paths without their first `/`, of which one matches wherever this one
+    /// objects: to many paths they are asked about at once.
+    pub(crate) fn objections(&self, places: &Places) -> Vec<String> {
+        let beneath = |root: &Path| {
+            let root = root.strip_prefix("/").unwrap_or(root);
+            match root.to_str() {
+                Some("") => self.glob.clone(),
+                Some(root) => format!("{}/{}", globset::escape(root), self.glob),
+                // No glob spells it; it is asked about by itself.
+                None => "**".to_owned(),
+            }
+        };
+        let globs = match self.anchor {
+            Anchor::AnyDepth | Anchor::Root => vec![self.glob.clone()],
+            Anchor::Workspace => vec![beneath(places.workspace.root())],
+            Anchor::Home => places.homes().map(beneath).collect(),
+        };
+        let deeper = globs.iter().map(|glob| format!("{glob}/**"));
+        deeper.chain(globs.iter().cloned()).collect()
+    }
+
+    /// Whether it could object to anything beneath a directory.
+    pub(crate) fn reaches(&self, directory: &Path, places: &Places) -> bool {
+        if self.anchor == Anchor::AnyDepth {
+            return true;
+        }
+        let begins = self.begins(places);
+        begins
+            .iter()
+            .any(|begin| begin.starts_with(directory) || directory.starts_with(begin))
+    }
+
+    /// Where what it is about begins, as far as it spells that out.
+    pub(crate) fn begins(&self, places: &Places) -> Vec<PathBuf> {
+        let roots: Vec<&Path> = match self.anchor {
+            Anchor::AnyDepth => vec![&places.project],
+            Anchor::Workspace => vec![places.workspace.root()],
+            Anchor::Home => places.homes().collect(),
+            Anchor::Root => vec![Path::new("/")],
+        };
+        let components = self.glob.split('/');
+        let literal = components
+            .take_while(|component| !component.contains(['*', '?', '[', ']', '{', '}', '\\']));
+        let begin: PathBuf = literal.collect();
+        roots.iter().map(|root| root.join(&begin)).collect()
     }
 
     /// Whether the pattern spells this name.
@@ -268,6 +347,17 @@ mod tests {
         assert!(it.objects("secrets", "secrets/deep/key"));
         assert!(!it.allows("secrets", "secrets/deep/key"));
         assert!(!it.objects("secret", "secrets/deep/key"));
+        assert!(it.objects("{secrets,keys}", "keys/deep/key"));
+    }
+
+    #[test]
+    fn a_star_does_not_reach_below_whoever_writes_it() {
+        let it = fixture();
+        assert!(it.objects("secrets/*", "secrets/key") && it.allows("secrets/*", "secrets/key"));
+        assert!(!it.objects("secrets/*", "secrets/deep/key"));
+        assert!(!it.objects("*.d", "a.d/key") && it.objects("*.d", "a.d"));
+        assert!(it.objects("secrets/**", "secrets/deep/key"));
+        assert!(it.objects(r"a/\*", "a/*/key"));
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::fmt;
 
 use caliban_model::{Argument, BuiltInTool};
 
+use crate::alternatives::{self, AnyOf, TooMany};
 use crate::paths::PathPattern;
 use crate::tools;
 use crate::urls::{UrlPattern, UrlPatternError};
 use crate::wildcard::Wildcard;
 
-/// A pattern that can match something.
+/// What a rule is about.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
@@ -34,11 +35,13 @@ pub enum ToolName {
 pub enum About {
     /// Any call.
     Anything,
-    Command(CommandPattern),
+    Command(AnyOf<CommandPattern>),
     Path(PathPattern),
-    Url(UrlPattern),
+    Url(AnyOf<UrlPattern>),
     /// Every field must match.
     Fields(Vec<FieldPattern>),
+    /// No call there is: it is kept as it was written, and why it matches nothing.
+    Never(PatternError),
 }
 
 /// A pattern about the commands of a shell line.
@@ -82,13 +85,13 @@ pub struct FieldPattern {
 /// A field that decides what a tool touches is matched as carefully as the tool's own argument.
 #[derive(Debug, Clone)]
 pub enum FieldValue {
-    Text(Wildcard),
-    Command(CommandPattern),
+    Text(AnyOf<Wildcard>),
+    Command(AnyOf<CommandPattern>),
     Path(PathPattern),
-    Url(UrlPattern),
+    Url(AnyOf<UrlPattern>),
 }
 
-/// Why a text is not a rule that could ever match.
+/// Why a text is not a pattern, or not one that could ever match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("the pattern is empty; write `Tool`, `Tool:<glob>` or `*`")]
@@ -116,6 +119,22 @@ pub enum PatternError {
     },
 }
 
+impl PatternError {
+    /// Whether the pattern makes sense, and there is only nothing that it could match.
+    fn is_idle(&self) -> bool {
+        match self {
+            Self::NoAccessor { .. } | Self::Anywhere => true,
+            Self::Empty
+            | Self::UnknownTool { .. }
+            | Self::Unclosed(_)
+            | Self::NoArgument(_)
+            | Self::UnknownField { .. }
+            | Self::Glob { .. }
+            | Self::Url { .. } => false,
+        }
+    }
+}
+
 fn nearest(name: &str) -> String {
     tools::nearest(name).map_or_else(String::new, |near| format!(", did you mean `{near}`?"))
 }
@@ -139,7 +158,11 @@ impl Pattern {
             Some(specifier) if specifier.text.trim().is_empty() => {
                 return Err(PatternError::NoArgument(name.to_owned()));
             }
-            Some(specifier) => about(name, &specifier)?,
+            Some(specifier) => match about(name, &specifier) {
+                Ok(about) => about,
+                Err(error) if error.is_idle() => About::Never(error),
+                Err(error) => return Err(error),
+            },
         };
         Ok(Self {
             text: text.to_owned(),
@@ -159,6 +182,18 @@ impl Pattern {
     /// As it is written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Why it can never match, if it cannot.
+    pub fn never(&self) -> Option<&PatternError> {
+        match &self.about {
+            About::Never(why) => Some(why),
+            About::Anything
+            | About::Command(_)
+            | About::Path(_)
+            | About::Url(_)
+            | About::Fields(_) => None,
+        }
     }
 
     /// Whether it matches every call of its tools.
@@ -279,7 +314,7 @@ fn about(tool: &str, specifier: &Specifier<'_>) -> Result<About, PatternError> {
         && specifier.written == Written::Colon
     {
         return match argument {
-            Argument::Command => Ok(About::Command(CommandPattern::new(glob, Reach::Anywhere))),
+            Argument::Command => command(glob, Reach::Anywhere).map(About::Command),
             Argument::Source | Argument::Target if glob.starts_with('/') => path(text),
             Argument::Source
             | Argument::Target
@@ -290,12 +325,12 @@ fn about(tool: &str, specifier: &Specifier<'_>) -> Result<About, PatternError> {
         };
     }
     match argument {
-        Argument::Command => Ok(About::Command(command(text))),
+        Argument::Command => anchored_command(text).map(About::Command),
         Argument::Source | Argument::Target => path(text),
         Argument::Url => url(text),
         Argument::Text(key) => Ok(About::Fields(vec![FieldPattern {
             key: key.to_owned(),
-            value: FieldValue::Text(Wildcard::new(text)),
+            value: FieldValue::Text(wildcards(text)?),
         }])),
         Argument::Place | Argument::None => Err(PatternError::NoAccessor {
             tool: tool.to_owned(),
@@ -332,7 +367,7 @@ fn pairs(text: &str) -> Option<Vec<(&str, &str)>> {
     let (key, _) = key_at(text)?;
     let mut current = key;
     let mut value_start = key.len() + 1;
-    for (comma, _) in text.match_indices(',') {
+    for comma in alternatives::ungrouped_commas(text) {
         let next = text[comma + 1..].trim_start();
         let Some((key, _)) = key_at(next) else {
             continue;
@@ -364,12 +399,12 @@ fn field(tool: &str, key: &str, glob: &str) -> Result<FieldPattern, PatternError
         });
     }
     let value = match (tools::argument(tool), key) {
-        (Argument::Command, "command") => FieldValue::Command(command(glob)),
+        (Argument::Command, "command") => FieldValue::Command(anchored_command(glob)?),
         (Argument::Source | Argument::Target, "path" | "file_path" | "notebook_path") => {
             FieldValue::Path(path_pattern(glob)?)
         }
         (Argument::Url, "url") => FieldValue::Url(url_pattern(glob)?),
-        _ => FieldValue::Text(Wildcard::new(glob)),
+        _ => FieldValue::Text(wildcards(glob)?),
     };
     Ok(FieldPattern {
         key: key.to_owned(),
@@ -377,11 +412,27 @@ fn field(tool: &str, key: &str, glob: &str) -> Result<FieldPattern, PatternError
     })
 }
 
-fn command(text: &str) -> CommandPattern {
+fn anchored_command(text: &str) -> Result<AnyOf<CommandPattern>, PatternError> {
     match text.strip_suffix(":*") {
-        Some(prefix) => CommandPattern::new(prefix, Reach::Prefix),
-        None => CommandPattern::new(text, Reach::Whole),
+        Some(prefix) => command(prefix, Reach::Prefix),
+        None => command(text, Reach::Whole),
     }
+}
+
+fn command(glob: &str, reach: Reach) -> Result<AnyOf<CommandPattern>, PatternError> {
+    let alternatives = spelled_out(glob)?;
+    Ok(alternatives.map(|glob| CommandPattern::new(&glob, reach)))
+}
+
+fn wildcards(glob: &str) -> Result<AnyOf<Wildcard>, PatternError> {
+    Ok(spelled_out(glob)?.map(|glob| Wildcard::new(&glob)))
+}
+
+fn spelled_out(glob: &str) -> Result<AnyOf<String>, PatternError> {
+    AnyOf::spelled_out(glob).map_err(|error: TooMany| PatternError::Glob {
+        glob: glob.to_owned(),
+        reason: error.to_string(),
+    })
 }
 
 fn path(text: &str) -> Result<About, PatternError> {
@@ -399,11 +450,11 @@ fn url(text: &str) -> Result<About, PatternError> {
     url_pattern(text).map(About::Url)
 }
 
-fn url_pattern(text: &str) -> Result<UrlPattern, PatternError> {
+fn url_pattern(text: &str) -> Result<AnyOf<UrlPattern>, PatternError> {
     let text = text.trim();
     let parsed = match text.strip_prefix("domain:") {
-        Some(host) => UrlPattern::domain(host.trim()),
-        None => UrlPattern::new(text),
+        Some(host) => spelled_out(host.trim())?.try_map(|host| UrlPattern::domain(&host)),
+        None => spelled_out(text)?.try_map(|text| UrlPattern::new(&text)),
     };
     parsed.map_err(|reason| PatternError::Url {
         pattern: text.to_owned(),
@@ -421,9 +472,10 @@ mod tests {
         let pattern = Pattern::parse(text).unwrap();
         match pattern.about() {
             About::Anything => "anything".into(),
-            About::Command(command) => format!("{:?}", command.reach),
+            About::Command(command) => format!("{:?}", command.iter().next().unwrap().reach),
             About::Path(_) => "path".into(),
             About::Url(_) => "url".into(),
+            About::Never(why) => format!("never: {why}"),
             About::Fields(fields) => fields
                 .iter()
                 .map(|field| field.key.clone())
@@ -454,6 +506,7 @@ mod tests {
     #[case("mcp__github__*", "anything")]
     #[case("mcp__gh__create_issue:repo=acme/*,title=feat*", "repo+title")]
     #[case("mcp__gh__x:a.b.c=1,2", "a.b.c")]
+    #[case("mcp__gh__x:repo={a,b=1}/*,c=2", "repo+c")]
     #[case("mcp__gh__x(repo=acme/*)", "repo")]
     #[case("Task", "anything")]
     #[case("Skill:review", "name")]
@@ -469,17 +522,28 @@ mod tests {
     #[case("Bash(git *", "no closing parenthesis")]
     #[case("Bash:", "is empty")]
     #[case("Bash()", "is empty")]
-    #[case("Read:~foo", "only for `Bash`")]
-    #[case("mcp__gh__create_issue:acme/*", "no argument")]
-    #[case("Grep:todo", "no argument")]
     #[case("Grep:pth=x", "no field `pth`")]
     #[case("Edit:a[b", "not a glob")]
+    #[case(
+        "Bash:{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
+        "more than 256 alternatives"
+    )]
     #[case("WebFetch:https://user@host/", "user name")]
     #[case("mcp__", "no tool")]
     #[case("X*", "no tool")]
-    fn what_can_never_match_is_an_error(#[case] text: &str, #[case] why: &str) {
+    fn what_makes_no_sense_is_an_error(#[case] text: &str, #[case] why: &str) {
         let error = Pattern::parse(text).unwrap_err().to_string();
         assert!(error.contains(why), "{text}: {error}");
+    }
+
+    #[rstest]
+    #[case("Read:~foo", "only for `Bash`")]
+    #[case("mcp__gh__create_issue:acme/*", "no argument")]
+    #[case("Grep:todo", "no argument")]
+    fn what_can_never_match_is_kept(#[case] text: &str, #[case] why: &str) {
+        let pattern = Pattern::parse(text).unwrap();
+        assert!(pattern.never().unwrap().to_string().contains(why), "{text}");
+        assert_eq!(pattern.text(), text);
     }
 
     #[test]

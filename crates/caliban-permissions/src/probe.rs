@@ -15,7 +15,11 @@ impl Probe {
     /// The book that a probe's judge is made with.
     pub fn book(pattern: &str) -> Result<RuleBook, RuleError> {
         let rule = Rule::new(RuleSpec::new(pattern, RuleAction::Deny), Origin::Flag)?;
-        Ok(RuleBook::of([rule]))
+        // A condition that never holds is a mistake; the hook behind it would never run.
+        match rule.never_matches() {
+            Some(error) => Err(error),
+            None => Ok(RuleBook::of([rule])),
+        }
     }
 
     pub fn new(judge: Judge) -> Self {

@@ -136,8 +136,22 @@ impl Protected {
         }
     }
 
+    /// The places that are protected against being read.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = PathBuf> {
+        let home = self.home.iter();
+        let in_home = home.flat_map(|home| SECRETS.iter().map(|place| home.join(place)));
+        in_home.chain(self.own_secrets.iter().cloned())
+    }
+
     fn in_home(&self, path: &Path, places: &[&str]) -> Option<String> {
-        let rest = folded(path.strip_prefix(self.home.as_deref()?).ok()?);
+        let rest = path.strip_prefix(self.home.as_deref()?).ok()?;
+        // Every such place begins with a dot, and few others do. What is not ASCII may be folded
+        // away before one.
+        let first = *rest.as_os_str().as_encoded_bytes().first()?;
+        if first.is_ascii() && first != b'.' {
+            return None;
+        }
+        let rest = folded(rest);
         places
             .iter()
             .find(|place| rest == **place || rest.starts_with(&format!("{place}/")))

@@ -5,10 +5,19 @@ use caliban_settings::{RuleAction, RuleSpec};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::evaluation::{Decision, Item, Judge, Why};
-use crate::rulebook::{Origin, Rule};
+use crate::evaluation::{Decision, Item, Judge};
+use crate::rulebook::{Origin, Rule, RuleBook};
 use crate::tools;
 use crate::wildcard::Wildcard;
+
+/// Where a rule that is suggested would stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On the command line.
+    Flag,
+    /// Among what was decided for the rest of a session.
+    Session,
+}
 
 /// Rules that would allow this call and as little else as possible; none when no rule can.
 pub fn suggestions(
@@ -16,29 +25,40 @@ pub fn suggestions(
     tool: &str,
     input: &Value,
     decision: &Decision,
+    place: Place,
     now: Timestamp,
 ) -> Vec<String> {
     let tool = BuiltInTool::canonical(tool);
     [narrow(tool, input, decision), vec![tool.to_owned()]]
         .into_iter()
-        .find(|patterns| allows(judge, tool, input, patterns, now))
+        .find(|patterns| allows(judge, tool, input, patterns, place, now))
         .unwrap_or_default()
 }
 
 /// What to tell whoever cannot be asked.
-pub fn remedy(tool: &str, decision: &Decision, suggestions: &[String]) -> String {
+pub fn remedy(
+    judge: &Judge,
+    tool: &str,
+    input: &Value,
+    decision: &Decision,
+    now: Timestamp,
+) -> String {
+    let suggestions = suggestions(judge, tool, input, decision, Place::Flag, now);
     let tool = BuiltInTool::canonical(tool);
     let flags: Vec<String> = suggestions
         .iter()
         .map(|pattern| format!("--allow {}", quoted(pattern)))
         .collect();
     let flags = flags.join(" ");
-    match (
-        flags.is_empty(),
-        tools::is_editor(tool),
-        is_protected(&decision.why),
-    ) {
-        (true, _, _) => "No rule can allow it; run it yourself.".to_owned(),
+    let lasts = decision.why.outlasts_modes();
+    match (flags.is_empty(), tools::is_editor(tool), lasts) {
+        (true, _, lasts) => match asking(judge, decision) {
+            Some(rule) if lasts => format!("{rule} asks about it; the user can change it there."),
+            Some(rule) => format!(
+                "{rule} asks about it: the user can change it there, or (dangerous) allow everything with `--auto-allow`."
+            ),
+            None => "No rule can allow it; run it yourself.".to_owned(),
+        },
         (false, _, true) => {
             format!("The user can allow exactly this by running caliban with `{flags}`.")
         }
@@ -49,6 +69,19 @@ pub fn remedy(tool: &str, decision: &Decision, suggestions: &[String]) -> String
             "The user can allow it by running caliban with `{flags}`, or (dangerous) everything with `--auto-allow`."
         ),
     }
+}
+
+/// The rule that somebody wrote and that asks, with where it is written.
+fn asking(judge: &Judge, decision: &Decision) -> Option<String> {
+    let rule = &judge.book.rules()[decision.rule];
+    if rule.action != RuleAction::Ask || rule.origin == Origin::BuiltIn {
+        return None;
+    }
+    let place = match &rule.written {
+        Some(written) => format!("{written}, {}", rule.origin.described()),
+        None => rule.origin.described().to_owned(),
+    };
+    Some(format!("The rule `{}` ({place})", rule.pattern))
 }
 
 fn narrow(tool: &str, input: &Value, decision: &Decision) -> Vec<String> {
@@ -69,9 +102,9 @@ fn narrow(tool: &str, input: &Value, decision: &Decision) -> Vec<String> {
             .and_then(Value::as_str)
             .map(|url| vec![format!("WebFetch:{}", Wildcard::escape(url))])
             .unwrap_or_default(),
-        Argument::Text(field) => input
-            .get(field)
-            .and_then(Value::as_str)
+        Argument::Text(field) => tools::values(tool, field, input)
+            .first()
+            .and_then(|value| value.as_str())
             .map(|text| vec![format!("{tool}:{}", Wildcard::escape(text))])
             .unwrap_or_default(),
         Argument::Place | Argument::None => Vec::new(),
@@ -100,21 +133,28 @@ fn escaped_path(path: &str) -> String {
     escaped
 }
 
-fn is_protected(why: &Why) -> bool {
-    matches!(why, Why::Protected { .. })
-}
-
-fn allows(judge: &Judge, tool: &str, input: &Value, patterns: &[String], now: Timestamp) -> bool {
+fn allows(
+    judge: &Judge,
+    tool: &str,
+    input: &Value,
+    patterns: &[String],
+    place: Place,
+    now: Timestamp,
+) -> bool {
     if patterns.is_empty() {
         return false;
     }
     let mut trial = judge.clone();
     for pattern in patterns {
         let spec = RuleSpec::new(pattern.clone(), RuleAction::Allow);
-        let Ok(rule) = Rule::new(spec, Origin::Flag) else {
+        let (origin, put): (Origin, fn(&RuleBook, Rule) -> RuleBook) = match place {
+            Place::Flag => (Origin::Flag, RuleBook::with_flag),
+            Place::Session => (Origin::Runtime, RuleBook::with_first),
+        };
+        let Ok(rule) = Rule::new(spec, origin) else {
             return false;
         };
-        trial = trial.with_first(rule);
+        trial.book = put(&trial.book, rule);
     }
     trial.decide(tool, input, now).action == RuleAction::Allow
 }

@@ -5,8 +5,9 @@ use std::fmt;
 
 use caliban_settings::{LoadedSettings, RuleAction, RuleSpec, Scope, mcp_names};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use crate::pattern::{About, FieldValue, Pattern, PatternError, Reach, ToolName};
+use crate::pattern::{About, CommandPattern, FieldValue, Pattern, PatternError, Reach, ToolName};
 
 /// Who wrote a rule. The order of declaration is the order in which they are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +38,8 @@ pub struct Rule {
     pub comment: Option<String>,
     pub reason: Option<String>,
     pub expires_at: Option<Timestamp>,
+    /// The key and the file it is written in, where it is no rule of a scope.
+    pub written: Option<String>,
 }
 
 /// A rule that cannot be used.
@@ -47,18 +50,6 @@ pub struct RuleError {
     pub action: RuleAction,
     pub origin: Origin,
     pub error: PatternError,
-}
-
-impl RuleError {
-    /// Whether the rule can be left out: it would allow something, and there is nothing that it
-    /// could ever match.
-    pub fn is_idle(&self) -> bool {
-        let never_matches = matches!(
-            self.error,
-            PatternError::NoAccessor { .. } | PatternError::Anywhere
-        );
-        never_matches && self.action == RuleAction::Allow
-    }
 }
 
 /// What answers when no rule does.
@@ -89,6 +80,9 @@ const DEFAULTS: &[(&str, RuleAction)] = &[
 #[derive(Debug, Clone, Default)]
 pub struct RuleBook {
     rules: Vec<Rule>,
+    precedence: Precedence,
+    /// How many rules come before what is given on the command line.
+    before_flags: usize,
     /// Rules about commands by the program they spell.
     by_program: HashMap<String, Vec<usize>>,
     /// Objections to a command anywhere in a line by the word they begin with.
@@ -102,6 +96,19 @@ pub struct RuleBook {
 pub enum Defaults {
     Included,
     Left,
+}
+
+/// How rules of different writers weigh against each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precedence {
+    /// The first that matches decides, unless a guard holds against it. The flags are those of the
+    /// person who types them, so they come before the settings.
+    #[default]
+    FirstMatch,
+    /// Whatever denies comes before whatever asks, and that before whatever allows, wherever it is
+    /// written. The flags are those of a program, which cannot undo what its user forbade.
+    StrictestFirst,
 }
 
 /// Why the first match did not decide.
@@ -123,31 +130,29 @@ pub struct Found<'a> {
     pub guard: Option<Guard>,
 }
 
+/// Finds the first rule among those that are asked.
+type FindFirst<'f, 'a> = &'f dyn Fn(&dyn Fn(&Rule) -> bool) -> Option<(usize, &'a Rule)>;
+
 impl RuleBook {
-    /// The rules given on the command line, then those of the settings, then the defaults. Idle
-    /// ones are left out.
+    /// The rules given on the command line, then those of the settings, then the defaults.
     pub fn new(
         flags: impl IntoIterator<Item = RuleSpec>,
         settings: &LoadedSettings,
     ) -> Result<Self, RuleError> {
-        let mut rules = Vec::new();
+        let mut rules = server_rules(settings)?;
+        let mut before_flags = rules.len();
         let mut add = |origin: Origin, specs: &mut dyn Iterator<Item = RuleSpec>| {
             for spec in specs {
-                match Rule::new(spec, origin) {
-                    Ok(rule) => rules.push(rule),
-                    Err(error) if error.is_idle() => {}
-                    Err(error) => return Err(error),
-                }
+                rules.push(Rule::new(spec, origin)?);
             }
-            Ok(())
+            Ok(rules.len())
         };
-        add(Origin::Server, &mut server_rules(settings).into_iter())?;
         let locked = settings.is_locked();
         let scopes = settings.rules();
         let managed = || scopes.iter().filter(|layer| layer.scope == Scope::Managed);
         if locked {
             for layer in managed() {
-                add(Origin::Managed, &mut layer.rules.iter().cloned())?;
+                before_flags = add(Origin::Managed, &mut layer.rules.iter().cloned())?;
             }
         }
         add(Origin::Flag, &mut flags.into_iter())?;
@@ -156,29 +161,48 @@ impl RuleBook {
                 add(Origin::of(layer.scope), &mut layer.rules.iter().cloned())?;
             }
         }
-        Ok(Self::of(rules))
+        let book = Self {
+            before_flags,
+            ..Self::default()
+        };
+        Ok(book.holding(rules.into_iter().chain(defaults())))
     }
 
     /// Rules in the order given, and the defaults.
     pub fn of(rules: impl IntoIterator<Item = Rule>) -> Self {
-        let defaults = DEFAULTS.iter().filter_map(|(pattern, action)| {
-            Rule::new(RuleSpec::new(*pattern, *action), Origin::BuiltIn).ok()
-        });
-        Self::indexed(rules.into_iter().chain(defaults).collect())
+        Self::default().holding(rules.into_iter().chain(defaults()))
+    }
+
+    /// The same book with its rules weighed in another way.
+    #[must_use]
+    pub fn judged(self, precedence: Precedence) -> Self {
+        Self { precedence, ..self }
     }
 
     /// The same book with a rule before all others.
     #[must_use]
     pub fn with_first(&self, rule: Rule) -> Self {
-        let rules = self.rules.iter().cloned();
-        Self::indexed(std::iter::once(rule).chain(rules).collect())
+        let mut book = self.holding([rule].into_iter().chain(self.rules.iter().cloned()));
+        book.before_flags += 1;
+        book
+    }
+
+    /// The same book with a rule before those of the command line, where a flag would stand.
+    #[must_use]
+    pub(crate) fn with_flag(&self, rule: Rule) -> Self {
+        let (before, after) = self.rules.split_at(self.before_flags.min(self.rules.len()));
+        let rules = before.iter().cloned().chain([rule]);
+        self.holding(rules.chain(after.iter().cloned()))
     }
 
     /// The same book without some of its rules.
     #[must_use]
     pub fn without(&self, is_meant: impl Fn(&Rule) -> bool) -> Self {
         let kept = self.rules.iter().filter(|rule| !is_meant(rule));
-        Self::indexed(kept.cloned().collect())
+        let mut book = self.holding(kept.cloned());
+        let before = self.rules.iter().take(self.before_flags);
+        book.before_flags = before.filter(|rule| !is_meant(rule)).count();
+        book
     }
 
     /// The same book with more that is decided where no rule is given. What is no pattern decides
@@ -191,18 +215,15 @@ impl RuleBook {
             .into_iter()
             .filter_map(|spec| Rule::new(spec, Origin::BuiltIn).ok());
         let defaults = self.rules.iter().skip_while(|rule| !is_default(rule));
-        Self::indexed(
-            given
-                .cloned()
-                .chain(more)
-                .chain(defaults.cloned())
-                .collect(),
-        )
+        self.holding(given.cloned().chain(more).chain(defaults.cloned()))
     }
 
-    fn indexed(rules: Vec<Rule>) -> Self {
+    /// A book of these rules, else like this one.
+    fn holding(&self, rules: impl IntoIterator<Item = Rule>) -> Self {
         let mut book = Self {
-            rules,
+            rules: rules.into_iter().collect(),
+            precedence: self.precedence,
+            before_flags: self.before_flags,
             ..Self::default()
         };
         book.index();
@@ -213,7 +234,8 @@ impl RuleBook {
     #[must_use]
     pub fn with_last(&self, rules: impl IntoIterator<Item = Rule>) -> Self {
         let own = |rule: &&Rule| rule.origin != Origin::BuiltIn;
-        Self::of(self.rules.iter().filter(own).cloned().chain(rules))
+        let own = self.rules.iter().filter(own).cloned();
+        self.holding(own.chain(rules).chain(defaults()))
     }
 
     pub fn rules(&self) -> &[Rule] {
@@ -226,13 +248,19 @@ impl RuleBook {
             .iter()
             .filter(|rule| rule.action == RuleAction::Allow && rule.is_about("WebFetch"))
             .filter_map(|rule| match rule.pattern.about() {
-                About::Url(pattern) => pattern.literal_host().map(str::to_owned),
-                _ => None,
+                About::Url(patterns) => Some(patterns),
+                About::Anything
+                | About::Command(_)
+                | About::Path(_)
+                | About::Fields(_)
+                | About::Never(_) => None,
             })
+            .flatten()
+            .filter_map(|pattern| pattern.literal_host().map(str::to_owned))
             .collect()
     }
 
-    /// The first rule that matches and counts, unless a guard holds against it.
+    /// The rule that matches, counts and comes first.
     pub(crate) fn find(
         &self,
         indices: &(impl Iterator<Item = usize> + Clone),
@@ -244,15 +272,37 @@ impl RuleBook {
             (defaults == Defaults::Included || rule.origin != Origin::BuiltIn)
                 && !rule.is_expired(now)
         };
-        let first = |is_asked: &dyn Fn(Origin) -> bool| {
+        let first = |is_asked: &dyn Fn(&Rule) -> bool| {
             indices.clone().find_map(|index| {
                 let rule = self.rules.get(index)?;
-                (is_asked(rule.origin) && counts(rule) && matches(rule)).then_some((index, rule))
+                (is_asked(rule) && counts(rule) && matches(rule)).then_some((index, rule))
             })
         };
+        match self.precedence {
+            Precedence::FirstMatch => Self::guarded(&first),
+            Precedence::StrictestFirst => {
+                let of = |action: RuleAction| {
+                    first(&|rule| rule.action == action && rule.origin != Origin::BuiltIn)
+                };
+                let (index, rule) = of(RuleAction::Deny)
+                    .or_else(|| of(RuleAction::Ask))
+                    .or_else(|| of(RuleAction::Allow))
+                    // The defaults are nobody's wish.
+                    .or_else(|| first(&|_| true))?;
+                Some(Found {
+                    index,
+                    rule,
+                    guard: None,
+                })
+            }
+        }
+    }
+
+    /// The first rule that matches, unless a guard holds against it.
+    fn guarded<'a>(first: FindFirst<'_, 'a>) -> Option<Found<'a>> {
         let (index, rule) = first(&|_| true)?;
         let guarded = |is_asked: &dyn Fn(Origin) -> bool, guard: Guard| {
-            first(is_asked)
+            first(&|rule| is_asked(rule.origin))
                 .filter(|(_, rule)| rule.action == RuleAction::Deny)
                 .map(|(index, rule)| Found {
                     index,
@@ -274,7 +324,13 @@ impl RuleBook {
                 guarded(&|origin| origin == Origin::User, Guard::User)
             }
             Origin::Server => guarded(&|origin| origin != Origin::Server, Guard::General),
-            _ => None,
+            Origin::Runtime
+            | Origin::Flag
+            | Origin::Overlay
+            | Origin::User
+            | Origin::Managed
+            | Origin::Client
+            | Origin::BuiltIn => None,
         };
         Some(by_managed.or_else(by_others).unwrap_or(decided))
     }
@@ -304,18 +360,27 @@ impl RuleBook {
             if !rule.pattern.tool().matches("Bash") {
                 continue;
             }
-            let indices = match begin(rule) {
-                Begin::Program(program) => self.by_program.entry(program).or_default(),
-                Begin::Word(word) => self.by_word.entry(word).or_default(),
-                Begin::Unknown => &mut self.any_program,
-            };
-            indices.push(index);
+            for begin in begins(rule) {
+                let indices = match begin {
+                    Begin::Program(program) => self.by_program.entry(program).or_default(),
+                    Begin::Word(word) => self.by_word.entry(word).or_default(),
+                    Begin::Unknown => &mut self.any_program,
+                };
+                indices.push(index);
+            }
         }
     }
 }
 
+/// What answers when nobody has a wish.
+fn defaults() -> impl Iterator<Item = Rule> {
+    DEFAULTS.iter().filter_map(|(pattern, action)| {
+        Rule::new(RuleSpec::new(*pattern, *action), Origin::BuiltIn).ok()
+    })
+}
+
 /// The rules of MCP servers about their own tools: what is denied, then asked about, then allowed.
-fn server_rules(settings: &LoadedSettings) -> Vec<RuleSpec> {
+fn server_rules(settings: &LoadedSettings) -> Result<Vec<Rule>, RuleError> {
     let servers = &settings.settings.mcp_servers;
     let parts = mcp_names::server_parts(servers.keys().map(String::as_str));
     let mut rules = Vec::new();
@@ -330,11 +395,21 @@ fn server_rules(settings: &LoadedSettings) -> Vec<RuleSpec> {
             (&permissions.allow, RuleAction::Allow),
         ];
         for (patterns, action) in lists {
-            let full = patterns.iter().map(|pattern| format!("{prefix}{pattern}"));
-            rules.extend(full.map(|pattern| RuleSpec::new(pattern, action)));
+            let key = format!("mcp_servers.{name}.permissions.{action}");
+            for pattern in patterns {
+                let spec = RuleSpec::new(format!("{prefix}{pattern}"), action);
+                let rule = Rule::new(spec, Origin::Server)?;
+                rules.push(Rule {
+                    written: Some(match settings.file_of(&key) {
+                        Some(file) => format!("`{key}` in `{}`", file.display()),
+                        None => format!("`{key}`"),
+                    }),
+                    ..rule
+                });
+            }
         }
     }
-    rules
+    Ok(rules)
 }
 
 /// What a command must have to be matched by a rule.
@@ -346,19 +421,31 @@ enum Begin {
     Unknown,
 }
 
-fn begin(rule: &Rule) -> Begin {
-    let command = match rule.pattern.about() {
-        About::Command(command) => Some(command),
+/// What each alternative of a rule needs.
+fn begins(rule: &Rule) -> Vec<Begin> {
+    let commands = match rule.pattern.about() {
+        About::Command(commands) => Some(commands),
         About::Fields(fields) => fields.iter().find_map(|field| match &field.value {
-            FieldValue::Command(command) => Some(command),
-            _ => None,
+            FieldValue::Command(commands) => Some(commands),
+            FieldValue::Text(_) | FieldValue::Path(_) | FieldValue::Url(_) => None,
         }),
+        About::Never(_) => return Vec::new(),
         About::Anything | About::Path(_) | About::Url(_) => None,
     };
-    let Some((command, word)) = command.and_then(|it| Some((it, it.glob.first_word()?))) else {
+    match commands {
+        Some(commands) => commands
+            .iter()
+            .map(|command| begin(command, rule.action))
+            .collect(),
+        None => vec![Begin::Unknown],
+    }
+}
+
+fn begin(command: &CommandPattern, action: RuleAction) -> Begin {
+    let Some(word) = command.glob.first_word() else {
         return Begin::Unknown;
     };
-    match (command.reach, rule.action) {
+    match (command.reach, action) {
         // It may begin behind another command.
         (_, RuleAction::Ask | RuleAction::Deny) if command.spells_operator() => {
             Begin::Word(word.to_owned())
@@ -385,6 +472,17 @@ impl Rule {
             comment: spec.comment,
             reason: spec.reason,
             expires_at: spec.expires_at,
+            written: None,
+        })
+    }
+
+    /// Why it decides nothing, if there is nothing that it could be about.
+    pub fn never_matches(&self) -> Option<RuleError> {
+        self.pattern.never().map(|error| RuleError {
+            pattern: self.pattern.text().to_owned(),
+            action: self.action,
+            origin: self.origin,
+            error: error.clone(),
         })
     }
 
@@ -549,6 +647,56 @@ mod tests {
             ),
             (Allow, Project, None)
         );
+    }
+
+    #[test]
+    fn whatever_denies_comes_first_where_a_program_gives_the_flags() {
+        use Origin::{Flag, Project, Runtime, User};
+        use RuleAction::{Allow, Ask, Deny};
+        let of = |action, origin| rule("Write", action, origin);
+        let strictest = |rules: Vec<Rule>| {
+            let book = RuleBook::of(rules).judged(Precedence::StrictestFirst);
+            let all = book.all();
+            let found = book.find(&all, Defaults::Included, Timestamp::UNIX_EPOCH, |rule| {
+                rule.is_about("Write")
+            });
+            found
+                .map(|found| (found.rule.action, found.rule.origin))
+                .unwrap()
+        };
+        for (rules, expected) in [
+            (vec![of(Allow, Flag), of(Deny, User)], (Deny, User)),
+            (vec![of(Allow, Runtime), of(Deny, Project)], (Deny, Project)),
+            (vec![of(Allow, Flag), of(Ask, User)], (Ask, User)),
+            (
+                vec![of(Ask, Flag), of(Allow, User), of(Deny, User)],
+                (Deny, User),
+            ),
+            (vec![of(Allow, Project)], (Allow, Project)),
+            (vec![], (Ask, Origin::BuiltIn)),
+        ] {
+            assert_eq!(strictest(rules), expected);
+        }
+    }
+
+    #[test]
+    fn a_flag_stands_behind_what_is_stronger_than_flags() {
+        let server = rule("mcp__s__*", RuleAction::Ask, Origin::Server);
+        let user = rule("mcp__s__*", RuleAction::Ask, Origin::User);
+        let flag = || rule("mcp__s__t", RuleAction::Allow, Origin::Flag);
+        let mut book = RuleBook::of([server, user]);
+        book.before_flags = 1;
+        let decided = |book: &RuleBook| {
+            let all = book.all();
+            let found = book.find(&all, Defaults::Included, Timestamp::UNIX_EPOCH, |rule| {
+                rule.is_about("mcp__s__t")
+            });
+            found.map(|found| found.rule.origin)
+        };
+        assert_eq!(decided(&book.with_flag(flag())), Some(Origin::Server));
+        assert_eq!(decided(&book.with_first(flag())), Some(Origin::Flag));
+        let general = book.without(|rule| rule.origin == Origin::Server);
+        assert_eq!(decided(&general.with_flag(flag())), Some(Origin::Flag));
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl UrlPattern {
 
     pub fn new(text: &str) -> Result<Self, UrlPatternError> {
         let (scheme, rest) = match text.split_once("://") {
-            Some((scheme, rest)) => (Some(Wildcard::new(&scheme.to_lowercase())), rest),
+            Some((scheme, rest)) => (
+                Some(Wildcard::without_classes(&scheme.to_lowercase())),
+                rest,
+            ),
             None => (None, text),
         };
         let cut = rest.find('/').unwrap_or(rest.len());
@@ -64,14 +67,14 @@ impl UrlPattern {
         }
         let host = host.to_lowercase();
         let labels = if host.starts_with('[') {
-            vec![Label::One(Wildcard::new(&host))]
+            vec![Label::One(Wildcard::without_classes(&host))]
         } else {
             host.trim_end_matches('.')
                 .split('.')
                 .rev()
                 .map(|label| match label {
                     "*" | "**" => Label::Many,
-                    label => Label::One(Wildcard::new(label)),
+                    label => Label::One(Wildcard::without_classes(label)),
                 })
                 .collect()
         };
@@ -79,9 +82,9 @@ impl UrlPattern {
             scheme,
             labels,
             port,
-            path: (!path.is_empty()).then(|| Wildcard::new(path)),
+            path: (!path.is_empty()).then(|| Wildcard::without_classes(path)),
             literal_host: literal(&host).map(str::to_owned),
-            text: Wildcard::new(text),
+            text: Wildcard::without_classes(text),
         })
     }
 

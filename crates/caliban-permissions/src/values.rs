@@ -14,6 +14,8 @@ const MAX_DEPTH: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Values {
     by_name: HashMap<String, Vec<String>>,
+    /// All words of the line, which is what it may read or pass on.
+    words: Vec<String>,
 }
 
 /// What a word may stand for.
@@ -28,8 +30,16 @@ impl Values {
     /// Reads the assignments and loops among the words of a line, which come without quotes.
     pub(crate) fn of<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         // The home is the home unless the line says otherwise.
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
         let mut values = Self {
             by_name: HashMap::from([("HOME".to_owned(), vec!["~".to_owned()])]),
+            // One more than is looked at, so that it is seen.
+            words: words
+                .iter()
+                .filter(|word| !word.contains('$'))
+                .take(MAX_READINGS + 1)
+                .map(|word| (*word).to_owned())
+                .collect(),
         };
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.next() {
@@ -39,6 +49,12 @@ impl Values {
             {
                 while let Some(value) = words.next_if(|word| *word != "do") {
                     values.assign(name, value);
+                }
+            } else if matches!(word, "read" | "mapfile" | "readarray") {
+                let is_operand = |word: &&str| word.starts_with('-') || is_name(word);
+                while let Some(name) = words.next_if(is_operand) {
+                    let given = values.words.clone();
+                    values.by_name.insert(name.to_owned(), given);
                 }
             } else if let Some((name, value)) = word.split_once('=') {
                 match name.strip_suffix('+') {
@@ -66,7 +82,12 @@ impl Values {
             let (spelled, parameter) = parameter(from);
             let mut values: Vec<String> = Vec::new();
             if let Some((name, default)) = parameter {
-                values.extend(self.by_name.get(name).into_iter().flatten().cloned());
+                match name {
+                    Variable::Named(name) => {
+                        values.extend(self.by_name.get(name).into_iter().flatten().cloned());
+                    }
+                    Variable::Given => values.extend(self.words.iter().cloned()),
+                }
                 match (default, depth.checked_sub(1)) {
                     (Some(default), Some(depth)) => {
                         let readings = self.readings_within(default, depth);
@@ -137,20 +158,43 @@ impl Readings {
     }
 }
 
+/// Which variable is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variable<'a> {
+    Named(&'a str),
+    /// What was read or passed without a name, or an element of several.
+    Given,
+}
+
+impl<'a> Variable<'a> {
+    fn new(name: &'a str) -> Option<Self> {
+        match name {
+            "REPLY" | "@" | "*" => Some(Self::Given),
+            name if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(Self::Given)
+            }
+            name => is_name(name).then_some(Self::Named(name)),
+        }
+    }
+}
+
 /// A `$…` at the beginning: how it is spelled, and its variable with what stands for it where it
 /// is not set.
-fn parameter(text: &str) -> (&str, Option<(&str, Option<&str>)>) {
+fn parameter(text: &str) -> (&str, Option<(Variable<'_>, Option<&str>)>) {
     let name_end = |from: usize| {
         text[from..]
             .find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
             .map_or(text.len(), |length| from + length)
     };
+    let is_all = |from: usize| text[from..].starts_with(['@', '*']);
     if !text.starts_with("${") {
-        let end = name_end(1);
-        let name = Some(&text[1..end]).filter(|name| is_name(name));
-        return (&text[..end], name.map(|name| (name, None)));
+        let end = if is_all(1) { 2 } else { name_end(1) };
+        return (
+            &text[..end],
+            Variable::new(&text[1..end]).map(|it| (it, None)),
+        );
     }
-    let end = name_end(2);
+    let end = if is_all(2) { 3 } else { name_end(2) };
     let Some(close) = closing(text) else {
         return (text, None);
     };
@@ -158,9 +202,12 @@ fn parameter(text: &str) -> (&str, Option<(&str, Option<&str>)>) {
     let default = [":-", ":=", "-", "="]
         .iter()
         .find_map(|sign| how.strip_prefix(sign));
-    // What an array holds is not looked at.
-    let name = Some(&text[2..end]).filter(|name| is_name(name) && !how.starts_with('['));
-    (&text[..=close], name.map(|name| (name, default)))
+    let variable = match Variable::new(&text[2..end]) {
+        // What an array holds stands somewhere in the line.
+        Some(_) if how.starts_with('[') => Some(Variable::Given),
+        variable => variable,
+    };
+    (&text[..=close], variable.map(|it| (it, default)))
 }
 
 /// Where the brace of a `${…` is closed.
@@ -205,7 +252,12 @@ mod tests {
     #[case("", "${d:-~}/.bashrc", &["~/.bashrc"])]
     #[case("", "${HOME%/}/.bashrc", &["~/.bashrc"])]
     #[case("", "${d:-${e:-$HOME}}/.bashrc", &["~/.bashrc"])]
-    #[case("f=", "${f[0]}", &["${f[0]}"])]
+    #[case("f= a/b", "${f[0]}", &["f=", "a/b"])]
+    #[case("read f a/b", "$f", &["read", "f", "a/b"])]
+    #[case("a/b read -r f", "$f", &["a/b", "read", "-r", "f"])]
+    #[case("set a/b", "$1", &["set", "a/b"])]
+    #[case("set a/b", "x/$@", &["x/set", "x/a/b"])]
+    #[case("read a/b", "$REPLY", &["read", "a/b"])]
     #[case("", "$d/.git/$1", &["$d/.git/$1"])]
     #[case("", "a$", &["a$"])]
     #[case("", "${d", &["${d"])]

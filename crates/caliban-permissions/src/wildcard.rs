@@ -1,5 +1,9 @@
-//! Text patterns with `*` (any characters) and `?` (one character). Everything else stands for
-//! itself; a backslash before `*`, `?` or `\` takes their meaning away.
+//! Text patterns with `*` (any characters), `?` (one character) and `[a-z]`, `[!a-z]` (one of
+//! these, one of the others). Everything else stands for itself; a backslash takes the meaning of
+//! these away. `{a,b}` is written out before, see `alternatives`.
+
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,11 +15,46 @@ pub struct Wildcard {
 enum Part {
     Text(String),
     One,
+    OneOf(Class),
     Any,
+}
+
+/// The characters between brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Class {
+    sense: Sense,
+    /// From and to, both included.
+    ranges: Vec<(char, char)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sense {
+    Listed,
+    NotListed,
+}
+
+/// What a backslash takes the meaning of.
+const SPECIAL: [char; 8] = ['*', '?', '[', ']', '{', '}', ',', '\\'];
+
+/// Which characters have a meaning in a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    Glob,
+    /// Brackets stand for themselves, as in addresses of hosts.
+    WithoutClasses,
 }
 
 impl Wildcard {
     pub fn new(pattern: &str) -> Self {
+        Self::parse(pattern, Syntax::Glob)
+    }
+
+    /// A pattern in which brackets stand for themselves.
+    pub(crate) fn without_classes(pattern: &str) -> Self {
+        Self::parse(pattern, Syntax::WithoutClasses)
+    }
+
+    fn parse(pattern: &str, syntax: Syntax) -> Self {
         let mut parts: Vec<Part> = Vec::new();
         let mut rest = pattern.chars().peekable();
         while let Some(letter) = rest.next() {
@@ -30,14 +69,22 @@ impl Wildcard {
                     parts.push(Part::One);
                     continue;
                 }
-                '\\' => rest
-                    .next_if(|next| matches!(next, '*' | '?' | '\\'))
-                    .unwrap_or('\\'),
+                '[' if syntax == Syntax::Glob => {
+                    if let Some((class, after)) = Class::parse(rest.clone()) {
+                        parts.push(Part::OneOf(class));
+                        rest = after;
+                        continue;
+                    }
+                    '['
+                }
+                '\\' => rest.next_if(|next| SPECIAL.contains(next)).unwrap_or('\\'),
                 letter => letter,
             };
             match parts.last_mut() {
                 Some(Part::Text(text)) => text.push(letter),
-                Some(Part::One | Part::Any) | None => parts.push(Part::Text(letter.into())),
+                Some(Part::One | Part::OneOf(_) | Part::Any) | None => {
+                    parts.push(Part::Text(letter.into()));
+                }
             }
         }
         Self { parts }
@@ -49,8 +96,8 @@ impl Wildcard {
         let mut rest = text.chars().peekable();
         while let Some(letter) = rest.next() {
             let special = match letter {
-                '*' | '?' => true,
-                '\\' => matches!(rest.peek(), Some('*' | '?' | '\\')),
+                '*' | '?' | '[' | '{' => true,
+                '\\' => rest.peek().is_some_and(|next| SPECIAL.contains(next)),
                 _ => false,
             };
             if special {
@@ -76,6 +123,11 @@ impl Wildcard {
                     continue;
                 }
                 Some(Part::One) => rest.chars().next().map(char::len_utf8),
+                Some(Part::OneOf(class)) => rest
+                    .chars()
+                    .next()
+                    .filter(|letter| class.has(*letter))
+                    .map(char::len_utf8),
                 Some(Part::Text(literal)) => rest.starts_with(literal).then_some(literal.len()),
                 None if rest.is_empty() => return true,
                 None => None,
@@ -145,7 +197,7 @@ impl Wildcard {
         let mut after_wildcard = false;
         for part in &self.parts {
             match part {
-                Part::One | Part::Any => after_wildcard = true,
+                Part::One | Part::OneOf(_) | Part::Any => after_wildcard = true,
                 Part::Text(text) => {
                     let mut pieces = text.split(' ');
                     if after_wildcard {
@@ -161,11 +213,70 @@ impl Wildcard {
     }
 }
 
+impl Class {
+    /// What follows an opening bracket, and the rest. It is none where the bracket is not closed,
+    /// or a blank comes before: then it is the program `[`.
+    fn parse(mut rest: Peekable<Chars<'_>>) -> Option<(Self, Peekable<Chars<'_>>)> {
+        let sense = match rest.next_if(|letter| matches!(letter, '!' | '^')) {
+            Some(_) => Sense::NotListed,
+            None => Sense::Listed,
+        };
+        let mut ranges = Vec::new();
+        loop {
+            let from = match rest.next()? {
+                // First, it is one of the characters.
+                ']' if !ranges.is_empty() => return Some((Self { sense, ranges }, rest)),
+                letter if letter.is_whitespace() => return None,
+                letter => letter,
+            };
+            let mut ahead = rest.clone();
+            let to = match (ahead.next(), ahead.next()) {
+                (Some('-'), Some(to)) if to != ']' && !to.is_whitespace() => {
+                    rest = ahead;
+                    to
+                }
+                _ => from,
+            };
+            if from > to {
+                return None;
+            }
+            ranges.push((from, to));
+        }
+    }
+
+    fn has(&self, letter: char) -> bool {
+        let is_listed = self
+            .ranges
+            .iter()
+            .any(|(from, to)| (*from..=*to).contains(&letter));
+        match self.sense {
+            Sense::Listed => is_listed,
+            Sense::NotListed => !is_listed,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::alternatives::AnyOf;
+
+    const PIECES: &[&str] = &[
+        "a",
+        "b",
+        "/",
+        "*",
+        "?",
+        r"\*",
+        "[ab]",
+        "[!a]",
+        "[a-c]",
+        "{a,b}",
+        "{,c}",
+        "{a*,{b,[ac]}}",
+    ];
 
     #[test]
     fn stars_cross_everything_and_question_marks_take_one() {
@@ -181,6 +292,20 @@ mod tests {
         assert!(matches(r"grep a\.b", r"grep a\.b"));
         assert!(matches("*a*b*c", "xxaxxbxxc"));
         assert!(!matches("*a*b*c", "xxbxxaxxc"));
+    }
+
+    #[test]
+    fn brackets_take_one_of_their_characters() {
+        let matches = |pattern: &str, text: &str| Wildcard::new(pattern).matches(text);
+        assert!(matches("[rd]m *", "rm x") && matches("[rd]m *", "dm x"));
+        assert!(!matches("[rd]m *", "xm x"));
+        assert!(matches("x[!0-9]", "xa") && !matches("x[!0-9]", "x7"));
+        assert!(matches("x[^a]", "xb") && !matches("x[^a]", "xa"));
+        assert!(matches("[]a]", "]") && matches("[a-]", "-"));
+        assert!(matches(r"\[rd]m", "[rd]m") && !matches(r"\[rd]m", "rm"));
+        // The program of this name, and what is not closed.
+        assert!(matches("[ -f * ]", "[ -f x ]") && matches("a[b", "a[b"));
+        assert!(Wildcard::without_classes("[::1]").matches("[::1]"));
     }
 
     #[test]
@@ -201,6 +326,21 @@ mod tests {
             prop_assert!(pattern.matches(&text));
             prop_assert!(pattern.is_literal());
             prop_assert_eq!(pattern.matches(&other), text == other);
+        }
+
+        /// As the crate that matches paths understands them, which has a meaning of its own for
+        /// two stars.
+        #[test]
+        fn patterns_mean_what_globs_mean(
+            pieces in proptest::collection::vec(prop::sample::select(PIECES), 0..6),
+            text in "[abc/*]{0,6}",
+        ) {
+            let pattern = pieces.concat();
+            prop_assume!(!pattern.contains("**"));
+            let glob = globset::GlobBuilder::new(&pattern).empty_alternates(true).build().unwrap();
+            let alternatives = AnyOf::spelled_out(&pattern).unwrap();
+            let ours = alternatives.any(|one| Wildcard::new(one).matches(&text));
+            prop_assert_eq!(ours, glob.compile_matcher().is_match(&text), "{}", pattern);
         }
 
         #[test]

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 
 use caliban_agent::{Confinement, Workspace};
 use caliban_permissions::{
-    AutoAllow, Decision, Judge, Origin, Places, Protected, Relaxed, Rule, RuleBook, Why, relax,
-    suggestions,
+    AutoAllow, Decision, Judge, Origin, Place, Places, Protected, Relaxed, Rule, RuleBook, Why,
+    relax, suggestions,
 };
 use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
 use jiff::Timestamp;
@@ -298,7 +298,7 @@ proptest! {
         let call = bash(&line);
         let asked = judge([]);
         let decision = decide(&asked, &call);
-        let patterns = suggestions(&asked, call.0, &call.1, &decision, Timestamp::UNIX_EPOCH);
+        let patterns = suggestions(&asked, call.0, &call.1, &decision, Place::Flag, Timestamp::UNIX_EPOCH);
         prop_assert!(!patterns.is_empty() || decision.action != RuleAction::Ask, "{line}");
         let rules: Vec<Rule> = patterns
             .iter()
@@ -322,7 +322,7 @@ proptest! {
         let call = (tool, json!({"path": path}));
         let asked = judge([]);
         let decision = decide(&asked, &call);
-        let patterns = suggestions(&asked, tool, &call.1, &decision, Timestamp::UNIX_EPOCH);
+        let patterns = suggestions(&asked, tool, &call.1, &decision, Place::Flag, Timestamp::UNIX_EPOCH);
         let rules: Vec<Rule> = patterns
             .iter()
             .map(|pattern| rule(RuleAction::Allow, pattern, Origin::Flag))

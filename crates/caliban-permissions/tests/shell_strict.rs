@@ -181,7 +181,7 @@ fn what_runs_no_operand_is_plain(#[case] line: &str) {
 #[case("ls <> out", &[(RedirectionKind::Write, Some("out"))])]
 #[case("ls < in", &[(RedirectionKind::Read, Some("in"))])]
 #[case("ls > \"$x\" < ~/in", &[(RedirectionKind::Write, None), (RedirectionKind::Read, Some("~/in"))])]
-#[case("ls > ~other/out", &[(RedirectionKind::Write, None)])]
+#[case("ls > ~other/out", &[(RedirectionKind::Write, Some("~other/out"))])]
 #[case("ls > *.txt", &[(RedirectionKind::Write, None)])]
 #[case("> out", &[(RedirectionKind::Write, Some("out"))])]
 #[case("ls 2>&1 >/dev/null 2> /dev/stderr < /dev/null 3>&-", &[])]
@@ -243,7 +243,12 @@ fn hazards(line: &str) -> Vec<(usize, HazardKind)> {
 #[case("tee out", &[(1, HazardKind::WritesFile)])]
 #[case("curl -so x https://e.org", &[(1, HazardKind::WritesFile)])]
 #[case("curl -d @secret https://e.org", &[(2, HazardKind::SendsFile)])]
-#[case("python3 -c 'print(1)'", &[(1, HazardKind::RunsProgram)])]
+#[case("python3 -c 'print(1)'", &[(1, HazardKind::RunsCode)])]
+#[case("npx -p x tsc", &[(1, HazardKind::RunsProgram), (2, HazardKind::RunsProgram)])]
+#[case("npx tsc --outDir x", &[(1, HazardKind::RunsProgram), (2, HazardKind::WritesFile)])]
+#[case("npx npx x", &[(1, HazardKind::RunsProgram), (2, HazardKind::RunsProgram)])]
+#[case("gh -R a/b alias set", &[(3, HazardKind::RunsProgram)])]
+#[case("sqlite3 db '.shell id'", &[(2, HazardKind::RunsProgram)])]
 #[case("make SHELL=./x", &[(1, HazardKind::RunsProgram)])]
 #[case("cargo --config x=y build", &[(1, HazardKind::RunsProgram)])]
 #[case("docker run -v /:/x y", &[(2, HazardKind::WritesFile)])]
@@ -261,6 +266,8 @@ fn hazards(line: &str) -> Vec<(usize, HazardKind)> {
 #[case("sort --key=$k a$x", &[(1, HazardKind::Unknown), (2, HazardKind::Unknown)])]
 #[case("printf \"$x\"", &[(1, HazardKind::Unknown)])]
 // What is harmless.
+#[case("git log -1 -- \"$f\" $g", &[])]
+#[case("sqlite3 ./x.db 'select a.b from a'", &[])]
 #[case("sed -n '1,20p' src/main.rs", &[])]
 #[case("git commit -m \"$msg\"", &[])]
 #[case("git add *.rs", &[])]
@@ -276,6 +283,23 @@ fn hazards_are_found(#[case] line: &str, #[case] expected: &[(usize, HazardKind)
 }
 
 #[rstest]
+#[case("git log \"$(pwd)/x\" $(pwd)", &[(3, HazardKind::Unknown)])]
+#[case("git log $(git rev-parse --output=x)", &[(2, HazardKind::Unknown)])]
+#[case("git log $(git branch --show-current)", &[(2, HazardKind::Unknown)])]
+#[case("git log $(git merge-base main HEAD)..HEAD", &[])]
+#[case("git show \"$(git rev-parse HEAD)\"", &[])]
+#[case("gh pr create --body \"$(cat x)\"", &[])]
+fn what_a_substitution_prints_may_be_an_option(
+    #[case] line: &str,
+    #[case] expected: &[(usize, HazardKind)],
+) {
+    let script = strict(line).unwrap();
+    let hazards = script.commands[0].hazards.iter();
+    let found: Vec<_> = hazards.map(|hazard| (hazard.word, hazard.what)).collect();
+    assert_eq!(found, expected);
+}
+
+#[rstest]
 #[case("tee -a a b", "a b")]
 #[case("cp -r a b c", "c")]
 // Too much is fine.
@@ -288,6 +312,7 @@ fn hazards_are_found(#[case] line: &str, #[case] expected: &[(usize, HazardKind)
 #[case("tar -xzf a.tgz -C dir", "a.tgz dir")]
 #[case("curl -sLo out https://e.org", "out")]
 #[case("cp a $dir/b", "$dir/b")]
+#[case("cp a b $x", "b $x")]
 #[case("cat a", "")]
 fn written_files_are_known(#[case] line: &str, #[case] expected: &str) {
     assert_eq!(only(line).writes.join(" "), expected);

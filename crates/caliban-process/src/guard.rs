@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -123,7 +123,7 @@ fn refusal(program: &OsStr) -> String {
 
 /// Why a guardian could not start its program, if that is how it ended. A program that says the
 /// same is taken at its word, which does it no good.
-pub(crate) fn start_error(program: &OsStr, status: ExitStatus, stderr: &[u8]) -> Option<io::Error> {
+pub fn start_error(program: &OsStr, status: ExitStatus, stderr: &[u8]) -> Option<io::Error> {
     if status.code() != Some(i32::from(CANNOT_START)) {
         return None;
     }
@@ -249,7 +249,9 @@ impl Watch {
                     return self.status;
                 }
                 self.ask();
-                self.wait(GRACE);
+                if let Remaining::Nobody = self.wait(GRACE) {
+                    return self.status;
+                }
             }
             Ok(Notice::AllEnded) | Err(_) => {}
         }
@@ -291,8 +293,11 @@ impl Watch {
             match self.notices.recv_timeout(left) {
                 Ok(Notice::ProgramEnded(status)) => self.status = Some(status),
                 Ok(Notice::ParentGone) => {}
-                Ok(Notice::AllEnded) => return Remaining::Nobody,
-                Err(_) => return Remaining::Somebody,
+                // Whoever collects children stops only when there are none.
+                Ok(Notice::AllEnded) | Err(RecvTimeoutError::Disconnected) => {
+                    return Remaining::Nobody;
+                }
+                Err(RecvTimeoutError::Timeout) => return Remaining::Somebody,
             }
         }
     }

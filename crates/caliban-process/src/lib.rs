@@ -8,10 +8,12 @@ mod drive;
 mod guard;
 mod invocation;
 mod process;
+mod seclusion;
 mod tree;
 
 pub use capture::{Beyond, Bound, Bounds, CaptureError, Captured};
 pub use drive::{Ending, Finished, Sink, drive};
-pub use guard::{GUARD_ARGUMENT, guard_main};
+pub use guard::{GUARD_ARGUMENT, guard_main, start_error};
 pub use invocation::{Guard, Invocation, Streams};
 pub use process::{Exit, Process, SignalNumber};
+pub use seclusion::seclude;

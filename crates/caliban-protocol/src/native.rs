@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use caliban_agent::{Denial, DenialSource, Event, Inquiry, Outcome, RunTotals, ToolOutput};
+use caliban_agent::{
+    AnswerStep, Denial, DenialSource, Event, Inquiry, Outcome, RunTotals, ToolOutput,
+};
 use caliban_model::{
     Block, Image, ImageSource, Message, Retry, Shown, ToolContent, Usage, Warning, WarningKind,
 };
@@ -171,14 +173,7 @@ impl Encoder {
                 Partial::Included => vec![Frame::Thinking { delta: text }],
                 Partial::Left => Vec::new(),
             },
-            Event::ToolReady {
-                id, name, input, ..
-            } => vec![Frame::ToolUse {
-                id,
-                name,
-                input,
-                parent_tool_use_id: None,
-            }],
+            Event::Answer(step) => called(step, None).into_iter().collect(),
             Event::ToolFinished { id, output, .. } => vec![finished(id, output, None)],
             Event::TurnEnded { message } => match self.partial {
                 Partial::Included => Vec::new(),
@@ -208,7 +203,7 @@ impl Encoder {
                 after_tokens: *after_tokens,
             }],
             Event::TurnStarted { .. }
-            | Event::Answer(_)
+            | Event::ToolReady { .. }
             | Event::ToolStarted { .. }
             | Event::SentOn { .. }
             | Event::Interrupted { .. }
@@ -230,14 +225,7 @@ impl Encoder {
 /// read.
 fn of_sub_agent<'a>(event: &'a Event, parent: &'a str) -> Vec<Frame<'a>> {
     match event {
-        Event::ToolReady {
-            id, name, input, ..
-        } => vec![Frame::ToolUse {
-            id,
-            name,
-            input,
-            parent_tool_use_id: Some(parent),
-        }],
+        Event::Answer(step) => called(step, Some(parent)).into_iter().collect(),
         Event::ToolFinished { id, output, .. } => vec![finished(id, output, Some(parent))],
         Event::Retrying(retry) => retrying(retry),
         Event::Warning(warning) => vec![warned(warning)],
@@ -246,7 +234,7 @@ fn of_sub_agent<'a>(event: &'a Event, parent: &'a str) -> Vec<Frame<'a>> {
         | Event::TurnStarted { .. }
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
-        | Event::Answer(_)
+        | Event::ToolReady { .. }
         | Event::PermissionAsked { .. }
         | Event::PermissionAnswered { .. }
         | Event::ToolStarted { .. }
@@ -264,6 +252,34 @@ fn of_sub_agent<'a>(event: &'a Event, parent: &'a str) -> Vec<Frame<'a>> {
         | Event::CompactionFinished { .. }
         | Event::Nested { .. }
         | Event::Finished { .. } => Vec::new(),
+    }
+}
+
+/// The call that an answer comes to with this step: it is told as soon as its input is whole, while
+/// the rest of the answer still comes.
+fn called<'a>(step: &'a AnswerStep, parent: Option<&'a str>) -> Option<Frame<'a>> {
+    match step {
+        AnswerStep::BlockEnded { block } => match &**block {
+            Block::ToolUse {
+                id, name, input, ..
+            } => Some(Frame::ToolUse {
+                id,
+                name,
+                input,
+                parent_tool_use_id: parent,
+            }),
+            Block::Text { .. }
+            | Block::Image(_)
+            | Block::ToolResult { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Opaque { .. } => None,
+        },
+        AnswerStep::Started { .. }
+        | AnswerStep::Measured { .. }
+        | AnswerStep::ToolBegun { .. }
+        | AnswerStep::ToolInput { .. }
+        | AnswerStep::Stopped { .. } => None,
     }
 }
 

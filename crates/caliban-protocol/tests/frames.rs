@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use anything::{encoder, event, init, json_value, outcome, text, totals};
-use caliban_agent::{Event, Outcome, RunTotals, ToolOutput};
+use caliban_agent::{AnswerStep, Event, Outcome, RunTotals, ToolOutput};
 use caliban_model::{Block, Message, Retry, RetryCategory, Role, Shown, Usage, Warning};
 use caliban_protocol::{
     Encoder, HookEvents, Partial, Replay, command, frames_schema, line, result,
@@ -143,12 +143,14 @@ fn documented_frames_stand_to_the_letter() {
         r#"{"type":"thinking","delta":"Let me see"}"#
     );
     assert_eq!(
-        shown(Event::ToolReady {
-            id: "toolu_01ABC".into(),
-            name: "Bash".into(),
-            input: json!({"command": "cargo test"}),
-            first_arg: None
-        }),
+        shown(Event::Answer(AnswerStep::BlockEnded {
+            block: Arc::new(Block::ToolUse {
+                id: "toolu_01ABC".into(),
+                name: "Bash".into(),
+                input: json!({"command": "cargo test"}),
+                private: None
+            })
+        })),
         r#"{"type":"tool_use","id":"toolu_01ABC","name":"Bash","input":{"command":"cargo test"}}"#
     );
     assert_eq!(

@@ -52,10 +52,14 @@ static FRAMES: LazyLock<Validator> = LazyLock::new(|| {
             json!({"text": {"type": "string", "minLength": 1}}),
             &[],
         ),
-        event("tool_start", json!({"name": text, "args": object}), &[]),
+        event(
+            "tool_start",
+            json!({"name": text, "args": object, "id": text}),
+            &[],
+        ),
         event(
             "tool_end",
-            json!({"name": text, "result_preview": text}),
+            json!({"name": text, "result_preview": text, "id": text}),
             &[],
         ),
         event(
@@ -257,7 +261,11 @@ fn ready(id: &str, name: &str, input: Value) -> Event {
 }
 
 fn started(id: &str) -> Event {
-    Event::ToolStarted { id: Arc::from(id) }
+    Event::ToolStarted {
+        id: Arc::from(id),
+        name: Arc::from("Bash"),
+        first_arg: None,
+    }
 }
 
 fn finished(id: &str, name: &str, output: ToolOutput, denial: Option<&str>) -> Event {
@@ -319,8 +327,9 @@ fn a_call_begins_when_it_is_permitted() {
     ];
     let question =
         json!({"event": "permission_request", "name": "bash", "reason": "Bash needs consent"});
-    let start = json!({"event": "tool_start", "name": "bash", "args": {"command": "ls"}});
-    let end = json!({"event": "tool_end", "name": "bash", "result_preview": "a"});
+    let start =
+        json!({"event": "tool_start", "name": "bash", "args": {"command": "ls"}, "id": "1"});
+    let end = json!({"event": "tool_end", "name": "bash", "result_preview": "a", "id": "1"});
     assert_eq!(told(&events), [question, start.clone(), end.clone()]);
     let state = |state: &str| json!({"event": "turn_state", "state": state, "iteration": 0});
     assert_eq!(
@@ -344,8 +353,8 @@ fn a_call_begins_when_it_is_permitted() {
 #[case::invalid(
     finished("1", "Read", ToolOutput::invalid("wrong"), None),
     json!([
-        {"event": "tool_start", "name": "read_file", "args": {"file_path": "a"}},
-        {"event": "tool_end", "name": "read_file", "result_preview": "wrong"},
+        {"event": "tool_start", "name": "read_file", "args": {"file_path": "a"}, "id": "1"},
+        {"event": "tool_end", "name": "read_file", "result_preview": "wrong", "id": "1"},
     ])
 )]
 #[case::cancelled(

@@ -1,8 +1,9 @@
 //! The life of one call, the same for every family: encode, send, read frames, decode.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_stream::try_stream;
@@ -58,6 +59,11 @@ pub(crate) trait Family: Send + Sync + Debug {
         None
     }
 
+    /// Whether what was refused once is refused always.
+    fn refusals(&self) -> Refusals {
+        Refusals::Single
+    }
+
     /// Changes a call that was refused for something that can be left out.
     fn revise(&self, _call: &mut Call, _error: &Error) -> Revision {
         Revision::GiveUp
@@ -99,11 +105,39 @@ pub(crate) enum Revision {
     GiveUp,
 }
 
+/// What a refusal that was got round says about later calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusals {
+    /// Nothing: it was about what that call said.
+    Single,
+    /// The server would refuse those as well: it was about a parameter.
+    Lasting,
+}
+
+/// The most refusals that are kept in mind; the oldest go first.
+const MAX_LESSONS: usize = 16;
+
+/// A refusal that the next calls of the kind need not earn again.
+#[derive(Debug)]
+struct Lesson {
+    kind: CallKind,
+    refusal: Error,
+}
+
+/// Calls that a server treats alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CallKind {
+    model: Arc<str>,
+    /// Some parameters are taken without tools only.
+    has_tools: bool,
+}
+
 /// A provider made of a family and a transport.
 #[derive(Debug, Clone)]
 pub struct Adapter {
     family: Arc<dyn Family>,
     link: Arc<Link>,
+    lessons: Arc<Mutex<VecDeque<Lesson>>>,
 }
 
 /// The connection to one server.
@@ -127,16 +161,21 @@ impl Adapter {
                 timeouts,
                 client: OnceLock::new(),
             }),
+            lessons: Arc::default(),
         }
     }
 
-    /// Sends a call, renewing the key once and letting the family revise what was refused.
-    async fn open(&self, mut call: Call) -> Result<Response, Error> {
+    /// Sends a call, renewing the key once and letting the family revise what was refused, or
+    /// would be by what is known.
+    async fn open(&self, mut call: Call, kind: CallKind) -> Result<Response, Error> {
+        self.recall(&mut call, &kind);
         let mut freshness = Freshness::Cached;
         let mut revisions = 0;
+        let mut refusals = Vec::new();
         loop {
             let response = self.link.send(call.clone(), freshness).await?;
             if response.status().is_success() {
+                self.learn(&kind, refusals);
                 return Ok(response);
             }
             let error = self.refused(&call.origin, response).await;
@@ -149,9 +188,34 @@ impl Adapter {
                 && self.family.revise(&mut call, &error) == Revision::Resend
             {
                 revisions += 1;
+                refusals.push(error);
             } else {
                 return Err(error);
             }
+        }
+    }
+
+    /// Leaves out at once what calls of this kind were refused for.
+    fn recall(&self, call: &mut Call, kind: &CallKind) {
+        let lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+        for lesson in lessons.iter().filter(|lesson| lesson.kind == *kind) {
+            // What it was about may not be in this call.
+            let _ = self.family.revise(call, &lesson.refusal);
+        }
+    }
+
+    fn learn(&self, kind: &CallKind, refusals: Vec<Error>) {
+        match self.family.refusals() {
+            Refusals::Single => return,
+            Refusals::Lasting => {}
+        }
+        let mut lessons = self.lessons.lock().unwrap_or_else(PoisonError::into_inner);
+        lessons.extend(refusals.into_iter().map(|refusal| Lesson {
+            kind: kind.clone(),
+            refusal,
+        }));
+        while lessons.len() > MAX_LESSONS {
+            lessons.pop_front();
         }
     }
 
@@ -209,7 +273,11 @@ impl Provider for Adapter {
             for warning in encoded.warnings {
                 yield StreamEvent::Warning(warning);
             }
-            let opening = adapter.open(encoded.call);
+            let kind = CallKind {
+                model: request.model.clone(),
+                has_tools: !request.tools.is_empty(),
+            };
+            let opening = adapter.open(encoded.call, kind);
             let mut response = until(&cancel, &origin, opening).await?.map_err(|error| adapter.advised(error))?;
             let mut answer = Answer::new(&adapter, &request, origin.clone());
             if answer.is_whole(&response) {

@@ -27,11 +27,10 @@ pub struct Connection {
 /// A provider that cannot be set up. Nothing has been sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    #[error("no API key for {provider}: set `{variable}`{hint}")]
+    #[error("no API key for {provider}: set `{variable}`")]
     MissingKey {
         provider: ProviderKind,
         variable: &'static str,
-        hint: &'static str,
     },
     #[error("`{variable}` is not a usable base URL: `{value}` {reason}; write it like `{example}`")]
     BadBaseUrl {
@@ -66,7 +65,7 @@ pub fn connect(
     let base = base_url(kind, &variable)?;
     let credentials = match &connection.credentials {
         Some(credentials) => Arc::clone(credentials),
-        None => credentials(kind, &variable)?,
+        None => credentials(kind, &base, &variable)?,
     };
     let timeouts = connection.timeouts;
     Ok(match kind {
@@ -131,22 +130,25 @@ fn base_url(
     }
 }
 
+/// The vendor's own server wants a key; any other says so itself if it does.
 fn credentials(
     kind: ProviderKind,
+    base: &Url,
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Credentials>, ConfigError> {
     match (key(kind, variable), kind.key_variables().first()) {
         (Some((_, key)), _) => Ok(Arc::new(StaticKey::new(key.trim().to_owned()))),
-        (None, None) => Ok(Arc::new(NoKey)),
-        (None, Some(first)) => Err(ConfigError::MissingKey {
+        (None, Some(first)) if is_vendors(kind, base) => Err(ConfigError::MissingKey {
             provider: kind,
             variable: first,
-            hint: match kind {
-                ProviderKind::OpenAi => " (any value will do for a server that asks for none)",
-                ProviderKind::Anthropic | ProviderKind::Google | ProviderKind::Ollama => "",
-            },
         }),
+        (None, Some(_) | None) => Ok(Arc::new(NoKey)),
     }
+}
+
+fn is_vendors(kind: ProviderKind, base: &Url) -> bool {
+    let own = Url::parse(kind.default_base_url());
+    own.is_ok_and(|own| own.host_str() == base.host_str())
 }
 
 /// The first variable that holds a key, and the key.
@@ -207,8 +209,9 @@ fn context_length(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<u
 
 /// Whether images may be replaced by a note for models that cannot see.
 fn blind(variable: &impl Fn(&str) -> Option<String>) -> Blind {
-    match variable("CALIBAN_STRICT_ROUTING").as_deref().map(str::trim) {
-        Some("false" | "0") => Blind::Described,
+    let value = variable("CALIBAN_STRICT_ROUTING").map(|value| value.trim().to_ascii_lowercase());
+    match value.as_deref() {
+        Some("0" | "false" | "no" | "off") => Blind::Described,
         Some(_) | None => Blind::Refused,
     }
 }

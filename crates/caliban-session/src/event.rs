@@ -46,6 +46,10 @@ pub enum What {
     TakenBack {
         prompt: PromptId,
     },
+    /// An interrupt was heard; these prompts wait behind what it stops.
+    Interrupted {
+        waiting: Vec<PromptId>,
+    },
     /// The end of a prompt.
     Ended {
         prompt: PromptId,

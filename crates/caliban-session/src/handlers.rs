@@ -27,7 +27,11 @@ impl Actor {
         match command {
             Command::Prompt { prompt, delivery } => self.prompt(prompt, delivery),
             Command::TakeBack { prompt } => self.take_back(&prompt),
-            Command::Interrupt => self.interrupt(),
+            Command::Interrupt => {
+                self.interrupt();
+                let waiting = self.inbox.waiting();
+                self.fanout.tell(What::Interrupted { waiting });
+            }
             Command::Answer { question, answer } => self.answer(question, answer),
             Command::AnswerElicitation { question, reply } => self.reply(question, reply),
             Command::SetMode { mode } => {
@@ -40,7 +44,7 @@ impl Actor {
                 self.fanout.tell(What::ReasoningChanged { reasoning });
             }
             Command::Rule(change) => self.change_rule(change),
-            Command::Compact { id, instructions } => self.queue(Work::Compact { id, instructions }),
+            Command::Compact { id, instructions } => self.compact(id, instructions),
             Command::Servers(command) => self.command_server(&command),
             Command::EndJob { job } => {
                 if let Err(reason) = self.controls.end_job(&job) {
@@ -59,6 +63,14 @@ impl Actor {
                 Delivery::Steer if self.can_steer() => self.steer(prompt),
                 Delivery::Steer | Delivery::Queue => self.queue(Work::Prompt(Box::new(prompt))),
             },
+        }
+    }
+
+    fn compact(&mut self, id: PromptId, instructions: Option<String>) {
+        match self.standing(&id) {
+            Standing::Pending => {}
+            Standing::Ended(outcome, totals) => self.repeat(id, outcome, totals),
+            Standing::New => self.queue(Work::Compact { id, instructions }),
         }
     }
 

@@ -111,6 +111,12 @@ impl Inbox {
         self.waiting.len()
     }
 
+    /// What waits, in order.
+    pub(crate) fn waiting(&self) -> Vec<PromptId> {
+        let ids = self.waiting.iter().map(|(work, _)| work.id().clone());
+        ids.collect()
+    }
+
     /// Whether one more may wait beside so many that wait elsewhere.
     pub(crate) fn has_room(&self, elsewhere: usize) -> bool {
         self.waiting.len() + elsewhere < self.room.prompts

@@ -79,6 +79,13 @@ async fn an_interrupt_is_heard_however_many_prompts_wait() {
     assert_eq!(ends.len(), 1_001);
     assert_eq!(ends[0], ("first", &Outcome::Cancelled));
     assert!(ends[1..].iter().all(|(_, outcome)| success(outcome)));
+    // Whoever interrupts is told what waits behind, and not what was stopped.
+    let told = events.iter().find_map(|it| match &it.what {
+        What::Interrupted { waiting } => Some(waiting),
+        _ => None,
+    });
+    let expected = (0..1_000).map(|number| number.to_string().into());
+    assert_eq!(told, Some(&expected.collect::<Vec<_>>()));
 }
 
 #[tokio::test]

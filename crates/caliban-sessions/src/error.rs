@@ -97,15 +97,14 @@ pub enum Warning {
         path.display()
     )]
     SnapshotMissing { path: PathBuf, base: u64 },
-    #[error("`{}` is empty; the session continues without it", path.display())]
-    EmptySnapshot { path: PathBuf },
     #[error("`{}` belongs to another session and was not read", path.display())]
     ForeignJournal { path: PathBuf },
     #[error("`{}` {problem}; a note stands in its place", path.display())]
     Blob { path: PathBuf, problem: String },
     #[error("the tool `{name}` was running when the session ended, but its call was not recorded")]
     StrayCall { name: String },
-    #[error("`{}` is not listed: {problem}", path.display())]
+    /// The problem names the file.
+    #[error("a session is not listed: {problem}")]
     Unlisted { path: PathBuf, problem: String },
     #[error("{0}")]
     Unsaved(String),
@@ -122,7 +121,6 @@ impl Warning {
             | Self::UnknownRecord { .. }
             | Self::Gap { .. }
             | Self::SnapshotMissing { .. }
-            | Self::EmptySnapshot { .. }
             | Self::ForeignJournal { .. } => true,
             Self::Torn { .. }
             | Self::Blob { .. }

@@ -56,6 +56,12 @@ impl Summary {
         is_named(&self.name, self.session_id)
     }
 
+    /// Whether anything was ever asked in it: what was asked gives the title, and an answer came
+    /// to what has no words.
+    pub fn has_prompt(&self) -> bool {
+        self.title.is_some() || self.turns > 0
+    }
+
     /// Every token, read or written.
     pub fn total_tokens(&self) -> u64 {
         self.usage.total_input() + self.usage.output
@@ -107,10 +113,7 @@ pub(crate) fn summarise(disk: &dyn Disk, paths: &Paths) -> Result<Option<Summary
     if journal.is_none() && text.is_none() {
         return Ok(None);
     }
-    let snapshot = match &text {
-        Some(text) if !text.is_empty() => Some(text.parse()?),
-        Some(_) | None => None,
-    };
+    let snapshot = text.as_ref().map(SnapshotText::parse).transpose()?;
     let header = journal.as_ref().and_then(Ends::header);
     if let Some(header) = &header
         && header.format > FORMAT

@@ -13,7 +13,7 @@ use crate::line::{Content, Line};
 use crate::paths::Paths;
 use crate::record::{FORMAT, Header, Record};
 use crate::repair::Evidence;
-use crate::snapshot::{SnapshotText, derived_id};
+use crate::snapshot::{SnapshotText, derived_id, not_understood};
 use crate::state::{NewSession, Replica};
 
 /// Characters of an unknown record's kind that are told.
@@ -115,6 +115,9 @@ pub(crate) fn load(disk: &dyn Disk, paths: &Paths, blobs: &Blobs) -> Result<Load
         }
         Some(scanner) => replay.run(scanner)?,
     };
+    if snapshot_len == 0 && header.is_none() && replay.applied == 0 {
+        return Err(not_understood(&path, 1, 1, "there is no record in it"));
+    }
     let snapshot = if start.snapshot == SnapshotStart::Complete && replay.applied == 0 {
         SnapshotFound::Current { len: snapshot_len }
     } else {
@@ -149,14 +152,6 @@ fn start(
     blobs: &Blobs,
     warnings: &mut Vec<Warning>,
 ) -> Result<Start, Error> {
-    let text = match text {
-        Some(text) if text.is_empty() => {
-            let path = paths.snapshot();
-            warnings.push(Warning::EmptySnapshot { path });
-            None
-        }
-        other => other,
-    };
     let Some(text) = text else {
         return Ok(Start {
             replica: without_snapshot(paths, header, warnings),

@@ -249,15 +249,14 @@ impl SnapshotText {
         })
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.text.trim().is_empty()
-    }
-
     pub(crate) fn len(&self) -> u64 {
         self.text.len() as u64
     }
 
     pub(crate) fn parse(&self) -> Result<Snapshot<'_>, Error> {
+        if self.text.trim().is_empty() {
+            return Err(not_understood(&self.path, 1, 1, "it is empty"));
+        }
         let mut snapshot: Snapshot<'_> = serde_json::from_str(&self.text).map_err(|error| {
             not_understood(&self.path, error.line(), error.column(), &error.to_string())
         })?;
@@ -387,7 +386,7 @@ fn read_all(reader: &mut dyn DiskReader, path: &Path) -> Result<Vec<u8>, Error> 
     Ok(bytes)
 }
 
-fn not_understood(path: &Path, line: usize, column: usize, problem: &str) -> Error {
+pub(crate) fn not_understood(path: &Path, line: usize, column: usize, problem: &str) -> Error {
     // The position stands in front; the parser repeats it.
     let problem = problem.split(" at line ").next().unwrap_or(problem);
     Error::Snapshot {

@@ -326,14 +326,16 @@ fn bound<T>(kept: &mut Vec<T>) {
     kept.drain(..surplus);
 }
 
-/// The beginning of a prompt, on one line.
+/// The beginning of a prompt, on one line. What was typed comes first; files and the like that go
+/// along with it are texts of their own.
 pub(crate) fn title(message: &Message) -> Option<String> {
     let mut title = String::new();
-    let texts = message.content.iter().filter_map(|block| match block {
+    let mut texts = message.content.iter().filter_map(|block| match block {
         Block::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
-    for word in texts.flat_map(str::split_whitespace) {
+    let typed = texts.find(|text| !text.trim().is_empty())?;
+    for word in typed.split_whitespace() {
         if !title.is_empty() {
             title.push(' ');
         }
@@ -362,5 +364,9 @@ mod tests {
         let unbroken = of(&"ä".repeat(100_000)).unwrap();
         assert!(unbroken.chars().count() <= TITLE + 1);
         assert_eq!(of("a\u{1b}[31mb").as_deref(), Some("a[31mb"));
+        let mut attached = Message::user(" ");
+        attached.content.extend(Message::user("explain @f").content);
+        attached.content.extend(Message::user("<file>…").content);
+        assert_eq!(title(&attached).as_deref(), Some("explain @f"));
     }
 }

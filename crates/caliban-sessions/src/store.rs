@@ -16,10 +16,11 @@ use crate::listing::{self, Listing, Summary};
 use crate::load::{JournalFound, Loaded, SnapshotFound, load};
 use crate::name::SessionName;
 use crate::paths::Paths;
+use crate::removal::remove_files;
 use crate::repair::{Evidence, repairs};
 use crate::snapshot;
 use crate::state::{NewSession, Replica, SessionState};
-use crate::writer::{Durability, Parts, Writer};
+use crate::writer::{Durability, Holds, Parts, Writer};
 
 /// How many files of one purpose and second a session may have beside it.
 const ASIDE: u32 = 1000;
@@ -79,7 +80,7 @@ impl Store {
         &self.directory
     }
 
-    /// Begins a session.
+    /// Begins a session. It stays only if something is recorded in it.
     pub fn create(&self, name: &SessionName, new: NewSession) -> Result<Writer, Error> {
         let paths = self.paths(name);
         let lock = self.claim(&paths)?;
@@ -98,6 +99,7 @@ impl Store {
             replica,
             journal,
             snapshot: SnapshotFound::Behind { len: 0 },
+            holds: Holds::Nothing,
             damaged_aside: None,
             lock,
         }))
@@ -128,6 +130,7 @@ impl Store {
             blobs,
             journal,
             snapshot: loaded.snapshot,
+            holds: Holds::Something,
             damaged_aside,
             lock,
         });
@@ -145,7 +148,8 @@ impl Store {
         Ok((replica.state, warnings))
     }
 
-    /// Begins a session with everything another one has, whoever is writing that meanwhile.
+    /// Begins a session with everything another one has, whoever is writing that meanwhile. It
+    /// stays only if something more is recorded in it.
     pub fn fork(
         &self,
         source: &SessionName,
@@ -172,7 +176,7 @@ impl Store {
         });
         let (len, journal) = written.map_err(|error| {
             // The error that led here is the one to report.
-            let _ = self.remove_files(&paths);
+            let _ = remove_files(&*self.disk, &paths);
             Error::io("create", paths.snapshot())(error)
         })?;
         replica.seq += 1;
@@ -184,6 +188,7 @@ impl Store {
             blobs,
             journal,
             snapshot: SnapshotFound::Current { len },
+            holds: Holds::Nothing,
             damaged_aside: None,
             lock,
         });
@@ -195,14 +200,17 @@ impl Store {
         listing::list(&*self.disk, &self.directory)
     }
 
-    /// The most recently updated session, of those that ran in `cwd` where one is given, and
-    /// what could not be looked at.
-    pub fn latest(&self, cwd: Option<&Path>) -> Result<(Option<Summary>, Vec<Warning>), Error> {
+    /// The most recently updated session of those that have a prompt and whose directory is
+    /// wanted, and what could not be looked at.
+    pub fn latest(
+        &self,
+        is_wanted: impl Fn(&Path) -> bool,
+    ) -> Result<(Option<Summary>, Vec<Warning>), Error> {
         let listing = self.list()?;
         let latest = listing
             .summaries
             .into_iter()
-            .find(|summary| cwd.is_none_or(|cwd| summary.cwd == cwd));
+            .find(|summary| summary.has_prompt() && is_wanted(&summary.cwd));
         Ok((latest, listing.warnings))
     }
 
@@ -256,7 +264,7 @@ impl Store {
             return Err(not_found(name.as_str()));
         }
         let _lock = self.lock(&paths)?;
-        self.remove_files(&paths)
+        remove_files(&*self.disk, &paths)
     }
 
     /// Removes the sessions that nobody named and that were last updated longer ago than
@@ -288,43 +296,9 @@ impl Store {
     fn prune_one(&self, paths: &Paths, is_old: impl Fn(&Summary) -> bool) -> Result<bool, Error> {
         let _lock = self.lock(paths)?;
         match listing::summarise(&*self.disk, paths)? {
-            Some(summary) if is_old(&summary) => self.remove_files(paths).map(|()| true),
+            Some(summary) if is_old(&summary) => remove_files(&*self.disk, paths).map(|()| true),
             Some(_) | None => Ok(false),
         }
-    }
-
-    /// Removes what belongs to a session and nothing else that may be in its directory. The
-    /// lock file is left to its holder.
-    fn remove_files(&self, paths: &Paths) -> Result<(), Error> {
-        let blobs = paths.blobs();
-        let in_blobs = self.disk.list(&blobs).map_err(Error::io("list", &blobs))?;
-        let of_blobs = in_blobs.iter().filter(|name| name.contains(".bin"));
-        let in_directory = self
-            .disk
-            .list(&self.directory)
-            .map_err(Error::io("list", &self.directory))?;
-        let prefix = format!("{}.", paths.name);
-        let of_session = in_directory
-            .iter()
-            .filter(|name| name.starts_with(&prefix) && **name != format!("{prefix}lock"));
-        // Without its journal a session is an older one, without its snapshot a broken one: the
-        // order of the alphabet, `journal` before `json`, is the right one.
-        let mut files: Vec<PathBuf> = of_session.map(|name| self.directory.join(name)).collect();
-        files.sort();
-        files.extend(of_blobs.map(|name| blobs.join(name)));
-        for file in &files {
-            self.disk
-                .remove_file(file)
-                .map_err(Error::io("remove", file))?;
-        }
-        if !in_blobs.is_empty() {
-            // What else is in them is not ours; then they stay.
-            let _ = self.disk.remove_directory(&blobs);
-            let _ = self.disk.remove_directory(&paths.own());
-        }
-        self.disk
-            .sync_directory(&self.directory)
-            .map_err(Error::io("remove", &self.directory))
     }
 
     /// The journal of a session that was read, fit to be continued.
@@ -437,7 +411,7 @@ fn not_found(text: &str) -> Error {
 /// Records what makes the conversation valid again.
 fn settle(mut writer: Writer, evidence: Evidence, mut warnings: Vec<Warning>) -> Opened {
     for record in repairs(writer.replica(), evidence, &mut warnings) {
-        if let Err(error) = writer.append(record, Durability::Written) {
+        if let Err(error) = writer.record(record, Durability::Written) {
             warnings.push(Warning::Unsaved(error.to_string()));
         }
     }

@@ -7,6 +7,14 @@ use caliban_model::{Block, Message, Role, ToolContent};
 
 use crate::state::SessionState;
 
+/// How many turns there were, in words.
+pub fn turns(count: u64) -> String {
+    match count {
+        1 => "1 turn".to_owned(),
+        several => format!("{several} turns"),
+    }
+}
+
 /// What is written down of a conversation for people.
 #[derive(Debug)]
 pub struct Transcript<'a> {
@@ -22,8 +30,10 @@ impl<'a> Transcript<'a> {
         Self {
             title: state.title.as_deref().unwrap_or(name),
             about: format!(
-                "{name} · {}/{} · {} turns",
-                state.provider, state.model, state.turns
+                "{name} · {}/{} · {}",
+                state.provider,
+                state.model,
+                turns(state.turns)
             ),
             messages: &state.messages,
         }

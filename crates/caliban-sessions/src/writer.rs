@@ -19,6 +19,7 @@ use crate::load::SnapshotFound;
 use crate::name::SessionName;
 use crate::paths::Paths;
 use crate::record::{Record, Totals};
+use crate::removal::remove_files;
 use crate::snapshot;
 use crate::state::{Replica, SessionState};
 
@@ -65,6 +66,7 @@ pub struct Writer {
     sync_fault: SyncFault,
     snapshot_len: u64,
     snapshot_is: SnapshotIs,
+    holds: Holds,
     /// Where a journal with damaged records is kept when it is replaced.
     damaged_aside: Option<PathBuf>,
     /// Released last.
@@ -101,6 +103,14 @@ enum SnapshotIs {
     Behind,
 }
 
+/// Whether there is anything worth keeping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// A session that was begun for nobody: it goes with its writer.
+    Nothing,
+    Something,
+}
+
 #[derive(Debug, Clone)]
 struct Fault {
     path: PathBuf,
@@ -133,6 +143,7 @@ pub(crate) struct Parts {
     pub(crate) blobs: Blobs,
     pub(crate) journal: Journal,
     pub(crate) snapshot: SnapshotFound,
+    pub(crate) holds: Holds,
     pub(crate) damaged_aside: Option<PathBuf>,
     pub(crate) lock: Box<dyn HeldLock>,
 }
@@ -156,6 +167,7 @@ impl Writer {
             sync_fault: SyncFault::default(),
             snapshot_len,
             snapshot_is,
+            holds: parts.holds,
             damaged_aside: parts.damaged_aside,
             _lock: parts.lock,
         }
@@ -183,6 +195,12 @@ impl Writer {
     /// [`Error::Unsaved`] means that it is part of the state but only in memory; the next call
     /// tries again.
     pub fn append(&mut self, record: Record, durability: Durability) -> Result<(), Error> {
+        self.holds = Holds::Something;
+        self.record(record, durability)
+    }
+
+    /// Records something that alone is no reason to keep a session.
+    pub(crate) fn record(&mut self, record: Record, durability: Durability) -> Result<(), Error> {
         let (seq, at) = (self.replica.seq + 1, self.clock.now());
         self.replica.apply(seq, at, record.clone());
         self.snapshot_is = SnapshotIs::Behind;
@@ -260,8 +278,12 @@ impl Writer {
     }
 
     /// Ends the writing of a session: all of it is in its file afterwards, without a journal.
-    /// After an error everything that was confirmed is still on disk.
+    /// After an error everything that was confirmed is still on disk. One that nothing was ever
+    /// recorded in is gone.
     pub fn close(mut self) -> Result<(), Error> {
+        if self.holds == Holds::Nothing {
+            return Ok(());
+        }
         if self.snapshot_is == SnapshotIs::Behind {
             self.write_snapshot()?;
         }
@@ -383,6 +405,23 @@ impl Writer {
             path: fault.path,
             records: self.pending.len(),
             source: io::Error::new(fault.kind, fault.cause),
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Under the lock, which is released after this. What cannot be removed does no harm: a session
+    /// without a prompt is nobody's latest, and an empty journal says nothing.
+    fn drop(&mut self) {
+        match (self.holds, self.snapshot_is) {
+            (Holds::Nothing, _) => {
+                let _ = remove_files(&*self.disk, &self.paths);
+            }
+            (Holds::Something, SnapshotIs::Current) => {
+                self.keep_damaged();
+                let _ = self.disk.remove_file(&self.paths.journal());
+            }
+            (Holds::Something, SnapshotIs::Behind) => {}
         }
     }
 }

@@ -21,6 +21,15 @@ pub enum SettingsError {
     /// A key that does not exist, where a typing error would weaken the policy.
     #[error("{0}")]
     UnknownKey(Box<Fault>),
+    /// A key that somebody relies on, of a part that this version does not have.
+    #[error("{0}")]
+    Unbuilt(Box<Fault>),
+    #[error("`{name}` is set, and this version has no {part}: {instead}; unset it to run without")]
+    UnbuiltVariable {
+        name: &'static str,
+        part: &'static str,
+        instead: &'static str,
+    },
     #[error("cannot read `{}`: {reason}", shown(path))]
     Unreadable { path: PathBuf, reason: String },
     #[error("`{}` is not a regular file", shown(path))]
@@ -42,8 +51,10 @@ impl SettingsError {
             Self::Syntax(fault)
             | Self::Type(fault)
             | Self::Value(fault)
-            | Self::UnknownKey(fault) => Some(fault),
-            Self::Unreadable { .. }
+            | Self::UnknownKey(fault)
+            | Self::Unbuilt(fault) => Some(fault),
+            Self::UnbuiltVariable { .. }
+            | Self::Unreadable { .. }
             | Self::NotAFile { .. }
             | Self::TooLarge { .. }
             | Self::NotText { .. }

@@ -36,7 +36,7 @@ pub struct SecretStore(());
 impl SecretStore {
     /// Nothing without a session bus: then there is no store either.
     pub fn find(environment: &Environment) -> Option<Self> {
-        let has_bus = environment.is_set("DBUS_SESSION_BUS_ADDRESS")
+        let has_bus = environment.text("DBUS_SESSION_BUS_ADDRESS").is_some()
             || environment
                 .text("XDG_RUNTIME_DIR")
                 .is_some_and(|directory| Path::new(&directory).join("bus").exists());

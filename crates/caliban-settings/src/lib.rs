@@ -18,6 +18,7 @@ mod merge;
 pub mod migrate;
 mod policy;
 mod private;
+mod project;
 mod reader;
 mod router;
 mod schema;
@@ -27,6 +28,7 @@ mod snapshot;
 mod source;
 mod trust;
 mod types;
+mod unbuilt;
 pub mod variables;
 pub mod write;
 
@@ -39,6 +41,7 @@ pub use mcp_json::McpConfig;
 pub use merge::Provenance;
 pub use policy::{Effect, Trust, gate};
 pub use private::{create_private_file, ensure_private_dir, replace_private_file};
+pub use project::project_of;
 pub use router::{
     Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, ProviderBlock, ProviderId,
     Requirements, Route, RouteEffort, RouterConfig, RouterFile, RouterSource, Toggle,
@@ -46,7 +49,7 @@ pub use router::{
 };
 pub use schema::settings_schema;
 pub use scope::{Scope, Sources};
-pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, value_at};
+pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, WrittenRule, value_at};
 pub use trust::{
     FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TrustDecision, TrustError, TrustRecord,
     TrustStore, WorkspaceFiles, notice,
@@ -57,3 +60,4 @@ pub use types::{
     PermissionMode, Permissions, QualifiedModel, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
     SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode,
 };
+pub use unbuilt::{Part, check_variables, idle_variables, part_of_key, part_of_variable};

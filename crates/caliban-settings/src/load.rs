@@ -2,6 +2,7 @@
 //! made once, at the end.
 
 use std::collections::{BTreeMap, HashSet};
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,14 @@ use crate::merge::{Provenance, keep_enforcement, lock, overlay};
 use crate::policy::{Trust, mode};
 use crate::reader::Reader;
 use crate::scope::{Scope, Sources};
-use crate::servers::check_servers;
-use crate::snapshot::{Layer, LoadedSettings};
+use crate::servers::{check_servers, keep_confidences, replace_whole};
+use crate::snapshot::{Layer, LoadedSettings, WrittenRule};
 use crate::trust::{
     Ignored, IgnoredBecause, Recorded, TrustDecision, TrustStore, WorkspaceFiles, apply_gate,
     covers,
 };
-use crate::types::{ParentSettingsBehavior, PermissionMode, Settings};
+use crate::types::{ParentSettingsBehavior, PermissionMode, Permissions, Settings};
+use crate::unbuilt::Unbuilt;
 
 /// What to load.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub struct LoadRequest {
     pub locations: Locations,
     /// The directory whose `.caliban` counts.
     pub workspace: PathBuf,
+    /// Where programs are started, which may be below it.
+    pub working_directory: PathBuf,
     /// The workspace's own `caliban.toml`, which trust covers too.
     pub router_file: Option<PathBuf>,
     /// The value of `--settings`.
@@ -61,9 +65,11 @@ impl ForeignFiles {
 impl LoadRequest {
     /// Every scope of a workspace, trusted as far as is recorded.
     pub fn new(locations: Locations, workspace: impl Into<PathBuf>) -> Self {
+        let workspace = workspace.into();
         Self {
             locations,
-            workspace: workspace.into(),
+            working_directory: workspace.clone(),
+            workspace,
             router_file: None,
             overlay: None,
             sources: Sources::all(),
@@ -75,7 +81,8 @@ impl LoadRequest {
 
 /// Loads the settings of a run. Nothing is executed and nothing is written.
 pub fn load(request: &LoadRequest) -> Result<LoadedSettings, SettingsError> {
-    let files = WorkspaceFiles::read(&request.workspace, request.router_file.as_deref());
+    let files = WorkspaceFiles::read(&request.workspace, request.router_file.as_deref())
+        .starting_in(&request.working_directory);
     let mut reader = Reader::new(request, &files);
     let mut roots = Vec::new();
     for scope in Scope::ALL {
@@ -100,6 +107,8 @@ pub fn load(request: &LoadRequest) -> Result<LoadedSettings, SettingsError> {
             )),
         }
     }));
+    warnings.extend(combined.warnings);
+    warnings.extend(combined.unbuilt.warnings);
     let mut said = HashSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
     Ok(LoadedSettings {
@@ -110,6 +119,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedSettings, SettingsError> {
         warnings,
         ignored: combined.ignored,
         trust,
+        unbuilt: combined.unbuilt.refusal,
         layers: combined.layers,
     })
 }
@@ -120,6 +130,8 @@ pub(crate) struct Combined {
     pub(crate) provenance: Provenance,
     pub(crate) layers: Vec<Layer>,
     pub(crate) ignored: Vec<Ignored>,
+    pub(crate) unbuilt: Unbuilt,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Gates, locks and merges the scopes' documents, which are given lowest first.
@@ -128,9 +140,14 @@ pub(crate) fn combine(
     trust: Trust,
 ) -> Result<Combined, SettingsError> {
     let own_mode = own_mode(&roots);
+    let withheld = Unbuilt::withheld_routes(&roots, trust);
     let mut ignored = Vec::new();
+    let mut written: Vec<(Scope, Vec<WrittenRule>)> = Vec::new();
     for (scope, root) in &mut roots {
+        let mut rules = WrittenRule::all(&permissions(root)?);
         ignored.extend(apply_gate(root, *scope, trust, own_mode));
+        WrittenRule::mark(&mut rules, &permissions(root)?, IgnoredBecause::Untrusted);
+        written.push((*scope, rules));
     }
     if let Some(managed) = locking(&roots) {
         for (scope, root) in roots
@@ -144,6 +161,9 @@ pub(crate) fn combine(
                 because: IgnoredBecause::Locked,
             }));
         }
+        for ((_, root), (_, rules)) in roots.iter().zip(&mut written) {
+            WrittenRule::mark(rules, &permissions(root)?, IgnoredBecause::Locked);
+        }
         // The highest scope is merged last.
         roots.sort_by_key(|(scope, _)| *scope == Scope::Managed);
     }
@@ -151,13 +171,17 @@ pub(crate) fn combine(
         .first()
         .map_or_else(Node::nothing, |(_, root)| root.clone());
     for (_, root) in roots.iter().skip(1) {
+        replace_whole(&mut merged, root, trust);
         overlay(&mut merged, root);
     }
     let own = roots
         .iter()
         .filter(|(scope, _)| matches!(scope, Scope::Managed | Scope::User));
     keep_enforcement(&mut merged, own.map(|(_, root)| root));
-    check_servers(&mut merged, &ignored)?;
+    let mut warnings = keep_confidences(&mut merged);
+    warnings.extend(check_servers(&mut merged, &ignored)?);
+    let mut unbuilt = Unbuilt::in_document(&merged);
+    unbuilt.refusal = unbuilt.refusal.or(withheld);
     let order: Vec<Scope> = roots.iter().map(|(scope, _)| *scope).collect();
     Ok(Combined {
         settings: typed(&merged)?,
@@ -166,15 +190,25 @@ pub(crate) fn combine(
             .into_iter()
             .map(|(scope, root)| {
                 let settings = typed(&root)?;
+                let of_scope = written.iter_mut().find(|(known, _)| *known == scope);
                 Ok(Layer {
                     scope,
                     settings,
+                    written: of_scope.map(|(_, rules)| take(rules)).unwrap_or_default(),
                     root,
                 })
             })
             .collect::<Result<_, SettingsError>>()?,
         ignored,
+        unbuilt,
+        warnings,
     })
+}
+
+/// What a document says about permissions.
+fn permissions(root: &Node) -> Result<Permissions, SettingsError> {
+    let settings: Settings = typed(root)?;
+    Ok(settings.permissions)
 }
 
 /// The managed document, where it locks the others.

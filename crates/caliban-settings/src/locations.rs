@@ -308,6 +308,11 @@ impl Locations {
         self.under(&self.data, &["mcp-tokens.json"])
     }
 
+    /// What the writers of settings files take turns by.
+    pub fn settings_locks(&self) -> PathBuf {
+        self.under(&self.state, &["settings-locks"])
+    }
+
     /// What keeps processes from renewing the same token.
     pub fn mcp_locks(&self) -> PathBuf {
         self.under(&self.data, &["mcp-locks"])

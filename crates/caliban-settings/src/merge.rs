@@ -33,6 +33,7 @@ const RULES: &[(&str, Rule)] = &[
     ("mcp_servers.*.permissions.deny", Rule::Union),
     ("additional_directories", Rule::Union),
     ("claude_md_excludes", Rule::Union),
+    ("available_models", Rule::Union),
     ("trusted_directories", Rule::Union),
     ("sandbox.filesystem.deny_read", Rule::Union),
     ("sandbox.filesystem.deny_write", Rule::Union),

@@ -8,7 +8,7 @@ use toml_edit::DocumentMut;
 use crate::import::{Gathered, RuleOrder, merge, permissions, servers};
 use crate::legacy::MIGRATED;
 use crate::write::values::table_to_json;
-use crate::write::{self, JsonSibling, ShapeError, WriteError};
+use crate::write::{self, JsonSibling, ShapeError, WriteError, Writer};
 
 /// No older file is read beyond this.
 const LIMIT: u64 = 4 * 1024 * 1024;
@@ -16,6 +16,7 @@ const LIMIT: u64 = 4 * 1024 * 1024;
 const PERMISSIONS: &str = "permissions.toml";
 const SERVERS: &str = "mcp.toml";
 const HOOKS: &str = "hooks.toml";
+const TARGET: &str = "settings.toml";
 
 /// What a migration does, or did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +33,9 @@ pub struct Migration {
 }
 
 /// What [`migrate`] would do, without doing it.
-pub fn plan(workspace: &Path) -> Result<Migration, WriteError> {
-    let older = Older::read(workspace)?;
-    let target = target(workspace);
+pub fn plan(directory: &Path) -> Result<Migration, WriteError> {
+    let older = Older::read(directory)?;
+    let target = directory.join(TARGET);
     let sibling = if older.sources.is_empty() {
         // Nothing will be written, so nothing is put out of use.
         JsonSibling::Supersede
@@ -45,27 +46,24 @@ pub fn plan(workspace: &Path) -> Result<Migration, WriteError> {
     Ok(older.migration(target, changes, draft.text().to_owned()))
 }
 
-/// Merges the older files of a workspace into its settings file. What is there stays; what they
-/// say comes on top, as they have overridden it so far. Running it again changes nothing.
-pub fn migrate(workspace: &Path) -> Result<Migration, WriteError> {
-    let older = Older::read(workspace)?;
+/// Merges the older files of a directory, a workspace's `.caliban` or the user's own, into the
+/// settings file beside them. What is there stays; what they say comes on top, as they have
+/// overridden it so far. Running it again changes nothing.
+pub fn migrate(directory: &Path, writer: &Writer) -> Result<Migration, WriteError> {
+    let older = Older::read(directory)?;
     if older.sources.is_empty() {
-        return plan(workspace);
+        return plan(directory);
     }
-    let target = target(workspace);
-    let (changes, text) = write::edit(&target, |document| {
+    let target = directory.join(TARGET);
+    let (changes, text) = writer.edit(&target, |document| {
         let changes = older.merge(document)?;
         Ok::<_, ShapeError>((changes, document.to_string()))
     })?;
     // Last, so that what is not in the settings yet is still read where it was.
     for source in &older.sources {
-        write::prepend(source, MIGRATED, LIMIT)?;
+        writer.prepend(source, MIGRATED, LIMIT)?;
     }
     Ok(older.migration(target, changes, text))
-}
-
-fn target(workspace: &Path) -> PathBuf {
-    workspace.join(".caliban/settings.toml")
 }
 
 /// The older files and what they say.
@@ -75,13 +73,13 @@ struct Older {
 }
 
 impl Older {
-    fn read(workspace: &Path) -> Result<Self, WriteError> {
+    fn read(directory: &Path) -> Result<Self, WriteError> {
         let mut older = Self {
             sources: Vec::new(),
             gathered: Gathered::default(),
         };
         for name in [PERMISSIONS, SERVERS, HOOKS] {
-            let path = workspace.join(".caliban").join(name);
+            let path = directory.join(name);
             if !path.is_file() {
                 continue;
             }
@@ -155,6 +153,13 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+
+    const DIRECTORY: &str = ".caliban";
+
+    fn migrated(folder: &TempDir) -> Result<Migration, WriteError> {
+        let writer = Writer::new(folder.path().join("locks"));
+        migrate(&folder.path().join(DIRECTORY), &writer)
+    }
 
     fn workspace(files: &[(&str, &str)]) -> TempDir {
         let folder = TempDir::new().unwrap();
@@ -234,7 +239,7 @@ command = "/bin/new"
     #[test]
     fn the_older_files_come_on_top_of_what_is_there() {
         let folder = workspace(&OLDER);
-        let plan = plan(folder.path()).unwrap();
+        let plan = plan(&folder.path().join(DIRECTORY)).unwrap();
         assert_eq!(plan.sources.len(), 3);
         assert_eq!(plan.notes, [""; 0]);
         assert_eq!(
@@ -288,12 +293,12 @@ command = "/bin/new"
     #[test]
     fn migrating_does_what_was_planned_and_only_once() {
         let folder = workspace(&OLDER);
-        let planned = plan(folder.path()).unwrap();
+        let planned = plan(&folder.path().join(DIRECTORY)).unwrap();
         let before = fs::read_to_string(&planned.target).unwrap();
         assert_eq!(before, OLDER[0].1);
-        assert_eq!(migrate(folder.path()).unwrap(), planned);
+        assert_eq!(migrated(&folder).unwrap(), planned);
         assert_eq!(fs::read_to_string(&planned.target).unwrap(), planned.text);
-        let again = migrate(folder.path()).unwrap();
+        let again = migrated(&folder).unwrap();
         assert_eq!(again.changes, [""; 0]);
         assert!(again.sources.is_empty());
         assert_eq!(again.text, planned.text);
@@ -309,7 +314,7 @@ command = "/bin/new"
             "permissions.toml",
             "[[rules]]\ntool = \"Bash:git *\"\naction = \"allow\"\ncomment = \"git\"\n",
         )]);
-        let text = migrate(folder.path()).unwrap().text;
+        let text = migrated(&folder).unwrap().text;
         assert_eq!(
             text,
             "[[permissions.rules]]\npattern = \"Bash:git *\"\naction = \"allow\"\ncomment = \"git\"\n"
@@ -318,7 +323,7 @@ command = "/bin/new"
             "permissions.toml",
             "allow = [\"Read\"]\ndeny = [\"Bash\"]\n",
         )]);
-        let text = migrate(folder.path()).unwrap().text;
+        let text = migrated(&folder).unwrap().text;
         assert_eq!(
             text,
             "[[permissions.rules]]\npattern = \"Bash\"\naction = \"deny\"\n\n[[permissions.rules]]\npattern = \"Read\"\naction = \"allow\"\n"
@@ -328,7 +333,7 @@ command = "/bin/new"
     #[test]
     fn without_older_files_nothing_happens() {
         let folder = TempDir::new().unwrap();
-        let migration = migrate(folder.path()).unwrap();
+        let migration = migrated(&folder).unwrap();
         assert!(migration.sources.is_empty() && migration.changes.is_empty());
         assert!(!folder.path().join(".caliban").exists());
     }
@@ -339,7 +344,7 @@ command = "/bin/new"
             ("mcp.toml", "[server.x\n"),
             ("permissions.toml", "allow = []\n"),
         ]);
-        let error = migrate(folder.path()).unwrap_err().to_string();
+        let error = migrated(&folder).unwrap_err().to_string();
         assert!(error.contains("mcp.toml:1:"), "{error}");
         assert!(!folder.path().join(".caliban/settings.toml").exists());
     }
@@ -350,7 +355,7 @@ command = "/bin/new"
             "permissions.toml",
             "[[rules]]\npattern = \"Bash:rm *\"\naction = \"denny\"\n",
         )]);
-        let error = migrate(folder.path()).unwrap_err().to_string();
+        let error = migrated(&folder).unwrap_err().to_string();
         assert!(
             error.contains("rule 0") && error.contains("denny"),
             "{error}"
@@ -364,10 +369,10 @@ command = "/bin/new"
             ("settings.json", "{}"),
             ("mcp.toml", "[server.x]\ncommand = \"x\"\n"),
         ]);
-        assert!(matches!(plan(folder.path()), Err(WriteError::Json { .. })));
         assert!(matches!(
-            migrate(folder.path()),
+            plan(&folder.path().join(DIRECTORY)),
             Err(WriteError::Json { .. })
         ));
+        assert!(matches!(migrated(&folder), Err(WriteError::Json { .. })));
     }
 }

@@ -49,6 +49,7 @@ pub(crate) enum Nature {
 const POLICY: &[(&str, Nature)] = &[
     ("hooks", Nature::Runs),
     ("disable_all_hooks", Nature::Runs),
+    ("disable_auto_mode", Nature::LoosensWhen(false)),
     ("allow_managed_hooks_only", Nature::Runs),
     ("allowed_http_hook_urls", Nature::Runs),
     ("http_hook_allowed_env_vars", Nature::Runs),

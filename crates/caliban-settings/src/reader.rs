@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
             }
         };
         self.report(scope, path.clone(), Use::Loaded);
-        parse(scope, Origin::File(path), text, format).map(Some)
+        document(scope, Origin::File(path), text, format).map(Some)
     }
 
     fn read_overlay(&mut self) -> Result<Option<Node>, SettingsError> {
@@ -147,9 +147,9 @@ impl<'a> Reader<'a> {
         let scope = Scope::Cli;
         if overlay.trim_start().starts_with('{') {
             if let Some(text) = self.translated(Path::new("--settings"), overlay)? {
-                return parse(scope, Origin::Overlay, text, Format::Toml).map(Some);
+                return document(scope, Origin::Overlay, text, Format::Toml).map(Some);
             }
-            return parse(scope, Origin::Overlay, overlay.clone(), Format::Json).map(Some);
+            return document(scope, Origin::Overlay, overlay.clone(), Format::Json).map(Some);
         }
         let path = PathBuf::from(overlay);
         let format = match path.extension().and_then(|extension| extension.to_str()) {
@@ -167,8 +167,8 @@ impl<'a> Reader<'a> {
         })?;
         self.report(scope, path.clone(), Use::Loaded);
         match self.translated(&path, &text)? {
-            Some(text) => parse(scope, Origin::File(path), text, Format::Toml),
-            None => parse(scope, Origin::File(path), text, format),
+            Some(text) => document(scope, Origin::File(path), text, Format::Toml),
+            None => document(scope, Origin::File(path), text, format),
         }
         .map(Some)
     }
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
             },
         );
         translated
-            .map(|text| parse(scope, Origin::File(path), text, Format::Toml))
+            .map(|text| document(scope, Origin::File(path), text, Format::Toml))
             .transpose()
     }
 
@@ -260,6 +260,18 @@ impl<'a> Reader<'a> {
             loaded: used == Use::Loaded,
         });
     }
+}
+
+/// One document with every key in its own spelling, ready to be laid over another.
+fn document(
+    scope: Scope,
+    origin: Origin,
+    text: String,
+    format: Format,
+) -> Result<Node, SettingsError> {
+    let mut node = parse(scope, origin, text, format)?;
+    canonicalise(&mut node)?;
+    Ok(node)
 }
 
 /// One document over another.

@@ -61,7 +61,8 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The scopes on disk that are read; the overlay always is.
+/// The scopes on disk that are read. The operator's always is, because nobody may leave that
+/// policy behind, and so is the overlay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sources(Vec<Scope>);
 
@@ -70,12 +71,20 @@ impl Sources {
         Self(Scope::ON_DISK.to_vec())
     }
 
+    /// What nobody can leave out.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     pub fn only(scope: Scope) -> Self {
         Self(vec![scope])
     }
 
     pub fn contains(&self, scope: Scope) -> bool {
-        scope == Scope::Cli || self.0.contains(&scope)
+        match scope {
+            Scope::Managed | Scope::Cli => true,
+            Scope::User | Scope::Project | Scope::Local => self.0.contains(&scope),
+        }
     }
 }
 
@@ -113,8 +122,10 @@ mod tests {
     fn sources_are_a_list_of_the_scopes_on_disk() {
         let sources: Sources = "user, project".parse().unwrap();
         assert!(sources.contains(Scope::User) && sources.contains(Scope::Project));
-        assert!(!sources.contains(Scope::Managed) && !sources.contains(Scope::Local));
-        assert!(sources.contains(Scope::Cli), "the overlay always counts");
+        assert!(!sources.contains(Scope::Local));
+        for always in [Scope::Managed, Scope::Cli] {
+            assert!(sources.contains(always), "{always}");
+        }
     }
 
     #[test]

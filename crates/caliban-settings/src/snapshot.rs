@@ -1,15 +1,16 @@
 //! Settings as they were loaded at one moment, with where everything came from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::document::Node;
+use crate::document::{Content, Node};
+use crate::error::{Fault, SettingsError};
 use crate::merge::Provenance;
 use crate::policy::Trust;
 use crate::scope::Scope;
-use crate::trust::{Ignored, notice};
-use crate::types::{ParentSettingsBehavior, RuleSpec, Settings};
+use crate::trust::{Ignored, IgnoredBecause, notice};
+use crate::types::{ParentSettingsBehavior, Permissions, RuleSpec, Settings};
 
 /// A settings file and whether it was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,41 @@ pub struct FileReport {
 pub struct Layer {
     pub scope: Scope,
     pub settings: Settings,
+    /// The rules before trust and locks.
+    pub(crate) written: Vec<WrittenRule>,
     pub(crate) root: Node,
+}
+
+/// A rule as it is written in a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenRule {
+    pub spec: RuleSpec,
+    /// Why it does not count, if it does not.
+    pub ignored: Option<IgnoredBecause>,
+}
+
+impl WrittenRule {
+    /// All rules of a document, none of them ignored so far.
+    pub(crate) fn all(permissions: &Permissions) -> Vec<Self> {
+        let rules = permissions.ordered().into_iter();
+        rules
+            .map(|spec| Self {
+                spec,
+                ignored: None,
+            })
+            .collect()
+    }
+
+    /// Marks what is not among the rules that are left, which are in the same order.
+    pub(crate) fn mark(written: &mut [Self], left: &Permissions, because: IgnoredBecause) {
+        let left = left.ordered();
+        let mut left = left.iter().peekable();
+        for rule in written.iter_mut().filter(|rule| rule.ignored.is_none()) {
+            if left.next_if(|spec| **spec == rule.spec).is_none() {
+                rule.ignored = Some(because);
+            }
+        }
+    }
 }
 
 /// The rules of one scope in the order they are tried.
@@ -47,11 +82,28 @@ pub struct LoadedSettings {
     /// Keys that are set and do not count.
     pub ignored: Vec<Ignored>,
     pub trust: Trust,
+    /// Why no run can begin with these settings, where they rely on a part that is not there.
+    pub unbuilt: Option<SettingsError>,
     /// Lowest priority first.
     pub(crate) layers: Vec<Layer>,
 }
 
 impl LoadedSettings {
+    /// No settings at all, not even the operator's.
+    pub fn nothing(workspace: PathBuf) -> Self {
+        Self {
+            workspace,
+            settings: Settings::default(),
+            provenance: Provenance::default(),
+            files: Vec::new(),
+            warnings: Vec::new(),
+            ignored: Vec::new(),
+            trust: Trust::Untrusted,
+            unbuilt: None,
+            layers: Vec::new(),
+        }
+    }
+
     /// What each scope contributed, the lowest priority first.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
@@ -79,6 +131,22 @@ impl LoadedSettings {
             .collect()
     }
 
+    /// The file in which the value of a key that counts is written; none for what is given on the
+    /// command line.
+    pub fn file_of(&self, key: &str) -> Option<&Path> {
+        let scope = self.provenance.of(key)?;
+        let mut files = self.files.iter().filter(|file| file.loaded);
+        files
+            .find(|file| file.scope == scope)
+            .map(|file| file.path.as_path())
+    }
+
+    /// The rules of one scope as they are written, and whether they count here.
+    pub fn written_rules(&self, scope: Scope) -> &[WrittenRule] {
+        let layer = self.layers.iter().find(|layer| layer.scope == scope);
+        layer.map_or(&[], |layer| &layer.written)
+    }
+
     /// The handlers of a hook event with the scope each comes from, in the order they run.
     pub fn hooks(&self, event: &str) -> Vec<(Scope, &Value)> {
         self.layers
@@ -88,6 +156,31 @@ impl LoadedSettings {
                 handlers.map(|handler| (layer.scope, handler))
             })
             .collect()
+    }
+
+    /// Where something stands in the files of a scope, as `FILE:LINE:COLUMN`. Each part of the
+    /// path is a key or, counted from 0, a position; what is not there counts as what is around it.
+    pub fn place_of(&self, scope: Scope, path: &[String]) -> Option<String> {
+        let layer = self.layers.iter().find(|layer| layer.scope == scope)?;
+        let mut node = &layer.root;
+        for part in path {
+            let next = match (&node.content, part.parse::<usize>()) {
+                (Content::List(nodes), Ok(index)) => nodes.get(index),
+                (Content::Table(table), _) => table.get(part),
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        let Fault {
+            origin,
+            line,
+            column,
+            ..
+        } = Fault::at(&node.place, "");
+        Some(format!("{origin}:{line}:{column}"))
     }
 
     /// Whether the managed scope stands above all others.

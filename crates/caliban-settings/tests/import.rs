@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use caliban_settings::import::{self, ImportError, Imported, Kind};
-use caliban_settings::write::WriteError;
+use caliban_settings::write::{WriteError, Writer};
 use tempfile::TempDir;
 
 const HOME: &str = "/home/me";
@@ -32,6 +32,10 @@ fn sources() -> Vec<PathBuf> {
     sources.sort();
     assert!(!sources.is_empty());
     sources
+}
+
+fn writer(target: &Path) -> Writer {
+    Writer::new(target.with_file_name("locks"))
 }
 
 fn read(source: &Path) -> Imported {
@@ -85,11 +89,11 @@ fn importing_twice_changes_nothing_the_second_time() {
         let imported = read(&source);
         let preview = imported.preview(&target).unwrap();
         assert!(!target.exists());
-        let first = imported.apply(&target).unwrap();
+        let first = imported.apply(&target, &writer(&target)).unwrap();
         assert_eq!(first, preview);
         // Where nothing could be taken over, no file is made.
         assert_eq!(first.text, fs::read_to_string(&target).unwrap_or_default());
-        let second = imported.apply(&target).unwrap();
+        let second = imported.apply(&target, &writer(&target)).unwrap();
         assert_eq!(second.changes, [""; 0], "{}", source.display());
         assert_eq!(second.text, first.text);
     }
@@ -110,7 +114,7 @@ default_mode = "plan"
 
 # careful
 [[permissions.rules]]
-pattern = "Bash:curl *"
+pattern = "Bash:curl:*"
 action = "allow"
 
 [[permissions.rules]]
@@ -126,7 +130,10 @@ command = "github-mcp"
 "#,
     )
     .unwrap();
-    let changes = named("claude-user.json").apply(&target).unwrap().changes;
+    let changes = named("claude-user.json")
+        .apply(&target, &writer(&target))
+        .unwrap()
+        .changes;
     assert_eq!(
         changes,
         [
@@ -141,11 +148,15 @@ command = "github-mcp"
             "`permissions.default_mode` replaced",
             "`permissions.enforce` added",
             "`additional_directories` extended",
-            "`permissions.rules`: `Bash:curl *` is now `deny`",
-            "`permissions.rules`: 17 appended",
+            "`permissions.rules`: `Bash:curl:*` is now `deny`",
+            "`permissions.rules`: 8 put before what allows",
+            "`permissions.rules`: 9 appended",
         ]
     );
-    let changes = named("claude-state.json").apply(&target).unwrap().changes;
+    let changes = named("claude-state.json")
+        .apply(&target, &writer(&target))
+        .unwrap()
+        .changes;
     assert_eq!(
         changes,
         [
@@ -161,7 +172,7 @@ command = "github-mcp"
     );
     assert!(
         text.contains(
-            "# careful\n[[permissions.rules]]\npattern = \"Bash:curl *\"\naction = \"deny\"\n"
+            "# careful\n[[permissions.rules]]\npattern = \"Bash:curl:*\"\naction = \"deny\"\n"
         ),
         "{text}"
     );
@@ -177,7 +188,7 @@ command = "github-mcp"
 fn rules_can_be_imported_alone() {
     let imported = named("claude-user.json").only_rules();
     let text = imported.toml().unwrap();
-    assert!(text.contains("Bash:curl *"));
+    assert!(text.contains("Bash:curl:*"));
     assert!(!text.contains("model") && !text.contains("[env]"), "{text}");
 }
 
@@ -190,17 +201,20 @@ fn the_json_file_of_the_scope_itself_can_be_imported() {
     );
     fs::write(&json, r#"{ "output_style": "terse" }"#).unwrap();
     let other = named("claude-user.json");
-    assert!(matches!(other.apply(&target), Err(WriteError::Json { .. })));
     assert!(matches!(
-        read(&json).only_rules().apply(&target),
+        other.apply(&target, &writer(&target)),
         Err(WriteError::Json { .. })
     ));
-    read(&json).apply(&target).unwrap();
+    assert!(matches!(
+        read(&json).only_rules().apply(&target, &writer(&target)),
+        Err(WriteError::Json { .. })
+    ));
+    read(&json).apply(&target, &writer(&target)).unwrap();
     assert_eq!(
         fs::read_to_string(&target).unwrap(),
         "output_style = \"terse\"\n"
     );
-    other.apply(&target).unwrap();
+    other.apply(&target, &writer(&target)).unwrap();
 }
 
 #[test]

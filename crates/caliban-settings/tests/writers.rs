@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use caliban_settings::write::{self, RuleAction, RuleSpec};
+use caliban_settings::write::{RuleAction, RuleSpec, Writer};
 use tempfile::TempDir;
 use toml_edit::DocumentMut;
 
@@ -40,13 +40,20 @@ fn command(file: &Path, task: &str) -> Command {
 
 fn scope(text: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
-    let file = folder.path().join("settings.toml");
+    let directory = folder.path().join("scope");
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("settings.toml");
     fs::write(&file, text).unwrap();
     (folder, file)
 }
 
+/// The writer that all share: its locks are beside the directory of the file.
+fn writer_of(file: &Path) -> Writer {
+    Writer::new(file.parent().unwrap().with_file_name("locks"))
+}
+
 fn names(folder: &TempDir) -> BTreeSet<String> {
-    fs::read_dir(folder.path())
+    fs::read_dir(folder.path().join("scope"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect()
@@ -60,19 +67,20 @@ fn writer() {
         return;
     };
     let file = PathBuf::from(file);
+    let writer = writer_of(&file);
     match task.split_once(':') {
         Some(("rules", process)) => thread::scope(|threads| {
             for number in 0..25 {
-                let file = &file;
+                let (file, writer) = (&file, &writer);
                 threads.spawn(move || {
                     let rule =
                         RuleSpec::new(format!("Bash:p{process} t{number}"), RuleAction::Allow);
-                    write::append_rule(file, &rule).unwrap();
+                    writer.append_rule(file, &rule).unwrap();
                 });
             }
         }),
         Some(("count", _)) => loop {
-            let count = write::edit(&file, |document| {
+            let count = writer.edit(&file, |document| {
                 let count = document["count"].as_integer().unwrap() + 1;
                 document["count"] = count.into();
                 // Long enough that a torn write would show.
@@ -82,7 +90,7 @@ fn writer() {
             println!("wrote {}", count.unwrap());
         },
         Some(("large", _)) => {
-            let outcome = write::set_key(&file, "model", "x".repeat(100_000));
+            let outcome = writer.set_key(&file, "model", "x".repeat(100_000));
             println!("failed: {}", outcome.unwrap_err());
         }
         _ => panic!("no such task: {task}"),
@@ -119,10 +127,7 @@ fn two_hundred_writers_in_eight_processes_lose_nothing() {
         .collect();
     assert_eq!(rules.len(), 200);
     assert_eq!(patterns.len(), 200);
-    let expected: BTreeSet<String> = [".settings.toml.lock", "settings.toml"]
-        .map(str::to_owned)
-        .into();
-    assert_eq!(names(&folder), expected);
+    assert_eq!(names(&folder), ["settings.toml".to_owned()].into());
 }
 
 #[test]
@@ -160,11 +165,8 @@ fn a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new_one() {
         assert!(count > previous);
         previous = count;
     }
-    write::set_key(&file, "count", 0).unwrap();
-    let expected: BTreeSet<String> = [".settings.toml.lock", "settings.toml"]
-        .map(str::to_owned)
-        .into();
-    assert_eq!(names(&folder), expected);
+    writer_of(&file).set_key(&file, "count", 0).unwrap();
+    assert_eq!(names(&folder), ["settings.toml".to_owned()].into());
 }
 
 #[test]
@@ -187,8 +189,5 @@ fn a_full_disk_leaves_the_old_file_and_no_temporary_one() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("failed: cannot write"), "{output:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "model = \"m\"\n");
-    let expected: BTreeSet<String> = [".settings.toml.lock", "settings.toml"]
-        .map(str::to_owned)
-        .into();
-    assert_eq!(names(&folder), expected);
+    assert_eq!(names(&folder), ["settings.toml".to_owned()].into());
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use caliban_agent::{
-    Confinement, Effect, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+    Confinement, Effect, OpenReading, Progress, Tool, ToolContext, ToolOutput, ToolStatus,
+    TypedTool, Workspace,
 };
 use caliban_model::{CancellationToken, ImageMime, ImageSource, ToolContent};
 use caliban_tools::{EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool};
@@ -78,6 +79,7 @@ impl Bench {
             call_id: "call".into(),
             session_id: "session".into(),
             workspace: Arc::clone(&self.workspace),
+            reading: OpenReading::shared(),
             cancel,
             progress: Progress::silent(),
         };
@@ -300,12 +302,15 @@ async fn images_are_shown_by_content() {
     assert_eq!(image.mime, ImageMime::Png);
     let data = "iVBORw0KGgpyZXN0".into();
     assert_eq!(image.source, ImageSource::Base64 { data });
-    let mut large = b"GIF89a".to_vec();
-    large.resize(5 * 1024 * 1024 + 1, 0);
-    bench.put("large.gif", large);
+    bench.put("large.gif", b"GIF89a");
+    let large = std::fs::File::options()
+        .write(true)
+        .open(bench.path("large.gif"))
+        .unwrap();
+    large.set_len(64 * 1024 * 1024 + 1).unwrap();
     let text = bench.fails("Read", json!({"path": "large.gif"})).await;
     assert!(
-        text.contains("image/gif") && text.contains("5.2 MB"),
+        text.contains("image/gif") && text.contains("67.1 MB"),
         "{text}"
     );
 }

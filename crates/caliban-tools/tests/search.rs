@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use caliban_agent::{
-    Confinement, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+    Confinement, OpenReading, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool,
+    Workspace,
 };
 use caliban_model::CancellationToken;
 use caliban_tools::{Glob, Grep};
@@ -64,6 +65,7 @@ impl Fixture {
             call_id: Arc::from("call"),
             session_id: Arc::from("session"),
             workspace: Arc::new(workspace),
+            reading: OpenReading::shared(),
             cancel: self.cancel.clone(),
             progress: Progress::silent(),
         };

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use caliban_agent::{
-    Confinement, Effect, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+    Confinement, Effect, OpenReading, Progress, Tool, ToolContext, ToolOutput, ToolStatus,
+    TypedTool, Workspace,
 };
 use caliban_model::CancellationToken;
 use caliban_tools::{EnterPlanMode, ExitPlanMode, PlanMode, TodoList, TodoWrite};
@@ -21,6 +22,7 @@ async fn run(tool: &Arc<dyn Tool>, input: Value) -> ToolOutput {
         call_id: Arc::from("call"),
         session_id: Arc::from("session"),
         workspace: Arc::new(workspace),
+        reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
     };

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use caliban_agent::{
-    Confinement, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+    Confinement, OpenReading, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool,
+    Workspace,
 };
 use caliban_model::CancellationToken;
 use caliban_tools::{
@@ -150,6 +151,7 @@ async fn run(tool: Arc<dyn Tool>, input: Value, cancel: CancellationToken) -> To
         call_id: Arc::from("call"),
         session_id: Arc::from("session"),
         workspace: Arc::new(workspace),
+        reading: OpenReading::shared(),
         cancel,
         progress: Progress::silent(),
     };

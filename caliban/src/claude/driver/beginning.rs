@@ -11,7 +11,7 @@ use caliban_session::{Bounds, Events, SessionHandle};
 use caliban_settings::{RuleAction, RuleSpec};
 use caliban_tools::AgentKind;
 
-use super::super::consents::Prompts;
+use super::super::consents::QuestionRoute;
 use super::super::hooks::TheirEvents;
 use super::super::host::readable;
 use super::super::inbox::Over;
@@ -19,8 +19,9 @@ use super::super::invocation::Invocation;
 use super::super::models;
 use super::super::questions::{AlwaysAsked, AskUserQuestion};
 use super::super::renaming::Renaming;
-use super::super::requests::{RequestHandler, SessionProfile};
+use super::super::requests::RequestHandler;
 use super::super::servers::links;
+use super::super::session_profile::SessionProfile;
 use super::super::structured::{Fixed, Reminder, StructuredOutput};
 use super::Work;
 use crate::console::note;
@@ -177,6 +178,9 @@ impl Work {
             let fixed: Arc<dyn ToolSource> = Arc::new(Fixed(own));
             parts.tool_sources.push(fixed);
         }
+        parts
+            .tool_sources
+            .push(Arc::clone(&requests.set_servers) as _);
         Ok(parts)
     }
 
@@ -228,7 +232,7 @@ impl Work {
     fn asks_questions(&self) -> bool {
         let selection = &self.invocation.options.tools.selection;
         let is_meant = |names: &[String]| names.iter().any(|name| name == ASK_USER_QUESTION);
-        self.invocation.prompts == Prompts::Client
+        self.invocation.questions == QuestionRoute::Control
             && selection.built_in.as_deref().is_none_or(is_meant)
             && !is_meant(&selection.without)
     }

@@ -4,10 +4,10 @@
 
 mod lines;
 mod opening;
+mod pace;
 mod questions;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use caliban_agent::{Outcome, Reply, RunTotals};
 use caliban_harness::{DialectParts, Process, RunOptions, Surroundings};
@@ -21,9 +21,8 @@ use caliban_session::{
     Shutdown, What,
 };
 use caliban_settings::PermissionMode;
-use caliban_settings::variables::{Environment, names};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, Interval};
 
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -31,7 +30,11 @@ use crate::face::warn;
 
 use lines::{Line, lines};
 use opening::open;
+use pace::{Pace, reached, tick};
 use questions::OpenQuestions;
+
+/// Why nothing is begun any more.
+const SHUTTING_DOWN: &str = "the session is shutting down already";
 
 /// Serves one client until it says goodbye or goes away.
 pub(crate) async fn serve(
@@ -53,39 +56,6 @@ pub(crate) async fn serve(
         goodbye: Goodbye::NotYet,
     };
     Box::pin(server.run()).await
-}
-
-/// How long things may take.
-#[derive(Debug, Clone, Copy)]
-struct Pace {
-    /// Between two signs of life; none are sent where it is zero.
-    heartbeat: Duration,
-    /// For an answer to a question.
-    permission: Duration,
-    /// For the work that goes on when the client wants to leave.
-    shutdown: Duration,
-}
-
-impl Pace {
-    fn read(environment: &Environment) -> Result<Self, Failure> {
-        let millis = |name, default| -> Result<Duration, Failure> {
-            Ok(environment.millis(name)?.unwrap_or(default))
-        };
-        Ok(Self {
-            heartbeat: millis(names::HEDDLE_HEARTBEAT_INTERVAL, Duration::from_secs(5))?,
-            permission: millis(names::HEDDLE_PERMISSION_TIMEOUT, Duration::from_mins(1))?,
-            shutdown: millis(names::HEDDLE_SHUTDOWN_TIMEOUT, Duration::from_secs(30))?,
-        })
-    }
-
-    fn heartbeats(&self, from: Instant) -> Option<Interval> {
-        if self.heartbeat.is_zero() {
-            return None;
-        }
-        let mut beats = interval_at(from + self.heartbeat, self.heartbeat);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Some(beats)
-    }
 }
 
 struct Server<'a> {
@@ -125,23 +95,20 @@ struct Active {
     beats: Option<Interval>,
 }
 
-/// What the client wants after what is worked on.
+/// Whether the session was told to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Goodbye {
     NotYet,
-    /// It waits to hear that it is over; work may go on until then.
+    /// By the request `id`, which is answered when it is over; what is worked on is cancelled.
     Shutdown {
         id: String,
+    },
+    /// By the end of the input; what is worked on may go on until then.
+    Hangup {
         until: Instant,
     },
-    /// It asks nothing more.
-    Gone {
-        until: Instant,
-    },
-    /// The session has been told to end.
-    Said {
-        id: Option<String>,
-    },
+    /// The time is up.
+    Overdue,
 }
 
 impl Server<'_> {
@@ -160,13 +127,13 @@ impl Server<'_> {
                     self.beat()
                 }
                 () = reached(self.goodbye.deadline()) => {
-                    self.send(Command::Interrupt).await;
-                    self.say_goodbye().await;
+                    self.goodbye = Goodbye::Overdue;
+                    self.leave(Shutdown::Now).await;
                     Ok(())
                 }
                 () = self.cancel.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
-                    self.leave().await;
+                    self.leave(Shutdown::Now).await;
                     Ok(())
                 }
             };
@@ -175,7 +142,7 @@ impl Server<'_> {
             }
             if let Err(failure) = done {
                 // Nobody reads any more: there is nobody to work for.
-                self.leave().await;
+                self.leave(Shutdown::Now).await;
                 self.drain().await;
                 return Err(failure);
             }
@@ -187,22 +154,21 @@ impl Server<'_> {
         let has_session = self.open.as_ref().is_some_and(|open| open.events.is_some());
         let is_told = match &self.goodbye {
             Goodbye::NotYet => self.cancel.is_cancelled(),
-            Goodbye::Shutdown { .. } | Goodbye::Gone { .. } | Goodbye::Said { .. } => true,
+            Goodbye::Shutdown { .. } | Goodbye::Hangup { .. } | Goodbye::Overdue => true,
         };
         !has_session && is_told
     }
 
     fn ending(&mut self) -> Result<(), Failure> {
-        match std::mem::replace(&mut self.goodbye, Goodbye::Said { id: None }) {
-            Goodbye::Shutdown { id, .. } | Goodbye::Said { id: Some(id) } => {
-                self.write(&Response::ShutdownOk { id })
+        match std::mem::replace(&mut self.goodbye, Goodbye::Overdue) {
+            Goodbye::Shutdown { id } => self.write(&Response::ShutdownOk { id }),
+            Goodbye::NotYet | Goodbye::Hangup { .. } | Goodbye::Overdue => {
+                if self.cancel.is_cancelled() {
+                    Err(Failure::Outcome(Outcome::Cancelled))
+                } else {
+                    Ok(())
+                }
             }
-            Goodbye::NotYet | Goodbye::Gone { .. } | Goodbye::Said { id: None }
-                if self.cancel.is_cancelled() =>
-            {
-                Err(Failure::Outcome(Outcome::Cancelled))
-            }
-            Goodbye::NotYet | Goodbye::Gone { .. } | Goodbye::Said { id: None } => Ok(()),
         }
     }
 
@@ -213,9 +179,7 @@ impl Server<'_> {
         }
     }
 
-    /// Everything ends now.
-    async fn leave(&self) {
-        let when = Shutdown::Now;
+    async fn leave(&self, when: Shutdown) {
         self.send(Command::Shutdown { when }).await;
     }
 
@@ -226,34 +190,10 @@ impl Server<'_> {
         }
     }
 
-    /// Ends the session once nothing is worked on.
-    async fn say_goodbye(&mut self) {
-        if self.active.is_some() {
-            return;
-        }
-        let id = match &self.goodbye {
-            Goodbye::NotYet | Goodbye::Said { .. } => return,
-            Goodbye::Shutdown { id, .. } => Some(id.clone()),
-            Goodbye::Gone { .. } => None,
-        };
-        self.goodbye = Goodbye::Said { id };
-        let when = Shutdown::WhenIdle;
-        self.send(Command::Shutdown { when }).await;
-    }
-
     /// A line of the client's, or the end of them.
     async fn heed(&mut self, line: Option<Line>) -> Result<(), Failure> {
         let Some(line) = line else {
-            self.lines = None;
-            // Whoever said goodbye before is still answered.
-            if self.goodbye == Goodbye::NotYet {
-                let until = Instant::now() + self.pace.shutdown;
-                self.goodbye = Goodbye::Gone { until };
-            }
-            if let Some(events) = self.open.as_mut().and_then(|open| open.events.as_mut()) {
-                events.stop_attending();
-            }
-            self.say_goodbye().await;
+            self.hang_up().await;
             return Ok(());
         };
         let Some(request) = self.read(line)? else {
@@ -288,12 +228,25 @@ impl Server<'_> {
                 }
             }
             Request::Shutdown { id } if self.goodbye == Goodbye::NotYet => {
-                let until = Instant::now() + self.pace.shutdown;
-                self.goodbye = Goodbye::Shutdown { id, until };
-                self.say_goodbye().await;
+                self.goodbye = Goodbye::Shutdown { id };
+                self.leave(Shutdown::Now).await;
                 Ok(())
             }
-            Request::Shutdown { id } => self.refuse(id, "the session is shutting down already"),
+            Request::Shutdown { id } => self.refuse(id, SHUTTING_DOWN),
+        }
+    }
+
+    /// The client wants nothing more, and cannot answer questions any more.
+    async fn hang_up(&mut self) {
+        self.lines = None;
+        if let Some(events) = self.open.as_mut().and_then(|open| open.events.as_mut()) {
+            events.stop_attending();
+        }
+        // Whoever said goodbye before is still answered.
+        if self.goodbye == Goodbye::NotYet {
+            let until = Instant::now() + self.pace.shutdown;
+            self.goodbye = Goodbye::Hangup { until };
+            self.leave(Shutdown::WhenIdle).await;
         }
     }
 
@@ -356,6 +309,9 @@ impl Server<'_> {
 
     /// Begins to work on a message.
     async fn work(&mut self, send: Send) -> Result<(), Failure> {
+        if self.goodbye != Goodbye::NotYet {
+            return self.refuse(send.id, SHUTTING_DOWN);
+        }
         if let Some(active) = &self.active {
             let active = active.exchange.id();
             return self.refuse(send.id, &format!("the send `{active}` is not finished"));
@@ -429,7 +385,6 @@ impl Server<'_> {
                 outcome, totals, ..
             } => {
                 self.end(outcome, totals)?;
-                self.say_goodbye().await;
                 return Ok(None);
             }
             What::Closed { why, trouble } => {
@@ -452,6 +407,7 @@ impl Server<'_> {
             What::Opened(_)
             | What::Queued { .. }
             | What::TakenBack { .. }
+            | What::Interrupted { .. }
             | What::Repeated { .. }
             | What::ModeChanged { .. }
             | What::ModelChanged { .. }
@@ -551,8 +507,8 @@ impl Server<'_> {
 impl Goodbye {
     fn deadline(&self) -> Option<Instant> {
         match self {
-            Self::Shutdown { until, .. } | Self::Gone { until } => Some(*until),
-            Self::NotYet | Self::Said { .. } => None,
+            Self::Hangup { until } => Some(*until),
+            Self::NotYet | Self::Shutdown { .. } | Self::Overdue => None,
         }
     }
 }
@@ -596,21 +552,5 @@ fn id(request: Request) -> String {
         | Request::Cancel { id, .. }
         | Request::Shutdown { id } => id,
         Request::Permission(response) => response.id,
-    }
-}
-
-async fn tick(beats: Option<&mut Interval>) {
-    match beats {
-        Some(beats) => {
-            beats.tick().await;
-        }
-        None => std::future::pending().await,
-    }
-}
-
-async fn reached(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

@@ -1,11 +1,11 @@
 //! From an `init` to a session: what the client asks for takes the place of a run's flags.
 
+use caliban_harness::options::EarlierSystem;
 use caliban_harness::{
-    Launched, Prepared, RunOptions, Surroundings, SystemPrompt, configure, session_store,
+    Configuration, Launched, Prepared, RunOptions, Surroundings, SystemPrompt, configure,
 };
 use caliban_model::{BuiltInTool, ProviderKind};
 use caliban_protocol::heddle::{ApprovalMode, Config, native_name};
-use caliban_sessions::Store;
 use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
 
@@ -19,33 +19,43 @@ pub(crate) async fn open(
     surroundings: Surroundings,
 ) -> Result<Launched, Failure> {
     let Surroundings { process, dialect } = surroundings;
-    let options = options(flags, config, &process.environment)?;
+    let mut options = options(flags, config, &process.environment)?;
     let configuration = configure(&options, process)?;
-    let store = session_store(&options.session, &configuration);
-    let prepared = Prepared::new(options, dialect, configuration)?;
-    let is_new = prepared.history.earlier.is_none();
-    let session_id = prepared.session_id.to_string();
-    let launched = prepared.begin().await?;
+    if options.model.provider.is_none() && !names_provider(&configuration) {
+        options.model.provider = Some(owner(&config.model)?);
+    }
+    let launched = Prepared::new(options, dialect, configuration)?
+        .begin()
+        .await?;
     let offered = &launched.facts.tools;
     let is_missing = |name: &&str| !offered.iter().any(|offered| offered == native_name(name));
     let missing = config.tools.iter().map(String::as_str).filter(is_missing);
-    if let Err(failure) = refuse(missing) {
-        drop(launched);
-        if is_new {
-            forget(&store, &session_id);
-        }
-        return Err(failure);
-    }
+    refuse(missing)?;
     for warning in &launched.facts.warnings {
         note(&format!("warning: {warning}"));
     }
     Ok(launched)
 }
 
-/// Removes a session that did not begin.
-fn forget(store: &Store, session_id: &str) {
-    // One that was not saved leaves nothing to remove.
-    let _ = store.find(session_id).and_then(|name| store.remove(&name));
+/// Whether the operator's settings say who is asked.
+fn names_provider(configuration: &Configuration) -> bool {
+    let model = configuration.settings().model.as_ref();
+    model.is_some_and(|model| model.provider().is_some())
+}
+
+/// Whose models have such names. One that nobody is known to have fails here and not at the first
+/// message.
+fn owner(model: &str) -> Result<ProviderKind, Failure> {
+    // What stands before a slash would be the provider.
+    let known = ProviderKind::of_model(model).filter(|_| !model.contains('/'));
+    known.ok_or_else(|| {
+        Failure::Usage(format!(
+            "there is no model `{model}` with a provider that is known: write `provider/model` with \
+             anthropic, openai, google or ollama, or name the provider with `--provider`, `{}` or \
+             the settings",
+            names::CALIBAN_PROVIDER
+        ))
+    })
 }
 
 /// The listed tools in our names. What no session can have is refused before there is one.
@@ -86,6 +96,7 @@ fn options(
     let listed = listed(&config.tools)?;
     let mut options = flags.clone();
     options.system = SystemPrompt::Text(config.system_prompt.clone());
+    options.session.earlier_system = EarlierSystem::Replaceable;
     let wanted = match flags.model.provider {
         Some(kind) => Some(kind),
         None => environment
@@ -94,6 +105,10 @@ fn options(
             .transpose()?,
     };
     let (provider, model) = resolve(&config.model, wanted);
+    if model.trim().is_empty() {
+        let message = format!("`config.model` names no model: `{}`", config.model);
+        return Err(Failure::Usage(message));
+    }
     options.model.provider = provider;
     options.model.model = Some(model.to_owned());
     options.limits.max_turns = config.max_iterations.or(flags.limits.max_turns);

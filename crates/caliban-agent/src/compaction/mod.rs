@@ -7,8 +7,9 @@ mod summary;
 
 use std::sync::Arc;
 
-use caliban_model::{Block, CancellationToken, Error, Message, Provider, Role, ToolContent, Usage};
+use caliban_model::{Block, CancellationToken, Error, Message, Role, ToolContent, Usage};
 
+use crate::agent::Agent;
 use crate::conversation::{Conversation, estimate};
 use crate::outcome::Outcome;
 use crate::settings::{Settings, Strategy};
@@ -22,6 +23,8 @@ const TARGET: f64 = 0.5;
 const TAIL: f64 = 0.25;
 /// The most they may keep of what makes compaction necessary: else it would free nothing.
 const TAIL_OF_THRESHOLD: f64 = 1.0 / 3.0;
+/// The most of the window that what is told again beside a summary may take.
+const RETOLD: f64 = 0.125;
 /// The most tokens of one result that survives in the kept part when nothing else helps.
 const SHORT_RESULT_CHARS: usize = 2_000;
 
@@ -95,16 +98,16 @@ fn kept_from(
 
 /// Shortens history to about half of `window`. The beginning is replaced by a summary, or
 /// dropped; recent messages stay, a call never without its result; results that are still too
-/// large are cut.
+/// large are cut. What the model was told for good is told again beside the summary.
 pub(crate) async fn compact(
     conversation: &Conversation,
     window: u64,
     overhead: u64,
-    settings: &Settings,
-    provider: &dyn Provider,
+    agent: &Agent,
     extent: &Extent,
     cancel: &CancellationToken,
 ) -> Result<Compacted, Stuck> {
+    let settings = &agent.settings;
     let system_len = conversation.system_len();
     let (system, turns) = conversation.messages().split_at(system_len);
     let (kept, hint) = match extent {
@@ -120,7 +123,8 @@ pub(crate) async fn compact(
         match settings.compaction.strategy {
             Strategy::DropOldest => Some(cut::dropped_note(old)),
             Strategy::Summarize => {
-                let asked = summary::summarize(old, hint, window, settings, provider, cancel).await;
+                let asked =
+                    summary::summarize(old, hint, window, settings, &*agent.provider, cancel).await;
                 spent.extend(asked.spent);
                 match asked.text {
                     Ok(text) => Some(summary::note(&text)),
@@ -134,7 +138,12 @@ pub(crate) async fn compact(
         }
     };
     let mut messages: Vec<Arc<Message>> = system.to_vec();
-    messages.extend(note.map(|text| Arc::new(Message::user(text))));
+    messages.extend(note.map(|text| {
+        let retold = agent.company.retell(recent);
+        let retold = within(share(window, RETOLD), retold).map(Block::text);
+        let content = [Block::text(text)].into_iter().chain(retold).collect();
+        Arc::new(Message::new(Role::User, content))
+    }));
     messages.extend(recent.iter().map(without_thinking));
     let target = share(window, TARGET);
     let size = |messages: &[Arc<Message>]| {
@@ -168,6 +177,21 @@ pub(crate) async fn compact(
 )]
 pub(crate) fn share(window: u64, part: f64) -> u64 {
     (window as f64 * part) as u64
+}
+
+/// The texts as far as they fit into so many tokens, at four bytes a token; the last that does
+/// not is cut, and says so.
+fn within(tokens: u64, texts: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let mut room = usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX);
+    texts.map(move |mut text| {
+        let missing = text.len().saturating_sub(room);
+        if missing > 0 {
+            text.truncate(text.floor_char_boundary(room));
+            text.push_str("\n[cut to make room; read the rest again where you need it]");
+        }
+        room = room.saturating_sub(text.len());
+        text
+    })
 }
 
 /// Thinking is bound to the conversation it was thought in, which has just changed.

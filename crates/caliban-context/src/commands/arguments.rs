@@ -6,20 +6,25 @@ pub(super) const MAX_RESULT: usize = 1024 * 1024;
 /// The text with `$ARGUMENTS` and `$1` to `$9` replaced, once: what arguments hold is not looked
 /// at again. Arguments that the text has no place for follow it. `None` if it becomes too long.
 pub(super) fn substitute(text: &str, arguments: &str) -> Option<String> {
-    let words = words(arguments);
+    let mut words: Vec<Word> = words(arguments).into_iter().map(Word::new).collect();
     let mut result = String::with_capacity(text.len() + arguments.len());
-    let mut is_used = false;
+    let mut places = Places::None;
     let mut rest = text;
     while let Some(start) = rest.find('$') {
         result.push_str(&rest[..start]);
         rest = &rest[start + 1..];
         if let Some(after) = rest.strip_prefix("ARGUMENTS") {
             result.push_str(arguments);
-            is_used = true;
+            places = Places::ForAll;
             rest = after;
         } else if let Some(position) = position(rest) {
-            result.push_str(words.get(position - 1).map_or("", String::as_str));
-            is_used = true;
+            if let Some(word) = words.get_mut(position - 1) {
+                result.push_str(&word.text);
+                word.has_place = true;
+            }
+            if places == Places::None {
+                places = Places::ForSome;
+            }
             rest = &rest[1..];
         } else {
             result.push('$');
@@ -29,11 +34,42 @@ pub(super) fn substitute(text: &str, arguments: &str) -> Option<String> {
         }
     }
     result.push_str(rest);
-    if !is_used && !arguments.is_empty() {
+    let left = match places {
+        Places::None => arguments.to_owned(),
+        Places::ForAll => String::new(),
+        Places::ForSome => {
+            let left = words.iter().filter(|word| !word.has_place);
+            let left: Vec<&str> = left.map(|word| word.text.as_str()).collect();
+            left.join(" ")
+        }
+    };
+    if !left.is_empty() {
         result.push_str("\n\n");
-        result.push_str(arguments);
+        result.push_str(&left);
     }
     (result.len() <= MAX_RESULT).then_some(result)
+}
+
+/// Which arguments a text has places for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Places {
+    None,
+    ForSome,
+    ForAll,
+}
+
+struct Word {
+    text: String,
+    has_place: bool,
+}
+
+impl Word {
+    fn new(text: String) -> Self {
+        Self {
+            text,
+            has_place: false,
+        }
+    }
 }
 
 /// The digit of `$1`; `$10` and `$100` are amounts of money.
@@ -77,6 +113,9 @@ mod tests {
     #[case("$ARGUMENTS", "$1 $ARGUMENTS", "$1 $ARGUMENTS")]
     #[case("no place", "for these", "no place\n\nfor these")]
     #[case("no place", "", "no place")]
+    #[case("review $1", "a.txt b c", "review a.txt\n\nb c")]
+    #[case("$2", "a b", "b\n\na")]
+    #[case("$1 $ARGUMENTS", "a b", "a a b")]
     #[case("$1", "it's", "its")]
     #[case("[$1][$2]", "'' x", "[][x]")]
     fn arguments_are_put_in_place(

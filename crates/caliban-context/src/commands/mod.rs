@@ -11,9 +11,9 @@ use serde::Deserialize;
 use crate::frontmatter;
 use crate::names::{self, Named, OneOrMany};
 use crate::notice::{Kind, Notice};
-use crate::options::Options;
+use crate::options::{Customization, Options};
 use crate::origin::Origin;
-use crate::places::Places;
+use crate::places::{Places, foreign_part};
 use crate::roots::{Root, roots};
 use crate::skills::{Skill, SkillError, Skills};
 use crate::source::{self, Fence, FileProblem};
@@ -150,7 +150,7 @@ impl Commands {
         notices: &mut Vec<Notice>,
     ) -> Self {
         let mut entries = BTreeMap::new();
-        for root in roots(places, options, "commands") {
+        for root in command_roots(places, options) {
             let mut scan = Scan {
                 root: &root,
                 commands: Vec::new(),
@@ -216,6 +216,22 @@ impl Commands {
             origin: command.origin.clone(),
         }))
     }
+}
+
+/// The project's and the user's, each followed by what was written for another program of our
+/// kind, and the plugins'.
+fn command_roots(places: &Places, options: &Options) -> Vec<Root> {
+    const PART: &str = "commands";
+    let mut own = roots(places, options, PART);
+    if options.customization == Customization::All {
+        let path = foreign_part(&places.workspace, PART);
+        own.insert(
+            1,
+            Root::of_workspace(&places.workspace, path, Origin::Project),
+        );
+        own.insert(3, Root::of_user(foreign_part(&places.home, PART)));
+    }
+    own
 }
 
 fn of_skill(skill: &Skill) -> Command {

@@ -22,7 +22,6 @@ fn tier(section: &Section) -> Option<Tier> {
 
 /// Cuts sections until every cap holds, and says which were cut.
 pub(super) fn enforce(sections: &mut [Section], caps: &MemoryCaps) -> Vec<Notice> {
-    let before: Vec<usize> = sections.iter().map(|section| section.text.len()).collect();
     let (notes, instructions) = scaled(caps);
     if let Some(cap) = notes {
         fit(sections, &[Tier::Notes], cap);
@@ -35,15 +34,7 @@ pub(super) fn enforce(sections: &mut [Section], caps: &MemoryCaps) -> Vec<Notice
         &[Tier::Notes, Tier::Project, Tier::Global],
         caps.combined,
     );
-    sections
-        .iter()
-        .zip(before)
-        .filter(|(section, before)| section.text.len() < *before)
-        .map(|(section, before)| Notice::Truncated {
-            path: section.path.clone(),
-            bytes: before - section.text.len(),
-        })
-        .collect()
+    sections.iter().filter_map(Section::shortfall).collect()
 }
 
 /// The caps of both parts, shrunk in proportion where together they exceed the whole.

@@ -19,7 +19,7 @@ use crate::notes;
 use crate::notice::Notice;
 use crate::options::{InstructionFiles, Notes, Options};
 use crate::origin::Origin;
-use crate::places::{Places, project_part};
+use crate::places::{Places, foreign_part, project_part};
 use crate::section::{Section, Tag, bytes_of};
 use crate::source::Fence;
 use excludes::Excludes;
@@ -143,21 +143,16 @@ impl Loader {
     /// Adds the rules that always count and returns the others.
     fn rules(&mut self, workspace: &Path) -> Vec<Rule> {
         let fence = Fence::Within(workspace.to_owned());
-        let rules = rules::load(
-            &project_part(workspace, "rules"),
-            &fence,
-            self.reader.notices(),
-        );
         let mut scoped = Vec::new();
-        for rule in rules {
-            match rule.scope {
-                RuleScope::Always => self.sections.push(Section::new(
-                    Origin::Project,
-                    Tag::ProjectRule,
-                    &rule.path,
-                    &rule.text,
-                )),
-                RuleScope::Paths(_) => scoped.push(rule),
+        for directory in [
+            project_part(workspace, "rules"),
+            foreign_part(workspace, "rules"),
+        ] {
+            for rule in rules::load(&directory, &fence, self.reader.notices()) {
+                match rule.scope {
+                    RuleScope::Always => self.sections.push(rule.section()),
+                    RuleScope::Paths(_) => scoped.push(rule),
+                }
             }
         }
         scoped
@@ -165,7 +160,7 @@ impl Loader {
 
     fn add(&mut self, path: &Path, fence: &Fence, imports: Imports, origin: &Origin, tag: Tag) {
         if let Some(instructions) = self.reader.read(path, fence, imports) {
-            let section = Section::new(origin.clone(), tag, &instructions.path, &instructions.text);
+            let section = instructions.section(origin.clone(), tag);
             if !section.text.is_empty() {
                 self.sections.push(section);
             }

@@ -11,11 +11,14 @@ use super::rules::{Rule, RuleScope};
 use super::walk::NAMES;
 use crate::notice::Notice;
 use crate::origin::Origin;
-use crate::section::{Section, Tag};
+use crate::section::{Section, Tag, rendered_paths};
 use crate::source::Fence;
 
 /// The most directories that are looked into.
 const MAX_DIRECTORIES: usize = 10_000;
+
+/// What the text of an addition begins with.
+const HEADING: &str = "These instructions of the project are about paths that were used:";
 
 /// What a session may still be told.
 #[derive(Debug, Clone)]
@@ -66,16 +69,9 @@ impl OnDemand {
         let findings = self.reader.take_findings();
         let mut notices = findings.notices;
         for section in &mut sections {
-            section.cut(self.budget);
-            self.budget -= section.text.len();
-            if let Some(truncation) = section.truncated {
-                notices.push(Notice::Truncated {
-                    path: section.path.clone(),
-                    bytes: truncation.bytes,
-                });
-            }
+            self.take_up(section);
+            notices.extend(section.shortfall());
         }
-        self.loaded.extend(sections.iter().cloned());
         Addition {
             sections,
             notices,
@@ -83,20 +79,53 @@ impl OnDemand {
         }
     }
 
-    /// Everything added so far, for a conversation that had to be shortened.
-    pub fn loaded(&self) -> &[Section] {
-        &self.loaded
+    /// What was added so far, as [`Addition::text`], for a conversation of which nothing is left
+    /// but these texts.
+    pub fn retell(&self, kept: &[&str]) -> Option<String> {
+        let is_gone = |section: &&Section| {
+            let rendered = section.render();
+            !kept.iter().any(|text| text.contains(&rendered))
+        };
+        let gone: Vec<Section> = self.loaded.iter().filter(is_gone).cloned().collect();
+        render(&gone)
     }
 
-    /// As [`Addition::text`] for everything added so far.
-    pub fn loaded_text(&self) -> Option<String> {
-        render(&self.loaded)
+    /// Takes up what an earlier part of the session was told in these texts. It is not told again
+    /// before the conversation is shortened; texts that are no additions mean nothing.
+    pub fn recall<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) {
+        for text in texts.into_iter().filter(|text| text.starts_with(HEADING)) {
+            for path in rendered_paths(text) {
+                if let Some(mut section) = self.told(&path) {
+                    self.take_up(&mut section);
+                }
+            }
+        }
+        // Whatever there is to say about them was said then.
+        self.reader.take_findings();
     }
 
-    /// Tells that a resumed session holds the section of this path already.
-    pub fn mark_loaded(&mut self, path: &Path) {
-        self.reader.mark_loaded(path);
-        self.rules.retain(|rule| rule.path != path);
+    /// The section of a rule or an instruction file that was told before, as it is now.
+    fn told(&mut self, path: &Path) -> Option<Section> {
+        if let Some(index) = self.rules.iter().position(|rule| rule.path == path) {
+            return Some(self.rules.remove(index).section());
+        }
+        let name = path.file_name()?.to_str()?;
+        let mut roots = self.roots.iter();
+        let (root, origin) = roots.find(|(root, _)| path.starts_with(root))?.clone();
+        if !NAMES.contains(&name) || self.excludes.contains(path) {
+            return None;
+        }
+        self.visited.extend(path.parent().map(Path::to_owned));
+        let fence = Fence::Within(root);
+        let instructions = self.reader.read(path, &fence, Imports::Followed)?;
+        Some(instructions.section(origin, Tag::ProjectClaudeMd))
+    }
+
+    /// Counts a section among what was told, as far as the budget lets it.
+    fn take_up(&mut self, section: &mut Section) {
+        section.cut(self.budget);
+        self.budget -= section.text.len();
+        self.loaded.push(section.clone());
     }
 
     /// The instruction files between a root and a path, from the top down.
@@ -124,12 +153,7 @@ impl OnDemand {
                 }
                 let fence = Fence::Within(root.to_owned());
                 if let Some(instructions) = self.reader.read(&file, &fence, Imports::Followed) {
-                    sections.push(Section::new(
-                        origin.clone(),
-                        Tag::ProjectClaudeMd,
-                        &instructions.path,
-                        &instructions.text,
-                    ));
+                    sections.push(instructions.section(origin.clone(), Tag::ProjectClaudeMd));
                 }
             }
         }
@@ -146,21 +170,15 @@ impl OnDemand {
             RuleScope::Always => true,
             RuleScope::Paths(globs) => globs.is_match(relative),
         };
-        sections.extend(
-            self.rules.extract_if(.., is_activated).map(|rule| {
-                Section::new(Origin::Project, Tag::ProjectRule, &rule.path, &rule.text)
-            }),
-        );
+        let activated = self.rules.extract_if(.., is_activated);
+        sections.extend(activated.map(|rule| rule.section()));
     }
 }
 
 fn render(sections: &[Section]) -> Option<String> {
     (!sections.is_empty()).then(|| {
         let blocks: Vec<String> = sections.iter().map(Section::render).collect();
-        format!(
-            "These instructions of the project are about paths that were just used:\n\n{}",
-            blocks.join("\n\n")
-        )
+        format!("{HEADING}\n\n{}", blocks.join("\n\n"))
     })
 }
 

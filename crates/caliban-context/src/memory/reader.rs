@@ -3,15 +3,20 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use caliban_agent::{Closed, ReadGuard};
 
 use super::allowlist::{Approval, Approvals, ExternalImport, ImportAllowlist};
 use super::directive;
 use crate::notice::Notice;
 use crate::options::{ImportApproval, Options};
+use crate::origin::Origin;
 use crate::places::Places;
+use crate::section::{Section, Tag};
 use crate::source::{self, Document, Fence, FileProblem, Owner};
 
-/// The largest instruction file; twice what the default budget lets through.
+/// The most that is read of an instruction file; twice what the default budget lets through.
 const MAX_FILE: u64 = 256 * 1024;
 /// The most instruction files of a session, imports included.
 const MAX_FILES: usize = 500;
@@ -43,6 +48,7 @@ pub(super) struct Reader {
     owner: Option<Owner>,
     approvals: Approvals,
     policy: ImportApproval,
+    reading: Arc<dyn ReadGuard>,
     /// Real paths of everything that was read.
     loaded: HashSet<PathBuf>,
     findings: Findings,
@@ -53,6 +59,14 @@ pub(super) struct Reader {
 pub(super) struct Instructions {
     pub(super) path: PathBuf,
     pub(super) text: String,
+    /// How many bytes of the file were not read.
+    pub(super) beyond: usize,
+}
+
+impl Instructions {
+    pub(super) fn section(&self, origin: Origin, tag: Tag) -> Section {
+        Section::new(origin, tag, &self.path, &self.text).without(self.beyond)
+    }
 }
 
 impl Reader {
@@ -68,6 +82,7 @@ impl Reader {
                 .map(|metadata| Owner::of(&metadata)),
             approvals,
             policy: options.imports,
+            reading: Arc::clone(&options.reading),
             loaded: HashSet::new(),
             findings: Findings::default(),
         };
@@ -89,11 +104,6 @@ impl Reader {
         std::mem::take(&mut self.findings)
     }
 
-    /// Counts a file as read, because an earlier part of the session holds it.
-    pub(super) fn mark_loaded(&mut self, path: &Path) {
-        self.loaded.insert(real(path));
-    }
-
     /// Reads a file unless it has been read before.
     pub(super) fn read(
         &mut self,
@@ -103,6 +113,7 @@ impl Reader {
     ) -> Option<Instructions> {
         let resolved = self.resolve(path)?;
         let document = self.admit(path, resolved, Some(fence), path)?;
+        let beyond = document.beyond;
         let text = match imports {
             Imports::Ignored => document.text,
             Imports::Followed => self.expand(&document, 0),
@@ -110,6 +121,7 @@ impl Reader {
         Some(Instructions {
             path: path.to_owned(),
             text,
+            beyond,
         })
     }
 
@@ -145,7 +157,7 @@ impl Reader {
             }
             return None;
         }
-        let document = match source::read(&resolved, MAX_FILE) {
+        let document = match source::read_head(&resolved, MAX_FILE) {
             Ok(document) => document,
             Err(problem) => {
                 self.unusable(given, problem);
@@ -162,6 +174,12 @@ impl Reader {
             Standing::External => self.approved(&document, by)?,
         }
         self.findings.notices.extend(document.notice());
+        if fence.is_none() && document.beyond > 0 {
+            self.findings.notices.push(Notice::Truncated {
+                path: document.path.clone(),
+                bytes: document.beyond,
+            });
+        }
         self.loaded.insert(resolved);
         Some(document)
     }
@@ -226,6 +244,15 @@ impl Reader {
         result
     }
 
+    /// What rules and protected places close is not read because a file says so.
+    fn check_readable(&self, given: &Path, real: &Path) -> Result<(), Closed> {
+        self.reading.by_name(given, real)?;
+        match fs::metadata(real) {
+            Ok(meta) => self.reading.by_identity(&meta),
+            Err(_) => Ok(()),
+        }
+    }
+
     fn import(&mut self, target: &str, importer: &Document, depth: usize) -> Option<String> {
         let by = importer.path.clone();
         let target_text = target.to_owned();
@@ -250,6 +277,10 @@ impl Reader {
             }
             return None;
         };
+        if let Err(closed) = self.check_readable(&path, &resolved) {
+            self.unusable(&path, FileProblem::Closed(closed.to_string()));
+            return None;
+        }
         if depth == MAX_IMPORT_DEPTH {
             self.findings.notices.push(Notice::ImportDepth {
                 by,
@@ -261,8 +292,12 @@ impl Reader {
         let document = self.admit(&path, resolved, None, &by)?;
         let text = self.expand(&document, depth + 1);
         let shown = document.path.display();
+        let gap = match document.beyond {
+            0 => String::new(),
+            bytes => format!("[truncated: {bytes} bytes]\n"),
+        };
         Some(format!(
-            "<!-- imported from {shown} -->\n{}\n<!-- end of {shown} -->",
+            "<!-- imported from {shown} -->\n{}\n{gap}<!-- end of {shown} -->",
             text.trim_matches('\n')
         ))
     }

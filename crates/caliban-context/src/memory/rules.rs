@@ -8,9 +8,11 @@ use serde::Deserialize;
 use crate::frontmatter;
 use crate::names::OneOrMany;
 use crate::notice::Notice;
+use crate::origin::Origin;
+use crate::section::{Section, Tag};
 use crate::source::{self, Fence};
 
-/// The most rules that are used, and the largest.
+/// The most rules that are used, and the most that is read of one.
 const MAX_RULES: usize = 200;
 const MAX_RULE: u64 = 64 * 1024;
 /// The most patterns of one rule.
@@ -20,7 +22,15 @@ const MAX_PATTERNS: usize = 100;
 pub(super) struct Rule {
     pub(super) path: PathBuf,
     pub(super) text: String,
+    /// How many bytes of the file were not read.
+    pub(super) beyond: usize,
     pub(super) scope: RuleScope,
+}
+
+impl Rule {
+    pub(super) fn section(&self) -> Section {
+        Section::new(Origin::Project, Tag::ProjectRule, &self.path, &self.text).without(self.beyond)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -52,13 +62,18 @@ pub(super) fn load(directory: &Path, fence: &Fence, notices: &mut Vec<Notice>) -
     let mut rules = Vec::new();
     for name in names.iter().take(MAX_RULES) {
         let path = directory.join(name);
-        match source::read_within(&path, fence, MAX_RULE) {
+        match source::read_head_within(&path, fence, MAX_RULE) {
             Ok(None) => {}
             Err(problem) => notices.push(Notice::Unusable { path, problem }),
             Ok(Some(document)) => match parse(&document.text) {
                 Ok((scope, text)) => {
                     notices.extend(document.notice());
-                    rules.push(Rule { path, text, scope });
+                    rules.push(Rule {
+                        path,
+                        text,
+                        beyond: document.beyond,
+                        scope,
+                    });
                 }
                 Err(reason) => notices.push(Notice::Malformed { path, reason }),
             },

@@ -43,11 +43,5 @@ pub(crate) fn index_section(directory: &Path, notices: &mut Vec<Notice>) -> Opti
         .map(str::len)
         .sum();
     section.cut(lines.min(MAX_BYTES));
-    if let Some(truncation) = section.truncated {
-        notices.push(Notice::Truncated {
-            path,
-            bytes: truncation.bytes,
-        });
-    }
     Some(section)
 }

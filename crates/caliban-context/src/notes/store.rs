@@ -147,9 +147,23 @@ impl NoteStore {
         Ok(found)
     }
 
+    /// The file of a topic, whether it is there or not.
+    pub fn path(&self, name: &TopicName) -> PathBuf {
+        self.directory.join(name.file_name())
+    }
+
+    pub fn index_path(&self) -> PathBuf {
+        self.directory.join(INDEX)
+    }
+
+    /// The index as it is on disk, if it is there.
+    pub fn index_text(&self) -> Result<Option<String>, NotesError> {
+        self.text(INDEX, MAX_INDEX)
+    }
+
     /// The index, or what a new one begins with.
     fn index(&self) -> Result<String, NotesError> {
-        let text = self.text(INDEX, MAX_INDEX)?;
+        let text = self.index_text()?;
         Ok(text.unwrap_or_else(|| index::TEMPLATE.to_owned()))
     }
 

@@ -16,7 +16,7 @@ use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Notes, Options, SkillSources};
 use crate::origin::Origin;
-use crate::places::{Places, project_part};
+use crate::places::{Places, foreign_part, project_part};
 use crate::roots::{Root, roots};
 use crate::source::{self, Fence, FileProblem};
 
@@ -160,6 +160,7 @@ impl Skills {
             // Without notes there is nothing to say about them.
             skills.entries.remove(AUTO_MEMORY);
         }
+        notices.extend(tool::shortfall(&skills));
         skills
     }
 
@@ -254,7 +255,7 @@ fn skill_roots(places: &Places, options: &Options) -> Vec<Root> {
     }
     let is_plugin = |root: &Root| matches!(root.origin, Origin::Plugin(_));
     let plugins = own.split_off(own.iter().position(is_plugin).unwrap_or(own.len()));
-    let further = options.directories.iter().map(|directory| {
+    let further = options.skill_directories.iter().map(|directory| {
         Root::of_workspace(directory, project_part(directory, PART), Origin::Additional)
     });
     own.splice(1..1, further);
@@ -266,9 +267,9 @@ fn skill_roots(places: &Places, options: &Options) -> Vec<Root> {
     match options.skills {
         SkillSources::Off | SkillSources::Own => {}
         SkillSources::OwnAndForeign => {
-            let path = places.workspace.join(".claude").join(PART);
+            let path = foreign_part(&places.workspace, PART);
             own.push(Root::of_workspace(&places.workspace, path, Origin::Project));
-            own.push(Root::of_user(places.home.join(".claude").join(PART)));
+            own.push(Root::of_user(foreign_part(&places.home, PART)));
         }
     }
     own.extend(plugins);

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Invocation, Skill, Skills};
+use crate::notice::Notice;
 
 const NAME: &str = "Skill";
 const INTRODUCTION: &str = "Loads the instructions of a skill. When one of these fits the task, \
@@ -39,7 +40,7 @@ impl SkillTool {
         Self {
             spec: ToolSpec {
                 name: NAME.to_owned(),
-                description: format!("{INTRODUCTION}\n{}", menu(&skills)),
+                description: format!("{INTRODUCTION}\n{}", menu(&skills).text),
                 input_schema: input_schema::<Input>(),
             },
             skills,
@@ -122,26 +123,49 @@ fn usable(skills: &Skills) -> impl Iterator<Item = &Skill> {
         .filter(|skill| skill.invocation() == Invocation::ModelAndUser)
 }
 
+/// What the model is told of skills beforehand.
+struct Menu {
+    text: String,
+    /// How long its descriptions may be, in characters.
+    limit: usize,
+    /// How many skills it does not name.
+    missing: usize,
+}
+
+/// Something to say about a menu that does not hold everything.
+pub(super) fn shortfall(skills: &Skills) -> Option<Notice> {
+    let Menu { limit, missing, .. } = menu(skills);
+    let longest = usable(skills).map(|skill| skill.description().chars().count());
+    let is_cut = longest.max().is_some_and(|longest| longest > limit);
+    (is_cut || missing > 0).then_some(Notice::MenuCut { limit, missing })
+}
+
 /// Every skill with its description, as far as that fits.
-fn menu(skills: &Skills) -> String {
+fn menu(skills: &Skills) -> Menu {
     let lines = |limit: usize| {
         usable(skills)
             .map(|skill| entry(skill, limit))
             .collect::<Vec<_>>()
             .join("\n")
     };
-    let mut menu = lines(usize::MAX);
-    for limit in SHORTER {
-        if menu.len() <= MAX_MENU {
-            return menu;
+    let mut limit = usize::MAX;
+    let mut text = lines(limit);
+    for shorter in SHORTER {
+        if text.len() <= MAX_MENU {
+            break;
         }
-        menu = lines(limit);
+        limit = shorter;
+        text = lines(limit);
     }
-    if menu.len() > MAX_MENU {
-        menu.truncate(menu.floor_char_boundary(MAX_MENU));
-        menu.truncate(menu.rfind('\n').unwrap_or(menu.len()));
+    if text.len() > MAX_MENU {
+        text.truncate(text.floor_char_boundary(MAX_MENU));
+        text.truncate(text.rfind('\n').unwrap_or(text.len()));
     }
-    menu
+    Menu {
+        missing: usable(skills).count() - text.lines().count(),
+        limit,
+        text,
+    }
 }
 
 fn entry(skill: &Skill, limit: usize) -> String {
@@ -183,16 +207,21 @@ mod tests {
 
     #[test]
     fn a_long_menu_keeps_every_name_it_can() {
-        assert_eq!(menu(&skills(2, 3)), "- skill-0000: ddd\n- skill-0001: ddd");
+        let short = skills(2, 3);
+        assert_eq!(menu(&short).text, "- skill-0000: ddd\n- skill-0001: ddd");
+        assert_eq!(shortfall(&short), None);
         for (count, length, lines) in [
             (15, 1024, 15),
             (50, 1024, 50),
             (500, 1024, 500),
             (2000, 9, 1260),
         ] {
-            let menu = menu(&skills(count, length));
-            assert!(menu.len() <= MAX_MENU);
-            assert_eq!(menu.lines().count(), lines);
+            let skills = skills(count, length);
+            let menu = menu(&skills);
+            assert!(menu.text.len() <= MAX_MENU);
+            assert_eq!(menu.text.lines().count(), lines);
+            assert_eq!(menu.missing, count - lines);
+            assert_eq!(shortfall(&skills).is_some(), count > 15);
         }
     }
 }

@@ -36,6 +36,7 @@ impl Fixture {
         fs::create_dir_all(base.join("repo/app")).unwrap();
         let places = Places {
             workspace: base.join("repo/app"),
+            project: base.join("repo/app"),
             home: base.join("home"),
             config: base.join("home/.config/caliban"),
             data: base.join("home/.local/share/caliban"),

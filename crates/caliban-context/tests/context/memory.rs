@@ -238,6 +238,32 @@ fn the_index_is_read_up_to_its_own_limits() {
     assert_eq!((text.len(), missing), (25 * 1024, 7));
 }
 
+#[test]
+fn what_is_too_long_is_cut_and_not_left_out() {
+    let mut fixture = Fixture::new();
+    let long = |bytes: usize| format!("begins\n{}", "é".repeat((bytes - 6) / 2));
+    fixture.write("repo/app/CLAUDE.md", &long(256 * 1024 + 100));
+    fixture.write("repo/app/.caliban/rules/r.md", &long(64 * 1024 + 100));
+    fixture.write("repo/app/AGENTS.md", "@./deep.md");
+    fixture.write("repo/app/deep.md", &long(256 * 1024 + 100));
+    fixture.options.caps.combined = 1_000_000;
+    let memory = load_memory(&fixture.places, &fixture.options);
+    let text = fixture.rendered(&memory.sections);
+    assert_eq!(text.matches("\nbegins\n").count(), 3);
+    assert_eq!(
+        text.matches("é\n[truncated: 102 bytes]\n<").count(),
+        3,
+        "{}",
+        &text[text.len() - 99..]
+    );
+    let cut =
+        |path: &str| format!("`~~/repo/app/{path}` was cut by 102 bytes to fit the memory budget");
+    assert_eq!(
+        fixture.notices(&memory.notices),
+        [cut("deep.md"), cut("CLAUDE.md"), cut(".caliban/rules/r.md")]
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn only_regular_files_of_the_project_are_read() {
@@ -250,7 +276,10 @@ fn only_regular_files_of_the_project_are_read() {
     );
     let fifo = fixture.path("repo/CLAUDE.md");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
-    fixture.write("repo/AGENTS.md", &"x".repeat(256 * 1024 + 1));
+    super::link(
+        "/proc/self/environ".as_ref(),
+        &fixture.path("repo/AGENTS.md"),
+    );
     super::link("/dev/zero".as_ref(), &fixture.path("repo/.caliban.md"));
     fixture.write("repo/app/.caliban.md", "fine");
     fs::create_dir_all(fixture.path("repo/app/.caliban/rules")).unwrap();
@@ -271,7 +300,7 @@ fn only_regular_files_of_the_project_are_read() {
         [
             "`~~/repo/.caliban.md` is not used: it is not a regular file".to_owned(),
             "`~~/repo/CLAUDE.md` is not used: it is not a regular file".to_owned(),
-            "`~~/repo/AGENTS.md` is not used: it is larger than 262144 bytes".to_owned(),
+            "`~~/repo/AGENTS.md` is not used: it is not a regular file".to_owned(),
             unapproved("CLAUDE.md"),
             unapproved("AGENTS.md"),
             "`~~/repo/app/.caliban/rules/r.md` is not used: it leads to `~~/outside/secret`, \

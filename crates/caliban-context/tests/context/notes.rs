@@ -3,7 +3,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use caliban_agent::{
-    Confinement, Effect, Progress, Tool, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+    Confinement, Effect, OpenReading, Progress, Tool, ToolContext, ToolOutput, ToolStatus,
+    TypedTool, Workspace,
 };
 use caliban_context::{
     Author, NoteStore, NotesError, ReadMemoryTopic, Topic, TopicName, TopicType, WriteMemoryTopic,
@@ -39,6 +40,7 @@ async fn run(tool: &Arc<dyn Tool>, input: Value) -> ToolOutput {
         call_id: Arc::from("call-1"),
         session_id: Arc::from("session-1"),
         workspace: Arc::new(workspace),
+        reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
     };

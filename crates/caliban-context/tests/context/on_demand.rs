@@ -40,7 +40,7 @@ fn nested_files_are_added_once_and_the_prompt_stays() {
         .touch(&fixture.path("repo/app/a/b/new/file.rs"));
     assert_eq!(
         fixture.shown(&addition.text().unwrap()),
-        "These instructions of the project are about paths that were just used:\n\n\
+        "These instructions of the project are about paths that were used:\n\n\
          <project-claude-md path=\"~~/repo/app/a/CLAUDE.md\">\na\n\
          <!-- imported from ~~/repo/app/a/more.md -->\nmore\n\
          <!-- end of ~~/repo/app/a/more.md -->\n</project-claude-md>\n\n\
@@ -55,8 +55,12 @@ fn nested_files_are_added_once_and_the_prompt_stays() {
         assert_eq!(memory.on_demand.touch(&fixture.path(again)).text(), None);
     }
     assert_eq!(prompt(&fixture, &memory), before);
-    assert_eq!(memory.on_demand.loaded().len(), 2);
-    assert_eq!(memory.on_demand.loaded_text(), addition.text());
+    let told = addition.text();
+    assert_eq!(memory.on_demand.retell(&[]), told);
+    let kept = format!("before\n{}\nafter", addition.sections[0].render());
+    let rest = memory.on_demand.retell(&[&kept]).unwrap();
+    assert!(rest.contains("AGENTS.md") && !rest.contains("CLAUDE.md"));
+    assert_eq!(memory.on_demand.retell(&[&told.unwrap()]), None);
 }
 
 #[test]
@@ -115,15 +119,20 @@ fn rules_wait_for_their_paths() {
 #[test]
 fn a_resumed_session_is_not_told_twice() {
     let fixture = fixture();
-    let mut memory = load_memory(&fixture.places, &fixture.options);
-    memory
-        .on_demand
-        .mark_loaded(&fixture.path("repo/app/a/CLAUDE.md"));
-    memory
-        .on_demand
-        .mark_loaded(&fixture.path("repo/app/.caliban/rules/ts.md"));
-    let addition = memory.on_demand.touch(&fixture.path("repo/app/a/x.ts"));
-    assert_eq!(addition.sections, []);
+    let mut before = load_memory(&fixture.places, &fixture.options).on_demand;
+    let told = before.touch(&fixture.path("repo/app/a/x.ts")).text();
+    let told = told.unwrap();
+    assert_eq!(told.matches(" path=").count(), 2);
+    let mut after = load_memory(&fixture.places, &fixture.options).on_demand;
+    after.recall(["a prompt", &told]);
+    let again = after.touch(&fixture.path("repo/app/a/x.ts"));
+    assert_eq!(again.sections, []);
+    assert_eq!(after.retell(&["a summary"]).unwrap().len(), told.len());
+    // What merely looks like it tells nothing.
+    let mut other = load_memory(&fixture.places, &fixture.options).on_demand;
+    other.recall([format!("It said:\n{told}").as_str()]);
+    let addition = other.touch(&fixture.path("repo/app/a/x.ts"));
+    assert_eq!(addition.sections.len(), 2);
 }
 
 #[test]

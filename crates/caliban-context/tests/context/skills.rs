@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use caliban_agent::{
-    Confinement, Effect, Progress, Tool, ToolContext, ToolOutput, ToolStatus, Workspace,
+    Confinement, Effect, OpenReading, Progress, Tool, ToolContext, ToolOutput, ToolStatus,
+    Workspace,
 };
 use caliban_context::{
     Customization, Invocation, Notes, Notice, Origin, SkillSources, SkillTool, Skills,
@@ -40,6 +41,7 @@ async fn call(tool: &SkillTool, input: Value) -> ToolOutput {
         call_id: Arc::from("call"),
         session_id: Arc::from("session"),
         workspace: Arc::new(workspace),
+        reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
     };
@@ -87,7 +89,7 @@ fn the_first_root_wins_and_a_repository_does_not_do_so_in_silence() {
     assert_eq!(fixture.notices(&notices), [replaced, replaced]);
 
     fixture.options.skills = SkillSources::OwnAndForeign;
-    fixture.options.directories = vec![fixture.path("lib")];
+    fixture.options.skill_directories = vec![fixture.path("lib")];
     let (skills, _) = load(&fixture);
     for (name, origin) in [
         ("foreign-project", Origin::Project),

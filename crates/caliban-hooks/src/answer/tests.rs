@@ -48,6 +48,17 @@ fn said(stdout: &str) -> Advice {
 #[case(r#"{"decision": "block", "reason": "r"}"#, Stance::Deny, Some("r"))]
 #[case(r#"{"decision": "block", "reason": "r", "hookSpecificOutput": {"permissionDecision": "allow", "permissionDecisionReason": "a"}}"#, Stance::Deny, Some("r"))]
 #[case(r#"{"decision": "approve", "reason": "a", "hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "r"}}"#, Stance::Deny, Some("r"))]
+#[case::misplaced(
+    r#"{"permissionDecision": "deny", "permissionDecisionReason": "r"}"#,
+    Stance::Deny,
+    Some("r")
+)]
+#[case::misplaced(
+    r#"{"permissionDecision": "ask", "reason": "r"}"#,
+    Stance::Ask,
+    Some("r")
+)]
+#[case::misplaced(r#"{"permissionDecision": "allow"}"#, Stance::Silent, None)]
 fn decisions(#[case] stdout: &str, #[case] stance: Stance, #[case] reason: Option<&str>) {
     let advice = said(stdout);
     assert_eq!((advice.stance, advice.reason.as_deref()), (stance, reason));
@@ -62,7 +73,9 @@ fn decisions(#[case] stdout: &str, #[case] stance: Stance, #[case] reason: Optio
 #[case(r#"{"hookSpecificOutput": {"permissionDecision": "defer"}}"#)]
 #[case(r#"{"hookSpecificOutput": {"permissionDecision": true}}"#)]
 #[case(r#"{"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": "rm"}}"#)]
+#[case(r#"{"permissionDecision": "maybe"}"#)]
 #[case(r#"{"decision": "maybe"}"#)]
+#[case("<html>Please log in</html>")]
 #[case(r#"{"continue": "no"}"#)]
 #[case("{\"decision\": \"approve\"}\n{\"decision\": \"block\"}")]
 #[case("checking\n{\"hookSpecificOutput\": {\"permissionDecision\": \"deny\"}}")]
@@ -141,7 +154,28 @@ fn a_service_answers_with_an_object_or_nothing() {
     assert_eq!(stance(""), Stance::Silent);
     assert_eq!(stance(r#"{"decision": "approve"}"#), Stance::Approve);
     assert_eq!(stance("<html>"), Stance::Deny);
-    assert_eq!(stance("ok"), Stance::Deny);
+    assert_eq!(stance("{"), Stance::Deny);
+    assert_eq!(stance("ok"), Stance::Silent);
+}
+
+#[test]
+fn who_is_not_waited_for_may_say_anything_but_that_it_failed() {
+    for reply in [
+        exit(0, "{", ""),
+        exit(2, "", ""),
+        Reply::Body("[1]".to_owned()),
+        Reply::Opinion("hm".to_owned()),
+    ] {
+        assert_eq!(overhear(Ok(reply)), Advice::default());
+    }
+    let failed = [Ok(exit(1, "", "oops")), Err(Failure::Killed(9))];
+    assert!(
+        failed
+            .into_iter()
+            .all(|reply| overhear(reply).warning.is_some())
+    );
+    let message = overhear(Ok(exit(0, r#"{"systemMessage": "note"}"#, ""))).message;
+    assert_eq!(message.as_deref(), Some("note"));
 }
 
 #[test]

@@ -15,6 +15,10 @@ use crate::action::Action;
 use crate::event::{EventName, Subject};
 use crate::matcher::Matcher;
 
+/// The two names of the list of handlers.
+const HANDLERS: &str = "handlers";
+const HOOKS: &str = "hooks";
+
 /// The entries of one event in one scope, being read.
 pub(super) struct Entries<'a> {
     surrounding: Surrounding<'a>,
@@ -44,6 +48,7 @@ impl<'a> Entries<'a> {
                 event: event.as_str().to_owned(),
                 entry: 0,
                 handler: None,
+                list: HANDLERS,
             },
             handlers: Vec::new(),
             notices: Vec::new(),
@@ -70,9 +75,16 @@ impl<'a> Entries<'a> {
         if let Some(idle) = filter.idle_matcher(self.surrounding.event) {
             self.notice(&idle);
         }
-        let list = match (fields.list("handlers")?, fields.list("hooks")?) {
+        let list = match (fields.list(HANDLERS)?, fields.list(HOOKS)?) {
             (Some(_), Some(_)) => return Err(HookFault::TwoLists),
-            (Some(list), None) | (None, Some(list)) => list,
+            (Some(list), None) => {
+                self.place.list = HANDLERS;
+                list
+            }
+            (None, Some(list)) => {
+                self.place.list = HOOKS;
+                list
+            }
             (None, None) if value.get("type").is_some() => {
                 let handler = Handler::parse(&mut fields, filter, &self.surrounding)?;
                 fields.finish()?;

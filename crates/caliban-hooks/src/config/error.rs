@@ -25,6 +25,27 @@ pub enum HookConfigError {
     },
 }
 
+impl HookConfigError {
+    /// The scope whose settings are wrong, and the path of keys and positions, counted from 0, to
+    /// what is wrong in them.
+    pub fn path(&self) -> (Scope, Vec<String>) {
+        let parts = |parts: &[&str]| parts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match self {
+            Self::UnknownEvent { scope, name, .. } => (*scope, parts(&["hooks", name])),
+            Self::UrlPattern { scope, .. } => (*scope, parts(&["allowed_http_hook_urls"])),
+            Self::Entry { place, fault } => {
+                let mut path = parts(&["hooks", &place.event]);
+                path.push((place.entry - 1).to_string());
+                if let Some(handler) = place.handler {
+                    path.extend([place.list.to_owned(), (handler - 1).to_string()]);
+                }
+                path.extend(fault.key().map(str::to_owned));
+                (place.scope, path)
+            }
+        }
+    }
+}
+
 /// Where a mistake is. Positions count from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookPlace {
@@ -33,6 +54,8 @@ pub struct HookPlace {
     pub entry: usize,
     /// The handler within the entry, where it is about one.
     pub handler: Option<usize>,
+    /// What the entry calls its handlers.
+    pub list: &'static str,
 }
 
 impl fmt::Display for HookPlace {
@@ -42,6 +65,7 @@ impl fmt::Display for HookPlace {
             event,
             entry,
             handler,
+            list: _,
         } = self;
         write!(f, "`hooks.{event}` in the {scope} settings, entry {entry}")?;
         match handler {
@@ -96,6 +120,26 @@ pub enum HookFault {
     Url { problem: String },
     #[error("the header `{}` is not valid", name.escape_debug())]
     Header { name: String },
+}
+
+impl HookFault {
+    /// The key that is wrong, where it is one.
+    fn key(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey { key, .. } => Some(key),
+            Self::WrongValue { key, .. } => Some(key),
+            Self::UnknownType { .. } => Some("type"),
+            Self::Timeout { .. } => Some("timeout"),
+            Self::Matcher { .. } => Some("matcher"),
+            Self::Condition { .. } | Self::ConditionWithoutCall => Some("if"),
+            Self::SyncAgent => Some("async"),
+            Self::OnErrorWithoutDecision => Some("on_error"),
+            Self::Url { .. } => Some("url"),
+            Self::Header { .. } => Some("headers"),
+            Self::TwoLists => Some("hooks"),
+            Self::NotATable | Self::NoHandlers | Self::Missing { .. } => None,
+        }
+    }
 }
 
 fn meant(nearest: Option<&str>) -> String {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::error::HookFault;
-use crate::names::nearest;
+use caliban_model::nearest;
 
 /// A table being read. `null` counts as absent.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ pub use error::{HookConfigError, HookFault, HookPlace};
 pub(crate) use handler::{Handler, Waiting};
 
 use crate::event::{EventName, RESERVED};
-use crate::names::nearest;
+use caliban_model::nearest;
 use entry::Entries;
 use lists::Lists;
 

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_agent::{Denial, Effect, Opinion};
+use caliban_agent::{Denial, Effect, NotificationKind, Opinion};
 use caliban_model::Usage;
 use caliban_settings::PermissionMode;
 use rstest::rstest;
@@ -134,7 +134,7 @@ fn stop() {
 #[case(HookEvent::SubagentStop { call_id: "c".into(), outcome: Outcome::Success { text: "t".to_owned() } }, r#""agent_id":"c","subtype":"success","last_assistant_message":"t""#)]
 #[case(HookEvent::TaskCreated { id: "1".to_owned(), task: "x".to_owned() }, r#""task_id":"1","task":"x""#)]
 #[case(HookEvent::TaskCompleted { id: "1".to_owned() }, r#""task_id":"1""#)]
-#[case(HookEvent::Notification { message: "m".to_owned() }, r#""message":"m""#)]
+#[case(HookEvent::Notification { kind: NotificationKind::Question, message: "m".to_owned() }, r#""notification_type":"permission_prompt","message":"m""#)]
 #[case(HookEvent::StopFailure { outcome: Outcome::Cancelled }, r#""subtype":"cancelled","error":"cancelled""#)]
 fn told(#[case] event: HookEvent, #[case] expected: &str) {
     let occasion = Occasion::Told(&event);

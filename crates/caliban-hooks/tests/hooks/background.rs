@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use caliban_agent::{Advice, Adviser, HookEvent, Observer};
+use caliban_agent::{Advice, Adviser, HookEvent, NotificationKind, Observer};
 use caliban_hooks::{Decision, Firing, Phase};
 use serde_json::{Value, json};
 
@@ -21,7 +21,10 @@ async fn notify(session: &Session) {
     let message = "m".to_owned();
     session
         .hooks
-        .notify(&HookEvent::Notification { message })
+        .notify(&HookEvent::Notification {
+            kind: NotificationKind::Question,
+            message,
+        })
         .await;
 }
 

@@ -1,6 +1,8 @@
 //! Several handlers of one event.
 
-use caliban_agent::{Advice, Adviser, HookEvent, Observer, SessionSource, ToolCall, ToolOutput};
+use caliban_agent::{
+    Advice, Adviser, HookEvent, NotificationKind, Observer, SessionSource, ToolCall, ToolOutput,
+};
 use caliban_hooks::{Decision, Runners};
 use caliban_settings::Scope;
 use serde_json::{Value, json};
@@ -143,7 +145,10 @@ async fn scopes_run_from_the_lowest_to_the_highest() {
     let message = "m".to_owned();
     session
         .hooks
-        .notify(&HookEvent::Notification { message })
+        .notify(&HookEvent::Notification {
+            kind: NotificationKind::Question,
+            message,
+        })
         .await;
     assert_eq!(
         log(&session),
@@ -169,7 +174,10 @@ async fn what_concerns_nobody_is_not_even_written_down() {
     let message = "m".to_owned();
     session
         .hooks
-        .notify(&HookEvent::Notification { message })
+        .notify(&HookEvent::Notification {
+            kind: NotificationKind::Question,
+            message,
+        })
         .await;
     assert_eq!(session.hooks.advise(&bash("rm x")).await, Advice::Allow);
     assert_eq!(session.facts.payloads(), 0);

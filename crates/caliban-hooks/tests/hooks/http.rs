@@ -119,7 +119,8 @@ async fn an_unreachable_server_shows_no_secret_either() {
 #[case(204, "", true)]
 #[case(201, "{}", true)]
 #[case(200, "<html>welcome</html>", false)]
-#[case(200, "null", false)]
+#[case(200, "fine with me", true)]
+#[case(200, "{null", false)]
 #[case(401, "{}", false)]
 #[case(404, "", false)]
 #[case(

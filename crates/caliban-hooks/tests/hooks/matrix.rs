@@ -226,6 +226,7 @@ async fn a_mere_observer(#[values(Kind::Command, Kind::Http)] kind: Kind) {
     for behaviour in ALL {
         let (session, _server) = session("Notification", kind, behaviour, None);
         let event = caliban_agent::HookEvent::Notification {
+            kind: caliban_agent::NotificationKind::Question,
             message: "m".to_owned(),
         };
         session.hooks.notify(&event).await;

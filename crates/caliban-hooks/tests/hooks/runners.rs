@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use caliban_agent::{Advice, Adviser, HookEvent, Observer};
+use caliban_agent::{Advice, Adviser, HookEvent, NotificationKind, Observer};
 use caliban_hooks::{
     AgentCall, AgentRunner, McpCall, McpRunner, PromptCall, PromptRunner, Runners,
 };
@@ -112,8 +112,10 @@ async fn an_mcp_tool_decides() {
     ));
     let down = fake(Err("the server `audit` is down"));
     assert!(refused(&verdict(mcp(), runners(&down)).await, "is down"));
+    let words = runners(&fake(Ok("logged")));
+    assert_eq!(verdict(mcp(), words).await, Advice::Allow);
     assert!(refused(
-        &verdict(mcp(), runners(&fake(Ok("logged")))).await,
+        &verdict(mcp(), runners(&fake(Ok("{logged")))).await,
         "not valid JSON"
     ));
 }
@@ -163,7 +165,10 @@ async fn what_nobody_can_carry_out_refuses_or_warns(#[case] handler: Value, #[ca
     let message = "m".to_owned();
     session
         .hooks
-        .notify(&HookEvent::Notification { message })
+        .notify(&HookEvent::Notification {
+            kind: NotificationKind::Question,
+            message,
+        })
         .await;
     assert!(session.firing().warning.unwrap().contains(kind));
 }

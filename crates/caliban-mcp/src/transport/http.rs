@@ -18,6 +18,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
+use super::broken;
 use super::web::{Web, WebError, complaint, content_type, events, message};
 
 type HttpError = StreamableHttpError<WebError>;
@@ -200,6 +201,14 @@ async fn answer(response: Response, sent: Sent) -> Result<StreamableHttpPostResp
     }
 }
 
+/// The data of an event, or the failure that it stands for: the SDK skips what it cannot read.
+fn readable(data: String) -> String {
+    match serde_json::from_str::<ServerJsonRpcMessage>(&data) {
+        Ok(_) => data,
+        Err(_) => broken::answer_value(data.as_bytes()).map_or(data, |answer| answer.to_string()),
+    }
+}
+
 fn is_events(response: &Response) -> bool {
     content_type(response).starts_with(EVENT_STREAM_MIME_TYPE)
 }
@@ -209,7 +218,7 @@ fn sse(response: Response) -> Events {
         .map(|event| match event {
             Ok(event) => Ok(Sse {
                 event: event.kind,
-                data: event.data,
+                data: event.data.map(readable),
                 id: event.id,
                 retry: event.retry,
             }),

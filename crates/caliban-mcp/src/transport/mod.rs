@@ -1,5 +1,6 @@
 //! The ways to a server. All of them bound the size of a message and end when dropped.
 
+mod broken;
 pub(crate) mod http;
 pub(crate) mod link;
 pub(crate) mod sse;

@@ -10,6 +10,7 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use url::Url;
 
+use super::broken;
 use super::web::{Web, WebError, complaint, content_type, events};
 use crate::text;
 
@@ -113,8 +114,10 @@ impl Transport<RoleClient> for Sse {
             if !matches!(event.kind.as_deref(), None | Some("message")) {
                 continue;
             }
+            let data = event.data.as_deref().unwrap_or_default();
             // What is no message is skipped, as on the other transports.
-            if let Ok(message) = serde_json::from_str(event.data.as_deref().unwrap_or_default()) {
+            let message = serde_json::from_str(data).ok();
+            if let Some(message) = message.or_else(|| broken::answer(data.as_bytes())) {
                 return Some(message);
             }
         }

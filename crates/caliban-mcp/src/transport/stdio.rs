@@ -1,12 +1,14 @@
 //! Servers that are programs: one message a line on their standard streams.
 
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caliban_model::CancellationToken;
-use caliban_process::{Exit, Guard, Invocation, Process, SignalNumber};
+use caliban_process::{Exit, Guard, Invocation, Process, SignalNumber, start_error};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -15,7 +17,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
-use super::{MAX_MESSAGE, TooLarge, TransportError};
+use super::{MAX_MESSAGE, TooLarge, TransportError, broken};
 use crate::log::ServerLog;
 use crate::text;
 
@@ -33,11 +35,20 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// A program that was started, without its streams. It ends when the transport is dropped.
 #[derive(Debug)]
 pub(crate) struct Program {
+    name: OsString,
     process: Process,
     closing: CancellationToken,
     last_words: LastWords,
     /// Ends when everything the program wrote on its standard error has been read.
     errors: tokio::task::JoinHandle<()>,
+}
+
+/// What there is to say about a program that ended.
+#[derive(Debug)]
+pub(crate) enum Explanation {
+    /// It never was one.
+    Unstarted(String),
+    Ended(String),
 }
 
 /// What is known about an end before it is looked into.
@@ -68,10 +79,9 @@ pub(crate) fn start(
     guard: &Guard,
     log: &ServerLog,
 ) -> Result<(Program, Stdio), TransportError> {
-    let (process, streams) = server.serve(guard).map_err(|error| {
-        let program = server.program.display();
-        TransportError(format!("`{program}` cannot be started: {error}"))
-    })?;
+    let started = server.serve(guard);
+    let (process, streams) =
+        started.map_err(|error| TransportError(unstarted(&server.program, &error)))?;
     let closing = CancellationToken::new();
     let (messages, waiting) = mpsc::channel(WAITING);
     tokio::spawn(write(streams.stdin, waiting, closing.clone()));
@@ -82,6 +92,7 @@ pub(crate) fn start(
         Arc::clone(&last_words),
     ));
     let program = Program {
+        name: server.program.clone(),
         process,
         closing: closing.clone(),
         last_words: Arc::clone(&last_words),
@@ -95,6 +106,10 @@ pub(crate) fn start(
         closing: Some(closing.drop_guard()),
     };
     Ok((program, stdio))
+}
+
+fn unstarted(program: &OsStr, error: &io::Error) -> String {
+    format!("`{}` cannot be started: {error}", program.display())
 }
 
 /// Writes messages until there are no more or the connection closes. The program's input is
@@ -153,20 +168,28 @@ async fn pass_on(errors: ChildStderr, log: ServerLog, last_words: LastWords) {
 impl Program {
     /// Why the connection ended, once its output has: how the program ended and what it said
     /// last.
-    pub(crate) async fn explain(&mut self) -> Option<String> {
+    pub(crate) async fn explain(&mut self) -> Option<Explanation> {
         let status = tokio::time::timeout(LAST_WORDS, self.process.ended()).await;
         // Somebody the program started may hold the pipe open.
         let _ = tokio::time::timeout(LAST_WORDS, &mut self.errors).await;
-        let fault = {
+        let status = status.ok().and_then(Result::ok);
+        let (fault, first) = {
             let last = self.last_words.lock();
-            last.unwrap_or_else(PoisonError::into_inner).fault.clone()
+            let last = last.unwrap_or_else(PoisonError::into_inner);
+            (last.fault.clone(), last.lines.front().cloned())
         };
-        let how = fault.or_else(|| status.ok().and_then(Result::ok).map(describe));
-        match (how, self.said()) {
+        if let (Some(status), Some(said)) = (status, first)
+            && let Some(error) = start_error(&self.name, status, said.as_bytes())
+        {
+            return Some(Explanation::Unstarted(unstarted(&self.name, &error)));
+        }
+        let how = fault.or_else(|| status.map(describe));
+        let ended = match (how, self.said()) {
             (how, None) => how,
             (None, Some(said)) => Some(said),
             (Some(how), Some(said)) => Some(format!("{how}; {said}")),
-        }
+        };
+        ended.map(Explanation::Ended)
     }
 
     /// What the program said last.
@@ -239,8 +262,11 @@ impl Transport<RoleClient> for Stdio {
                     Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
                     // Programs print to their output what belongs elsewhere.
                     Err(_) => {
-                        let line = text::line(&String::from_utf8_lossy(&line), MAX_LOG_LINE);
-                        self.log.line(&format!("(not a message) {line}"));
+                        let shown = text::line(&String::from_utf8_lossy(&line), MAX_LOG_LINE);
+                        self.log.line(&format!("(not a message) {shown}"));
+                        if let Some(failure) = broken::answer(&line) {
+                            return Some(failure);
+                        }
                     }
                 },
             }

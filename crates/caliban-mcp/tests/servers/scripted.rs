@@ -8,7 +8,7 @@ use crate::support::{
     until,
 };
 use caliban_agent::{Effect, ProgressKind, ToolSource, ToolStatus};
-use caliban_mcp::{Elicited, Elicitor, Servers, Status};
+use caliban_mcp::{Elicited, Elicitor, McpError, Servers, Status};
 use caliban_model::CancellationToken;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -552,6 +552,15 @@ async fn questions_are_answered_or_declined() {
     );
 }
 
+async fn read(
+    servers: &Servers,
+    resource: &str,
+    args: &[String],
+) -> Result<Vec<caliban_model::ToolContent>, McpError> {
+    let address = servers.resource_address("srv", resource, args).await?;
+    servers.read_resource("srv", &address).await
+}
+
 #[tokio::test]
 async fn resources_are_listed_once_and_again_when_they_change() {
     let place = Place::new();
@@ -562,16 +571,21 @@ async fn resources_are_listed_once_and_again_when_they_change() {
     let resources = servers.resources("srv").await.unwrap();
     assert_eq!(resources.len(), 2);
     assert_eq!(resources[0].description.as_deref(), Some("The first."));
-    let read = servers.read_resource("srv", "one", &[]).await.unwrap();
-    assert_eq!(read.len(), 1);
+    let one = read(&servers, "one", &[]).await.unwrap();
+    assert_eq!(one.len(), 1);
     let args = ["x".to_owned(), "y z".to_owned()];
-    let read = servers.read_resource("srv", "two", &args).await.unwrap();
-    let caliban_model::ToolContent::Text { text } = &read[0] else {
-        panic!("{read:?}");
+    let two = read(&servers, "two", &args).await.unwrap();
+    let caliban_model::ToolContent::Text { text } = &two[0] else {
+        panic!("{two:?}");
     };
     assert_eq!(text, "[resource test://x/y%20z]\ncontent");
-    assert!(servers.read_resource("srv", "three", &[]).await.is_err());
-    assert!(servers.read_resource("nobody", "one", &[]).await.is_err());
+    assert!(read(&servers, "three", &[]).await.is_err());
+    assert!(
+        servers
+            .resource_address("nobody", "one", &[])
+            .await
+            .is_err()
+    );
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "listed\n");
     place
         .run(&servers, "mcp__srv__change_resources", json!({}))

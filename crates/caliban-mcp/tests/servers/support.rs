@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use caliban_agent::{
-    Confinement, Progress, ProgressReport, Tool, ToolContext, ToolOutput, ToolSource, Workspace,
+    Confinement, OpenReading, Progress, ProgressReport, Tool, ToolContext, ToolOutput, ToolSource,
+    Workspace,
 };
 use caliban_mcp::{Log, Parts, Reconnection, ServerConfig, Servers, Status, Timeouts, Variables};
 use caliban_model::CancellationToken;
@@ -94,6 +95,7 @@ impl Place {
             call_id: "call".into(),
             session_id: "session".into(),
             workspace: Arc::new(workspace),
+            reading: OpenReading::shared(),
             cancel: CancellationToken::new(),
             progress: Progress::silent(),
         }

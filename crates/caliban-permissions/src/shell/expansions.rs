@@ -3,6 +3,7 @@
 
 use super::arithmetic;
 use super::reader::{End, Reader};
+use super::value_printers::{self, Printed};
 use super::words::{Quoting, Start, Unit, Unknown};
 use super::{Refusal, variables};
 
@@ -35,7 +36,19 @@ impl<'a> Reader<'a> {
                 arithmetic::check(self.state, expression)?;
                 unknown.start = Start::Other;
             }
-            Some(b'(') => self.substitution()?,
+            Some(b'(') => {
+                let before = self.state.commands();
+                self.substitution()?;
+                let printed = self
+                    .state
+                    .only_after(before)
+                    .and_then(value_printers::printed);
+                match printed {
+                    Some(Printed::Word) => (unknown.start, unknown.splits) = (Start::Other, false),
+                    Some(Printed::Path) => unknown.start = Start::Other,
+                    None => {}
+                }
+            }
             Some(b'{') => {
                 self.at += 1;
                 self.state.enter()?;

@@ -1,7 +1,7 @@
 //! Arguments that make a program run, load, write or send something else than its name says.
 
 use super::Hazard;
-use super::HazardKind::{self, LoadsCode, RunsProgram, SendsFile, Unknown, WritesFile};
+use super::HazardKind::{self, LoadsCode, RunsCode, RunsProgram, SendsFile, Unknown, WritesFile};
 use super::hazard_table::{self, Area};
 use super::programs::{Program, listed};
 use super::scripts;
@@ -16,21 +16,29 @@ pub(super) fn of(args: &[Argument]) -> Vec<Hazard> {
     let name = Program::of(args).name;
     let subcommand = Subcommand::of(name, args);
     let specs = hazard_table::of(name);
+    // Behind this, `git` takes everything for names.
+    let end = args
+        .iter()
+        .position(|arg| name == "git" && arg.as_literal() == Some("--"));
     let mut hazards = Vec::new();
     for (word, arg) in args.iter().enumerate().skip(1) {
         let specs = specs
             .iter()
             .filter(|spec| subcommand.covers(spec.area, word));
-        let mut any = false;
+        // What a word could turn out to be: the worst of what there is.
+        let mut could_be = None;
         let mut found = None;
         for (option, kind) in specs.flat_map(|spec| spec.options()) {
-            any = true;
+            could_be = match (could_be, kind) {
+                (None | Some(RunsCode), RunsCode) => Some(RunsCode),
+                _ => Some(Unknown),
+            };
             if found.is_none() && matches(option, arg) {
                 found = Some(kind);
             }
         }
-        if found.is_none() && any && could_be_option(arg) {
-            found = Some(Unknown);
+        if found.is_none() && could_be_option(arg) && end.is_none_or(|end| word < end) {
+            found = could_be;
         }
         hazards.extend(found.map(|what| Hazard { word, what }));
     }
@@ -111,18 +119,16 @@ impl<'a> Subcommand<'a> {
             if arg.start != Start::Dash {
                 break;
             }
-            // Of `git`, these take the next word as their value.
-            let has_value = program == "git"
-                && matches!(
-                    arg.text.as_str(),
-                    "-C" | "-c"
-                        | "--git-dir"
-                        | "--work-tree"
-                        | "--namespace"
-                        | "--exec-path"
-                        | "--config-env"
-                        | "--super-prefix"
-                );
+            // These take the next word as their value.
+            let with_value = match program {
+                "git" => {
+                    "-C -c --git-dir --work-tree --namespace --exec-path --config-env \
+                     --super-prefix"
+                }
+                "gh" => "-R --repo --hostname",
+                _ => "",
+            };
+            let has_value = listed(with_value, &arg.text);
             at += 1 + usize::from(has_value);
         }
         let name = args
@@ -153,6 +159,8 @@ fn special(name: &str) -> Option<Special> {
         "printf" => printf,
         "unset" => unset,
         "uniq" | "xxd" => second_operand,
+        "sqlite3" => dot_commands,
+        name if is_fetcher(name) => fetched_program,
         _ => return None,
     })
 }
@@ -284,6 +292,46 @@ fn second_operand(args: &[Argument]) -> Vec<Hazard> {
         .collect()
 }
 
+/// Behind the database, an operand that begins with a dot is a command of `sqlite3` itself.
+fn dot_commands(args: &[Argument]) -> Vec<Hazard> {
+    let operands = args.iter().enumerate().skip(1);
+    operands
+        .filter(|(_, arg)| arg.start != Start::Dash)
+        .skip(1)
+        .filter(|(_, arg)| match arg.as_literal() {
+            Some(text) => text.trim_start().starts_with('.'),
+            None => arg.known == 0 || arg.text.starts_with('.') || arg.splits,
+        })
+        .map(|(word, _)| Hazard {
+            word,
+            what: RunsProgram,
+        })
+        .collect()
+}
+
+/// What follows the program that is fetched and run are arguments of that program.
+fn fetched_program(args: &[Argument]) -> Vec<Hazard> {
+    let at = Subcommand::of(Program::of(args).name, args).at;
+    let inner = args.get(at..).unwrap_or_default();
+    // One that fetches another may run anything.
+    if is_fetcher(Program::of(inner).name) {
+        let words = at + 1..args.len();
+        let what = RunsProgram;
+        return words.map(|word| Hazard { word, what }).collect();
+    }
+    of(inner)
+        .into_iter()
+        .map(|hazard| Hazard {
+            word: hazard.word + at,
+            ..hazard
+        })
+        .collect()
+}
+
+fn is_fetcher(name: &str) -> bool {
+    matches!(name, "npx" | "bunx" | "uvx" | "pipx")
+}
+
 fn is_cluster(arg: &Argument, letter: char) -> bool {
     arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.contains(letter)
 }
@@ -292,7 +340,7 @@ impl HazardKind {
     /// Whether what follows the argument is run.
     pub(super) fn runs(self) -> bool {
         match self {
-            RunsProgram | LoadsCode | Unknown => true,
+            RunsProgram | RunsCode | LoadsCode | Unknown => true,
             WritesFile | SendsFile => false,
         }
     }

@@ -294,6 +294,9 @@ impl Finder {
             if let Some(end) = rest.iter().position(|word| word == ";" || word == "+") {
                 self.push(&rest[..end], Origin::Operand);
             }
+            for text in hidden(&words[at]) {
+                self.text(text, unquoted + 1, Origin::Operand);
+            }
             if is_text(&words[at]) {
                 self.text(&words[at], unquoted + 1, Origin::Operand);
             } else {
@@ -320,8 +323,8 @@ impl Finder {
             // The option and its value, which may be a word of its own.
             for word in words.iter().skip(hazard.word).take(2) {
                 self.guesses(word, unquoted);
-                for (index, _) in word.match_indices(['=', '!']).take(MAX_VALUES) {
-                    self.text(&word[index + 1..], unquoted + 1, Origin::Operand);
+                for text in hidden(word) {
+                    self.text(text, unquoted + 1, Origin::Operand);
                 }
             }
             self.operands(words, hazard.word + 1, unquoted);
@@ -360,6 +363,16 @@ impl Finder {
     fn guess(&mut self, words: &[String]) {
         let mut words = words;
         self.push(words, Origin::Guess);
+        // An escape to the shell, from whatever reads this.
+        if let [first, rest @ ..] = words
+            && let Some(program) = first.strip_prefix('!').filter(|text| !text.is_empty())
+        {
+            let words: Vec<String> = [program.to_owned()]
+                .into_iter()
+                .chain(rest.iter().cloned())
+                .collect();
+            self.push(&words, Origin::Guess);
+        }
         while let [first, rest @ ..] = words
             && is_prefix(first)
         {
@@ -384,6 +397,19 @@ pub(super) fn is_prefix(word: &str) -> bool {
         || word
             .split_once('=')
             .is_some_and(|(name, _)| variables::is_name(name.trim_end_matches('+')))
+}
+
+/// What a program may find in a word: behind the `=` of a value, behind the `!` of an escape to
+/// the shell, behind the letter of an option.
+fn hidden(word: &str) -> impl Iterator<Item = &str> {
+    let behind = word.match_indices(['=', '!']).take(MAX_VALUES);
+    let behind = behind.map(|(index, _)| &word[index + 1..]);
+    let glued = word
+        .strip_prefix('-')
+        .filter(|letters| !letters.starts_with('-'))
+        .and_then(|letters| letters.char_indices().nth(1))
+        .map(|(index, _)| &word[index + 1..]);
+    behind.chain(glued).filter(|text| !text.is_empty())
 }
 
 /// Whether a word could be more than one when a shell reads it.

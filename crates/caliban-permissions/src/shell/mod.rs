@@ -25,6 +25,7 @@ mod scan;
 mod scripts;
 mod simple;
 mod state;
+mod value_printers;
 mod variables;
 mod words;
 mod wrapper_table;
@@ -51,17 +52,14 @@ pub(crate) fn may_wrap(word: &str) -> bool {
     lenient::is_prefix(word) || wrapper_table::is_wrapper(programs::Program::new(word).name)
 }
 
-/// The words that make a program do something else than its name says, by their places.
-pub(crate) fn hazardous_words(words: &[&str]) -> Vec<usize> {
+/// The words that make a program do something else than its name says.
+pub(crate) fn hazards_among(words: &[&str]) -> Vec<Hazard> {
     let args: Vec<words::Argument> = words
         .iter()
         .copied()
         .map(words::Argument::literal)
         .collect();
     hazards::of(&args)
-        .iter()
-        .map(|hazard| hazard.word)
-        .collect()
 }
 
 /// What a line runs: every simple command anywhere in it, in the order of the source, wherever
@@ -135,6 +133,9 @@ pub struct Hazard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HazardKind {
     RunsProgram,
+    /// It is code, or decides which code an interpreter runs. A rule about every call of the
+    /// interpreter covers that: it is no wider than a script.
+    RunsCode,
     LoadsCode,
     WritesFile,
     SendsFile,
@@ -191,6 +192,7 @@ impl HazardKind {
     pub fn describe(self) -> &'static str {
         match self {
             Self::RunsProgram => "runs a program",
+            Self::RunsCode => "runs code",
             Self::LoadsCode => "loads code or configuration",
             Self::WritesFile => "writes a file",
             Self::SendsFile => "sends a file",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::words::Argument;
-use super::{hazards, wrapper_table};
+use super::{hazards, value_printers, wrapper_table};
 
 static KEYWORDS: Names = LazyLock::new(|| {
     names(
@@ -46,6 +46,8 @@ struct Interpreter {
 enum Operand {
     /// The first operand is the file of the code, or a subcommand.
     Code,
+    /// The second operand is the code, behind the file that it is about.
+    CodeBehindFile,
     /// Operands are something else, and the code is the input.
     Other,
 }
@@ -87,6 +89,12 @@ const INTERPRETERS: &[Interpreter] = &[
         Operand::Code,
     ),
     interpreter("ruby", "-e", "wnp", Operand::Code),
+    interpreter(
+        "sqlite3",
+        "-cmd -version -help",
+        "",
+        Operand::CodeBehindFile,
+    ),
 ];
 
 /// Everyday programs that never run their operands, so that `git rm` and `echo rm` are not `rm`.
@@ -191,6 +199,7 @@ pub(super) fn is_known(name: &str) -> bool {
         || wrapper_table::is_wrapper(name)
         || hazards::has_hazards(name)
         || find_interpreter(name).is_some()
+        || value_printers::is_known(name)
         || name.contains('/')
 }
 
@@ -211,12 +220,15 @@ pub(super) fn reads_code_from_input(args: &[Argument]) -> bool {
     {
         return false;
     }
+    let mut operands = 0;
     for arg in args {
         let Some(letters) = arg.text.strip_prefix('-') else {
-            return match interpreter.operand {
-                Operand::Code => is_device(&arg.text),
-                Operand::Other => continue,
-            };
+            operands += 1;
+            match interpreter.operand {
+                Operand::Code => return is_device(&arg.text),
+                Operand::CodeBehindFile if operands == 2 => return false,
+                Operand::CodeBehindFile | Operand::Other => continue,
+            }
         };
         let option = arg.text.split('=').next().unwrap_or_default();
         if interpreter

@@ -6,6 +6,9 @@ use super::words::{Argument, Expand};
 use super::{Command, Redirection, RedirectionKind, Refusal, programs, variables};
 use super::{build, builtins};
 
+/// The variable that decides where the shell splits words.
+const FIELD_SEPARATORS: &str = "IFS";
+
 /// Redirection operators, the longer before their beginnings.
 const OPERATORS: [(&str, Operator); 12] = [
     ("&>>", Operator::WriteBoth),
@@ -70,6 +73,13 @@ impl Reader<'_> {
         }
         if self.at == start {
             return Err(self.syntax("a missing command"));
+        }
+        // What separates fields is everybody's business, except where only `read` sees it.
+        let is_read = words
+            .first()
+            .is_some_and(|word| word.as_literal() == Some("read"));
+        if !is_read && assignments.iter().any(|name| name == FIELD_SEPARATORS) {
+            variables::check(FIELD_SEPARATORS)?;
         }
         let mut command = match words.first() {
             Some(first) if first.plain && programs::is_keyword(&first.text) => {
@@ -136,7 +146,9 @@ impl Reader<'_> {
         if name.len() < sign {
             self.bash_only("`+=`")?;
         }
-        variables::check(&name)?;
+        if name != FIELD_SEPARATORS {
+            variables::check(&name)?;
+        }
         self.at += sign + 1;
         if self.peek() == Some(b'(') {
             self.bash_only("an array")?;
@@ -243,11 +255,14 @@ fn is_descriptor(target: &Argument) -> bool {
     })
 }
 
-/// `~/…` with nothing else that is known only at run time: rules know the home, too.
+/// `~/…` or `~user/…` with nothing else that is known only at run time: rules know homes, too.
 fn in_home(target: &Argument) -> Option<&str> {
     let is_fixed = |rest: &str| !rest.contains(['~', '$', '`', '*', '?', '[', '(', '\\']);
-    let rest = target.text.strip_prefix("~/")?;
-    (target.plain && is_fixed(rest)).then_some(target.text.as_str())
+    let (user, rest) = target.text.strip_prefix('~')?.split_once('/')?;
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    // `~-` and its like are directories that the line was in.
+    let is_user = !user.starts_with('-') && user.chars().all(is_name);
+    (target.plain && is_user && is_fixed(rest)).then_some(target.text.as_str())
 }
 
 fn redirection(kind: RedirectionKind, target: &Argument) -> Result<Option<Redirection>, Refusal> {

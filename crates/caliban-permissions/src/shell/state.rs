@@ -45,6 +45,19 @@ impl State {
         }
     }
 
+    /// How many commands there are so far.
+    pub(super) fn commands(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// The one command that came after so many, if it was one.
+    pub(super) fn only_after(&self, before: usize) -> Option<&Command> {
+        match self.commands.get(before..) {
+            Some([only]) => Some(only),
+            Some(_) | None => None,
+        }
+    }
+
     /// A place that turned out not to be a command's own, such as that of a function's name.
     pub(super) fn vacate(&mut self, slot: Slot) {
         if slot.0 < self.commands.len() {

@@ -77,12 +77,12 @@ pub(super) fn of(args: &[Argument]) -> Vec<String> {
         return Vec::new();
     };
     let mut written: Vec<String> = Vec::new();
-    let mut operands = Vec::new();
+    let mut operands: Vec<&Argument> = Vec::new();
     let mut args = args.iter();
     let mut only_operands = false;
     while let Some(arg) = args.next() {
         if only_operands {
-            operands.push(&arg.text);
+            operands.push(arg);
         } else if arg.text == "--" {
             only_operands = true;
         } else if let Some(value) = writer.value(&arg.text) {
@@ -91,16 +91,23 @@ pub(super) fn of(args: &[Argument]) -> Vec<String> {
                 Value::Next => written.extend(args.next().map(|arg| arg.text.clone())),
             }
         } else if arg.start != Start::Dash {
-            operands.push(&arg.text);
+            operands.push(arg);
         }
     }
     let operands = match writer.operands {
         Operands::All => operands.as_slice(),
         Operands::AllAfterFirst => operands.get(1..).unwrap_or_default(),
-        Operands::Last => operands.last().map_or(&[][..], std::slice::from_ref),
+        // What is not known may be nothing at all, unless it has more in it.
+        Operands::Last => match operands
+            .iter()
+            .rposition(|arg| !arg.splits || arg.text.contains('/'))
+        {
+            Some(last) => &operands[last..],
+            None => operands.as_slice(),
+        },
         Operands::None => &[],
     };
-    written.extend(operands.iter().map(|path| (*path).clone()));
+    written.extend(operands.iter().map(|arg| arg.text.clone()));
     written
 }
 

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     Initialize(Box<Initialize>),
-    Interrupt,
+    Interrupt {
+        /// Prompts that wait are not wanted any more, either.
+        cancel_queued: bool,
+    },
     SetPermissionMode {
         mode: String,
     },
@@ -22,8 +25,9 @@ pub enum Request {
         tokens: Option<u32>,
     },
     McpStatus,
+    /// The servers that the client wants beside those that the session began with.
     McpSetServers {
-        names: Vec<String>,
+        servers: BTreeMap<String, Value>,
     },
     McpReconnect {
         name: String,
@@ -41,8 +45,9 @@ pub enum Request {
     GetBinaryVersion,
     ListModels,
     GenerateSessionTitle,
+    /// A prompt that waits is not wanted any more.
     CancelAsyncMessage {
-        uuid: Option<String>,
+        uuid: String,
     },
     EndSession,
     Unknown {
@@ -132,7 +137,10 @@ impl ControlError {
 #[serde(tag = "subtype", rename_all = "snake_case")]
 enum Known {
     Initialize(Box<Initialize>),
-    Interrupt,
+    Interrupt {
+        #[serde(default)]
+        cancel_queued: Option<bool>,
+    },
     SetPermissionMode {
         mode: String,
     },
@@ -170,7 +178,7 @@ enum Known {
     GenerateSessionTitle,
     CancelAsyncMessage {
         #[serde(default)]
-        message_uuid: Option<String>,
+        message_uuid: String,
     },
     EndSession,
 }
@@ -219,16 +227,16 @@ impl From<Known> for Request {
     fn from(known: Known) -> Self {
         match known {
             Known::Initialize(wishes) => Self::Initialize(wishes),
-            Known::Interrupt => Self::Interrupt,
+            Known::Interrupt { cancel_queued } => Self::Interrupt {
+                cancel_queued: cancel_queued == Some(true),
+            },
             Known::SetPermissionMode { mode } => Self::SetPermissionMode { mode },
             Known::SetModel { model } => Self::SetModel { model },
             Known::SetMaxThinkingTokens {
                 max_thinking_tokens: tokens,
             } => Self::SetMaxThinkingTokens { tokens },
             Known::McpStatus => Self::McpStatus,
-            Known::McpSetServers { servers } => Self::McpSetServers {
-                names: servers.into_keys().collect(),
-            },
+            Known::McpSetServers { servers } => Self::McpSetServers { servers },
             Known::McpReconnect { server_name: name } => Self::McpReconnect { name },
             Known::McpToggle {
                 server_name: name,
@@ -314,7 +322,15 @@ mod tests {
         assert_eq!(empty, Request::Initialize(Box::default()));
         assert_eq!(
             read(json!({"subtype": "interrupt", "cancel_queued": true})),
-            Request::Interrupt
+            Request::Interrupt {
+                cancel_queued: true
+            }
+        );
+        assert_eq!(
+            read(json!({"subtype": "interrupt", "cancel_queued": null})),
+            Request::Interrupt {
+                cancel_queued: false
+            }
         );
         assert_eq!(
             read(json!({"subtype": "set_model"})),

@@ -8,16 +8,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use caliban_agent::{AnswerStep, Event, RunTotals};
+use caliban_agent::{AnswerStep, CompactionReason, Event, RunTotals, ToolCall};
 use caliban_model::{Block, Message, Retry, Usage};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::frame::{
-    Assistant, AssistantMessage, DeniedCall, Frame, InitFacts, RateLimit, RateLimitInfo,
-    StreamEvent, System, SystemBody, User, UserMessage, stop_reason,
+    Assistant, AssistantMessage, DeferredCall, DeniedCall, Frame, InitFacts, RateLimit,
+    RateLimitInfo, StreamEvent, System, SystemBody, User, UserMessage, stop_reason,
 };
 use super::input::UserInput;
+use super::names::{input_theirs, theirs};
 use super::stream::{Head, Stream};
 use super::tool_result::{block, prompt};
 use crate::{HookEvents, Partial, Replay};
@@ -94,12 +95,14 @@ struct Now {
     has_begun: bool,
     calls: HashMap<Arc<str>, (Arc<str>, Value)>,
     denials: Vec<DeniedCall>,
+    /// The call that ends the turn, to be decided about later.
+    deferred: Option<DeferredCall>,
     user_messages: u32,
     stop_reason: Option<String>,
     answer: Answer,
     /// Answers of sub-agents, by the call that runs them.
     nested: HashMap<Arc<str>, Answer>,
-    is_compacting: bool,
+    compacting: Option<CompactionReason>,
     summary: Option<String>,
 }
 
@@ -169,7 +172,7 @@ impl Encoder {
                 self.remember(id, name, input);
                 Vec::new()
             }
-            Event::ToolStarted { id } => self.task_started(id).into_iter().collect(),
+            Event::ToolStarted { id, .. } => self.task_started(id).into_iter().collect(),
             Event::ToolFinished {
                 id,
                 name,
@@ -197,12 +200,14 @@ impl Encoder {
                 HookEvents::Included => self.hook(event, output),
                 HookEvents::Left => Vec::new(),
             },
-            Event::CompactionStarted { .. } => {
-                self.now.is_compacting = true;
-                vec![self.system(status(Some("compacting")))]
+            Event::CompactionStarted { reason } => {
+                self.now.compacting = Some(*reason);
+                let mut frames = self.opened();
+                frames.push(self.system(status(Some("compacting"))));
+                frames
             }
             Event::HistoryReplaced { messages } => {
-                if self.now.is_compacting {
+                if self.now.compacting.is_some() {
                     self.now.summary = summary(messages);
                 }
                 Vec::new()
@@ -260,6 +265,15 @@ impl Encoder {
         emitted
     }
 
+    /// The turn is about to end with this call, which is to be decided about later.
+    pub fn defer(&mut self, call: &ToolCall) {
+        self.now.deferred = Some(DeferredCall {
+            id: call.id.to_string(),
+            name: theirs(&call.name).to_owned(),
+            input: input_theirs(&call.name, &call.input),
+        });
+    }
+
     /// The client is asked something.
     pub fn asked(&mut self) -> Vec<Emitted> {
         self.state("requires_action").into_iter().collect()
@@ -305,7 +319,6 @@ impl Encoder {
         }))
     }
 
-    /// What the turn works with, then its prompt.
     /// The opening, unless the turn has begun.
     fn opened(&mut self) -> Vec<Emitted> {
         if self.now.has_begun {
@@ -322,6 +335,7 @@ impl Encoder {
         frames
     }
 
+    /// What the turn works with, then its prompt.
     fn opening(&mut self) -> Vec<Emitted> {
         let Some(turn) = self.turn.clone() else {
             return Vec::new();

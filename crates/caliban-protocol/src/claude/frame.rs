@@ -215,6 +215,8 @@ pub(super) struct Outcome {
     pub(super) model_usage: Map<String, Value>,
     pub(super) permission_denials: Vec<DeniedCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deferred_tool_use: Option<DeferredCall>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) structured_output: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) terminal_reason: Option<&'static str>,
@@ -231,6 +233,14 @@ pub(super) struct DeniedCall {
     #[serde(rename = "tool_use_id")]
     pub(super) id: String,
     #[serde(rename = "tool_input")]
+    pub(super) input: Value,
+}
+
+/// A call that is to be decided about later.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct DeferredCall {
+    pub(super) id: String,
+    pub(super) name: String,
     pub(super) input: Value,
 }
 

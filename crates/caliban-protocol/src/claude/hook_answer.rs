@@ -21,6 +21,8 @@ pub enum Stance {
     Silent,
     Approve,
     Ask,
+    /// The call is not run, and the turn ends with it, so that it can be decided about later.
+    Defer,
     Deny,
 }
 
@@ -41,7 +43,8 @@ impl HookAnswer {
         };
         let specific = |key: &str| fields.get("hookSpecificOutput").and_then(|it| it.get(key));
         let permission = match specific("permissionDecision").and_then(Value::as_str) {
-            None | Some("defer") => Stance::Silent,
+            None => Stance::Silent,
+            Some("defer") => Stance::Defer,
             Some("allow") => Stance::Approve,
             Some("ask") => Stance::Ask,
             Some("deny") => Stance::Deny,

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::control::Request;
+use super::permission::Choice;
 
 /// What a client says.
 #[derive(Debug)]
@@ -23,6 +24,11 @@ pub enum Input {
         result: Result<Value, String>,
         /// The line as it was, for echoing.
         frame: Value,
+    },
+    /// It chooses one of the options of a question about a call.
+    Choice {
+        question: String,
+        choice: Choice,
     },
     /// It does not wait for the answer to `id` any more.
     Cancelled {
@@ -160,6 +166,13 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
             };
             Ok(Some(Input::Answer { id, result, frame }))
         }
+        Some("permission_response") => {
+            let text = |key: &str| frame.get(key).and_then(Value::as_str).unwrap_or_default();
+            Ok(Some(Input::Choice {
+                question: text("question_id").to_owned(),
+                choice: Choice::read(text("option_id")),
+            }))
+        }
         Some("control_cancel_request") => Ok(id().map(|id| Input::Cancelled { id })),
         Some(_) => Ok(None),
         None => Err(wrong("it has no `type`".to_owned())),
@@ -281,6 +294,22 @@ mod tests {
             decode(line, 1).unwrap(),
             Some(Input::Answer { result: Err(error), .. }) if error == "no"
         ));
+    }
+
+    #[rstest]
+    #[case("allow", Choice::Allow)]
+    #[case("allow-session", Choice::AllowForSession)]
+    #[case("deny", Choice::Deny)]
+    #[case("perhaps", Choice::Unknown("perhaps".to_owned()))]
+    fn an_option_is_chosen(#[case] option: &str, #[case] expected: Choice) {
+        let line =
+            format!(r#"{{"type":"permission_response","question_id":"q","option_id":"{option}"}}"#);
+        match decode(&line, 1).unwrap() {
+            Some(Input::Choice { question, choice }) => {
+                assert_eq!((question.as_str(), choice), ("q", expected));
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     proptest! {

@@ -28,7 +28,8 @@ pub use names::{
     ASK_USER_QUESTION, input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs,
 };
 pub use permission::{
-    Behavior, Destination, PermissionAnswer, PermissionUpdate, RuleRef, pattern_theirs, suggestions,
+    Behavior, Choice, Destination, PermissionAnswer, PermissionUpdate, RuleRef, pattern_theirs,
+    permission_request, suggestions,
 };
 pub use result::{Failed, failure};
 pub use tool_result::{message_theirs, tool_response};

@@ -22,6 +22,53 @@ pub enum PermissionAnswer {
     },
 }
 
+/// Which of the options of a question a client chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    Allow,
+    /// Calls like it run unasked for the rest of the session.
+    AllowForSession,
+    Deny,
+    /// There is no such option.
+    Unknown(String),
+}
+
+/// The ids of the options, with what a person reads.
+const OPTIONS: [(&str, &str); 3] = [
+    ("allow", "Allow this call"),
+    ("allow-session", "Allow calls like this one for the session"),
+    ("deny", "Do not allow it"),
+];
+
+impl Choice {
+    /// The option with this id.
+    pub fn read(id: &str) -> Self {
+        match id {
+            "allow" => Self::Allow,
+            "allow-session" => Self::AllowForSession,
+            "deny" => Self::Deny,
+            other => Self::Unknown(other.to_owned()),
+        }
+    }
+}
+
+/// A question about a call as a frame of its own, for clients that do not speak the control
+/// protocol. Its answer names `question` and an option.
+pub fn permission_request(question: &str, tool: &str, input: &Value, tool_use_id: &str) -> Value {
+    let options: Vec<Value> = OPTIONS
+        .iter()
+        .map(|(id, label)| json!({"id": id, "label": label}))
+        .collect();
+    json!({
+        "type": "permission_request",
+        "question_id": question,
+        "tool_name": tool,
+        "tool_input": input,
+        "tool_use_id": tool_use_id,
+        "options": options,
+    })
+}
+
 /// A change of the rules that comes with an answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase")]

@@ -6,7 +6,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Map, Value, json};
 
-use super::frame::{self, DeniedCall, Frame};
+use super::frame::{self, DeferredCall, DeniedCall, Frame};
 
 /// What a turn came to beside its outcome.
 pub(super) struct Account<'a> {
@@ -18,6 +18,8 @@ pub(super) struct Account<'a> {
     pub(super) user_messages: u32,
     pub(super) stop_reason: Option<String>,
     pub(super) denials: Vec<DeniedCall>,
+    /// The call that ended the turn, to be decided about later.
+    pub(super) deferred: Option<DeferredCall>,
     pub(super) aborted: &'static str,
     pub(super) session_id: String,
     pub(super) uuid: String,
@@ -85,7 +87,7 @@ pub(super) fn synthetic(outcome: &Outcome) -> Option<(String, &'static str)> {
     }
 }
 
-/// Whether a turn that ended so counts as failed.
+/// Whether a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failed {
     No,
@@ -93,24 +95,12 @@ pub enum Failed {
 }
 
 impl Failed {
-    pub fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Success { .. }
-            | Outcome::Obeyed { .. }
-            | Outcome::HookDenied { .. }
-            | Outcome::Misused { .. } => Self::No,
-            Outcome::MaxTurns { .. }
-            | Outcome::BudgetExceeded { .. }
-            | Outcome::MaxTokens
-            | Outcome::Cancelled
-            | Outcome::Provider(_)
-            | Outcome::Refusal { .. }
-            | Outcome::ContentFilter { .. }
-            | Outcome::ContextFull { .. }
-            | Outcome::Looping { .. }
-            | Outcome::SchemaMismatch { .. }
-            | Outcome::Unusable { .. }
-            | Outcome::Internal { .. } => Self::Yes,
+    /// What a result says about its turn.
+    pub fn of(result: &Value) -> Self {
+        if result["is_error"] == false {
+            Self::No
+        } else {
+            Self::Yes
         }
     }
 }
@@ -174,9 +164,26 @@ fn end(outcome: &Outcome, aborted: &'static str) -> End {
     }
 }
 
+/// Why a turn ends whose call is to be decided about later.
+const DEFERRED: &str = "tool_deferred";
+
+fn put_off() -> End {
+    End {
+        subtype: "success",
+        is_error: false,
+        terminal: DEFERRED,
+        result: Some(String::new()),
+        errors: None,
+        status: None,
+    }
+}
+
 pub(super) fn result(outcome: &Outcome, account: Account<'_>) -> Value {
     let Account { totals, before, .. } = account;
-    let end = end(outcome, account.aborted);
+    let end = match &account.deferred {
+        Some(_) => put_off(),
+        None => end(outcome, account.aborted),
+    };
     let millis = |now: std::time::Duration, then: std::time::Duration| {
         u64::try_from(now.saturating_sub(then).as_millis()).unwrap_or(u64::MAX)
     };
@@ -188,12 +195,16 @@ pub(super) fn result(outcome: &Outcome, account: Account<'_>) -> Value {
         duration_api_ms: millis(totals.model_time, before.model_time),
         num_turns: 1 + account.user_messages,
         result: end.result,
-        stop_reason: account.stop_reason,
+        stop_reason: match &account.deferred {
+            Some(_) => Some(DEFERRED.to_owned()),
+            None => account.stop_reason,
+        },
         session_id: account.session_id,
         total_cost_usd: dollars(account.earlier_cost + totals.cost),
         usage: since(&totals.usage, &before.usage).into(),
         model_usage: model_usage(totals),
         permission_denials: account.denials,
+        deferred_tool_use: account.deferred,
         structured_output: outcome.answer().and_then(|_| totals.structured.clone()),
         terminal_reason: Some(end.terminal),
         errors: end.errors,
@@ -218,6 +229,7 @@ pub fn failure(message: &str, session_id: &str, uuid: &str) -> Value {
         usage: Usage::default().into(),
         model_usage: Map::new(),
         permission_denials: Vec::new(),
+        deferred_tool_use: None,
         structured_output: None,
         terminal_reason: None,
         errors: Some(vec![message.to_owned()]),

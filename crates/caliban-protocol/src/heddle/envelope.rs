@@ -75,10 +75,17 @@ pub fn of_outcome(outcome: &Outcome, version: Version) -> Option<Envelope> {
                 ..Envelope::new(Code::ProviderError, error.to_string())
             });
         }
+        // The same message would come to the same end.
         Outcome::MaxTokens
         | Outcome::Refusal { .. }
         | Outcome::ContentFilter { .. }
-        | Outcome::ContextFull { .. } => Code::ProviderError,
+        | Outcome::ContextFull { .. } => {
+            let message = outcome.message().unwrap_or_default();
+            return Some(Envelope {
+                details: Some(json!({"permanent": true})),
+                ..Envelope::new(Code::ProviderError, message)
+            });
+        }
         Outcome::MaxTurns { limit } => {
             let code = match version {
                 Version::V0_5 => Code::MaxIterations,

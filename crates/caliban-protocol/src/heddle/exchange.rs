@@ -149,7 +149,7 @@ impl Exchange {
         let iterations = totals.map_or(self.iteration, |totals| {
             totals.turns.saturating_sub(self.opening.before.turns)
         });
-        // A cancelled send says what was done and nothing else.
+        // A cancelled send says what was done and whose it was, and nothing else.
         if *outcome == Outcome::Cancelled {
             return Response::Result(Box::new(SendResult {
                 id: self.opening.id,
@@ -159,7 +159,7 @@ impl Exchange {
                 usage: None,
                 iterations,
                 error,
-                correlation: Correlation::default(),
+                correlation: self.opening.correlation,
                 latencies: None,
                 routed_model: None,
             }));
@@ -239,7 +239,7 @@ impl Exchange {
                 told
             }
             Event::PermissionAnswered { .. } => self.state(TurnState::Tools),
-            Event::ToolStarted { id } => self.started(id),
+            Event::ToolStarted { id, .. } => self.started(id),
             Event::ToolFinished {
                 id,
                 name,
@@ -390,7 +390,11 @@ impl Exchange {
             name: name.clone(),
             args: args.clone(),
         });
-        vec![Payload::ToolStart { name, args }]
+        vec![Payload::ToolStart {
+            name,
+            args,
+            id: id.to_string(),
+        }]
     }
 
     /// The end of a call that was permitted. One that did not get to run because its input was
@@ -418,6 +422,7 @@ impl Exchange {
         told.push(Payload::ToolEnd {
             name: wire_name(name).to_owned(),
             result_preview: preview(output.text().trim_end()),
+            id: id.to_string(),
         });
         let plan = call.filter(|_| &**name == EXIT_PLAN && !output.is_error());
         let plan = plan.and_then(|call| call.input.get("plan")?.as_str().map(str::to_owned));

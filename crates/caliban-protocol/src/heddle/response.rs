@@ -67,10 +67,13 @@ pub enum Payload {
     ToolStart {
         name: String,
         args: Value,
+        /// The call, so that calls that run side by side can be told apart.
+        id: String,
     },
     ToolEnd {
         name: String,
         result_preview: String,
+        id: String,
     },
     Usage {
         #[serde(flatten)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{
-    Answer, CompactionReason, Denial, DenialSource, Effect, Event, Inquiry, Opinion, Outcome,
-    Question, RunTotals, ToolCall, ToolOutput, ToolStatus,
+    Answer, AnswerStep, CompactionReason, Denial, DenialSource, Effect, Event, Inquiry, Opinion,
+    Outcome, Question, RunTotals, ToolCall, ToolOutput, ToolStatus,
 };
 use caliban_model::{
     Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Retry, RetryCategory, Role,
@@ -266,12 +266,9 @@ fn told() -> impl Strategy<Value = Event> {
         message().prop_map(|prompt| Event::PromptAccepted { prompt }),
         text().prop_map(|text| Event::TextDelta { text }),
         text().prop_map(|text| Event::ThinkingDelta { text }),
-        (shared(), shared(), tool_input()).prop_map(|(id, name, input)| Event::ToolReady {
-            id,
-            name,
-            input,
-            first_arg: None
-        }),
+        block().prop_map(|block| Event::Answer(AnswerStep::BlockEnded {
+            block: Arc::new(block)
+        })),
         (
             shared(),
             shared(),
@@ -336,7 +333,17 @@ fn inquiry(id: Arc<str>, reason: String) -> Inquiry {
 fn untold() -> impl Strategy<Value = Event> {
     prop_oneof![
         any::<u32>().prop_map(|turn| Event::TurnStarted { turn }),
-        shared().prop_map(|id| Event::ToolStarted { id }),
+        (shared(), shared()).prop_map(|(id, name)| Event::ToolStarted {
+            id,
+            name,
+            first_arg: None
+        }),
+        (shared(), shared(), tool_input()).prop_map(|(id, name, input)| Event::ToolReady {
+            id,
+            name,
+            input,
+            first_arg: None
+        }),
         (shared(), text()).prop_map(|(id, text)| Event::ToolProgress { id, text }),
         (message(), usage()).prop_map(|(message, usage)| Event::AssistantMessage {
             message,
@@ -435,6 +442,7 @@ pub(crate) fn init() -> impl Strategy<Value = Init> {
                     name: "notes".to_owned(),
                     status: "connected".to_owned(),
                 }],
+                slash_commands: vec!["compact".to_owned()],
                 warnings,
             },
         )

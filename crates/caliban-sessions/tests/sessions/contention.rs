@@ -128,7 +128,9 @@ fn a_session_continued_while_others_are_pruned_stays() {
         let time = Timestamp::from_second(second).unwrap();
         Store::new(directory.path()).with_clock(move || time)
     };
-    drop(at(0).create(&unnamed, new_session(1)).unwrap());
+    let mut begun = at(0).create(&unnamed, new_session(1)).unwrap();
+    begun.append(user("hello"), Durability::Written).unwrap();
+    drop(begun);
     let disk = CountingDisk::default();
     let (later, continued) = (at(1000), unnamed.clone());
     disk.before_lock(move || {
@@ -142,7 +144,7 @@ fn a_session_continued_while_others_are_pruned_stays() {
     let store = at(0).with_disk(Arc::new(disk));
     let pruned = store.prune(SignedDuration::from_secs(10), now).unwrap();
     assert_eq!(pruned.removed, []);
-    assert_eq!(store.load(&unnamed).unwrap().0.messages.len(), 1);
+    assert_eq!(store.load(&unnamed).unwrap().0.messages.len(), 2);
 }
 
 #[test]

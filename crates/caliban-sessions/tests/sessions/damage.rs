@@ -144,31 +144,38 @@ fn a_file_that_cannot_be_understood_is_told_and_never_overwritten() {
 }
 
 #[test]
-fn empty_and_missing_files_are_no_obstacle() {
+fn an_empty_file_is_unreadable_and_stays_as_it_is() {
     let directory = directory();
     let store = store(directory.path());
     let snapshot = directory.path().join("s.json");
     let journal = journal(&store, directory.path());
-    fs::write(&snapshot, "").unwrap();
-    let (state, warnings) = store.load(&name("s")).unwrap();
-    assert_eq!(state.messages.len(), 3);
-    assert!(matches!(&warnings[..], [Warning::EmptySnapshot { .. }]));
-
-    fs::write(&journal, "").unwrap();
-    assert_eq!(texts(&store), [""; 0]);
-    let mut opened = store.open(&name("s")).unwrap();
-    opened
-        .writer
-        .append(user("new"), Durability::Written)
-        .unwrap();
-    opened.writer.close().unwrap();
-    assert_eq!(texts(&store), ["new"]);
+    let whole = fs::read(&journal).unwrap();
+    let is_told = || {
+        for error in [
+            store.open(&name("s")).unwrap_err(),
+            store.load(&name("s")).unwrap_err(),
+            store.fork(&name("s"), &name("t"), id(2)).unwrap_err(),
+        ] {
+            assert!(matches!(error, Error::Snapshot { .. }), "{error}");
+        }
+        assert!(!directory.path().join("t.journal").exists());
+    };
+    fs::write(&snapshot, " \n").unwrap();
+    is_told();
+    assert_eq!(fs::read(&journal).unwrap(), whole);
+    assert_eq!(fs::read(&snapshot).unwrap(), b" \n");
+    let listing = store.list().unwrap();
+    assert_eq!(listing.summaries, []);
+    let told = listing.warnings[0].to_string();
+    assert_eq!(told.matches("s.json").count(), 1, "{told}");
 
     fs::remove_file(&snapshot).unwrap();
-    fs::write(&journal, "").unwrap();
-    let opened = store.open(&name("s")).unwrap();
-    assert_eq!(opened.state.messages, []);
-    opened.writer.close().unwrap();
+    assert_eq!(texts(&store), ["one", "two", "three"]);
+    for nothing in ["", "no record\n", "torn"] {
+        fs::write(&journal, nothing).unwrap();
+        is_told();
+        assert_eq!(fs::read_to_string(&journal).unwrap(), nothing);
+    }
 }
 
 #[test]

@@ -258,7 +258,8 @@ fn what_cannot_be_written_is_told_and_written_later() {
 fn a_name_is_taken_once() {
     let directory = directory();
     let store = store(directory.path());
-    let first = store.create(&name("s"), new_session(1)).unwrap();
+    let mut first = store.create(&name("s"), new_session(1)).unwrap();
+    first.append(user("hello"), Durability::Written).unwrap();
     let busy = store.create(&name("s"), new_session(2)).unwrap_err();
     let pid = std::process::id();
     assert!(matches!(busy, Error::Busy { pid: Some(found), .. } if found == pid));
@@ -307,6 +308,30 @@ fn a_fork_has_everything_and_goes_its_own_way() {
 
     let taken = store.fork(&name("fork"), &name("fork"), id(3));
     assert!(matches!(taken, Err(Error::Exists { .. })));
+}
+
+#[test]
+fn what_nothing_was_recorded_in_does_not_stay() {
+    let directory = directory();
+    let store = store(directory.path());
+    drop(store.create(&name("s"), new_session(1)).unwrap());
+    let closed = store.create(&name("s"), new_session(1)).unwrap();
+    closed.close().unwrap();
+    assert_eq!(files(directory.path()), [""; 0]);
+
+    let mut source = store.create(&name("source"), new_session(1)).unwrap();
+    source.append(user("go"), Durability::Written).unwrap();
+    source.append(calls(&["a"]), Durability::Written).unwrap();
+    let blocks = vec![result("a", text(&"x".repeat(100_000)))];
+    source.append(results(blocks), Durability::Written).unwrap();
+    // That is settled in the copy, which is no reason to keep it.
+    source.append(calls(&["b"]), Durability::Written).unwrap();
+    source.close().unwrap();
+    let before = files(directory.path());
+    drop(store.fork(&name("source"), &name("s"), id(2)).unwrap());
+    assert_eq!(files(directory.path()), before);
+    drop(store.open(&name("source")).unwrap());
+    assert!(store.load(&name("source")).is_ok(), "it was there before");
 }
 
 #[test]

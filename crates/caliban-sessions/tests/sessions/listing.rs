@@ -103,9 +103,16 @@ fn a_listing_agrees_with_the_sessions() {
     assert_eq!(listing.summaries[1].title.as_deref(), Some("second"));
     assert!(!listing.summaries[1].is_named());
 
-    let (latest, _) = store.latest(None).unwrap();
-    assert_eq!(latest.unwrap().name, name("both"));
-    let (latest, _) = store.latest(Some(Path::new("/elsewhere"))).unwrap();
+    let mut silent = store.create(&name("silent"), new_session(4)).unwrap();
+    silent
+        .append(Record::State(Box::default()), Durability::Written)
+        .unwrap();
+    drop(silent);
+    assert_eq!(store.list().unwrap().summaries[0].name, name("silent"));
+    let (latest, _) = store.latest(|_| true).unwrap();
+    assert_eq!(latest.unwrap().name, name("both"), "the last with a prompt");
+    let elsewhere = Path::new("/elsewhere");
+    let (latest, _) = store.latest(|cwd| cwd == elsewhere).unwrap();
     assert_eq!(latest, None);
 }
 
@@ -113,11 +120,9 @@ fn a_listing_agrees_with_the_sessions() {
 fn what_cannot_be_listed_is_told_and_no_obstacle() {
     let directory = directory();
     let store = store(directory.path());
-    store
-        .create(&name("good"), new_session(1))
-        .unwrap()
-        .close()
-        .unwrap();
+    let mut good = store.create(&name("good"), new_session(1)).unwrap();
+    good.append(user("hello"), Durability::Written).unwrap();
+    good.close().unwrap();
     fs::write(directory.path().join("bad.json"), "{").unwrap();
     fs::write(directory.path().join("not a name.json"), "{}").unwrap();
     fs::write(directory.path().join("good.json.new"), "{").unwrap();

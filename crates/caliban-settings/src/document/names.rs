@@ -6,40 +6,88 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::node::{Content, Entry, Node, Step, Table};
+use caliban_model::{nearest, slips};
+
 use crate::error::{Fault, SettingsError};
 use crate::schema::settings_schema;
+use crate::scope::Scope;
 
 /// Replaces second spellings by the first, so that scopes which spell a key differently merge,
 /// and takes out what is not a setting.
 pub(crate) fn canonicalise(root: &mut Node) -> Result<(), SettingsError> {
-    let Some(table) = root.as_table_mut() else {
-        return Ok(());
-    };
-    // Meant for editors, and nobody's setting.
-    table.remove("$schema");
-    rename(table, "status_line", "statusLine")?;
-    rename(table, "claudeMdExcludes", "claude_md_excludes")?;
-    let servers = table
-        .get("mcp_servers")
-        .and_then(Node::as_table)
-        .map(|servers| {
-            servers
-                .iter()
-                .map(|entry| entry.key.clone())
-                .collect::<Vec<_>>()
-        })
-        .unwrap_or_default();
-    for name in servers {
-        let server = table
-            .get_mut("mcp_servers")
-            .and_then(Node::as_table_mut)
-            .and_then(|servers| servers.get_mut(&name))
-            .and_then(Node::as_table_mut);
-        if let Some(server) = server {
-            rename(server, "transport", "type")?;
+    if let Some(table) = root.as_table_mut() {
+        // Meant for editors, and nobody's setting.
+        table.remove("$schema");
+    }
+    respell(root, &SCHEMA)
+}
+
+/// Second names of keys that are no other spelling of the first.
+const ALIASES: [(&str, &str); 1] = [("transport", "type")];
+
+/// Gives every key that the schema knows in another spelling its own: `apiKeyHelper` is
+/// `api_key_helper`, and `status_line` is `statusLine`.
+fn respell(node: &mut Node, schema: &Value) -> Result<(), SettingsError> {
+    match &mut node.content {
+        Content::Table(table) => {
+            let shapes = shapes(&SCHEMA, schema);
+            let Some(shape) = shapes.into_iter().find_map(Shape::of) else {
+                return Ok(());
+            };
+            let keys: Vec<String> = table.iter().map(|entry| entry.key.clone()).collect();
+            for key in keys {
+                let mut known = shape
+                    .names()
+                    .filter(|name| shape.member(&key).is_none() && is_twin(name, &key));
+                if let Some(name) = known.next() {
+                    rename(table, &key, name)?;
+                }
+            }
+            for entry in table.iter_mut() {
+                if let Some(member) = shape.member(&entry.key) {
+                    respell(&mut entry.node, member)?;
+                }
+            }
         }
+        Content::List(nodes) => {
+            let shapes = shapes(&SCHEMA, schema);
+            let Some(items) = shapes.into_iter().find_map(|shape| shape.get("items")) else {
+                return Ok(());
+            };
+            for node in nodes {
+                respell(node, items)?;
+            }
+        }
+        Content::Null | Content::Bool(_) | Content::Number(_) | Content::String(_) => {}
     }
     Ok(())
+}
+
+/// Whether a key is a name in the spelling of the other convention.
+fn is_twin(name: &str, key: &str) -> bool {
+    camel(name) == key || snake(name) == key || ALIASES.contains(&(key, name))
+}
+
+fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let mut camel = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
+}
+
+fn snake(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 fn rename(table: &mut Table, from: &str, to: &str) -> Result<(), SettingsError> {
@@ -57,7 +105,7 @@ fn rename(table: &mut Table, from: &str, to: &str) -> Result<(), SettingsError> 
 }
 
 /// Tables whose meaning another part of the program owns; any key goes.
-const FOREIGN: [&str; 4] = ["plugins", "router", "tools", "tui"];
+const FOREIGN: [&str; 3] = ["plugins", "router", "tui"];
 
 /// Reports keys that no type knows: as an error in a closed table, as a warning elsewhere.
 pub(crate) fn check_names(root: &Node) -> Result<Vec<String>, SettingsError> {
@@ -85,7 +133,8 @@ impl<'a> Checker<'a> {
     ) -> Result<(), SettingsError> {
         match &node.content {
             Content::Table(table) => {
-                let Some(shape) = self.shapes(schema).into_iter().find_map(Shape::of) else {
+                let Some(shape) = shapes(self.schema, schema).into_iter().find_map(Shape::of)
+                else {
                     return Ok(());
                 };
                 for entry in table.iter() {
@@ -99,7 +148,7 @@ impl<'a> Checker<'a> {
                 }
             }
             Content::List(nodes) => {
-                let shapes = self.shapes(schema);
+                let shapes = shapes(self.schema, schema);
                 let Some(items) = shapes.into_iter().find_map(|shape| shape.get("items")) else {
                     return Ok(());
                 };
@@ -122,7 +171,14 @@ impl<'a> Checker<'a> {
     ) -> Result<(), SettingsError> {
         let mut fault = Fault::at(&entry.key_place, "unknown key").about(path);
         let hint = nearest(&entry.key, shape.names());
+        // Who locks a machine must not find out later that a typing error left it open.
+        let is_slip = entry.key_place.scope() == Scope::Managed
+            && hint.is_some_and(|name| slips(&entry.key, name) <= 1);
         match shape {
+            Shape::Open(_) if is_slip => {
+                let help = format!("did you mean `{}`?", hint.unwrap_or_default());
+                Err(SettingsError::UnknownKey(Box::new(fault.with_help(help))))
+            }
             Shape::Closed(_) => {
                 if let Some(name) = hint {
                     fault = fault.with_help(format!("did you mean `{name}`?"));
@@ -144,26 +200,26 @@ impl<'a> Checker<'a> {
             Shape::Map(_) => Ok(()),
         }
     }
+}
 
-    /// The schemas a value may follow, references resolved.
-    fn shapes(&self, schema: &'a Value) -> Vec<&'a Map<String, Value>> {
-        let Some(object) = schema.as_object() else {
-            return Vec::new();
-        };
-        let mut shapes = vec![object];
-        if let Some(target) = object.get("$ref").and_then(Value::as_str) {
-            let target = self.schema.pointer(target.trim_start_matches('#'));
-            shapes.extend(target.into_iter().flat_map(|target| self.shapes(target)));
-        }
-        for member in ["anyOf", "oneOf"]
-            .iter()
-            .filter_map(|word| object.get(*word).and_then(Value::as_array))
-            .flatten()
-        {
-            shapes.extend(self.shapes(member));
-        }
-        shapes
+/// The schemas a value may follow, references resolved.
+fn shapes<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Map<String, Value>> {
+    let Some(object) = schema.as_object() else {
+        return Vec::new();
+    };
+    let mut found = vec![object];
+    if let Some(target) = object.get("$ref").and_then(Value::as_str) {
+        let target = root.pointer(target.trim_start_matches('#'));
+        found.extend(target.into_iter().flat_map(|target| shapes(root, target)));
     }
+    for member in ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|word| object.get(*word).and_then(Value::as_array))
+        .flatten()
+    {
+        found.extend(shapes(root, member));
+    }
+    found
 }
 
 /// What a table may contain.
@@ -205,38 +261,6 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The known name a key was probably meant to be.
-fn nearest<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |name: &str| -> Vec<char> {
-        name.chars()
-            .filter(|c| *c != '_' && *c != '-')
-            .flat_map(char::to_lowercase)
-            .take(64)
-            .collect()
-    };
-    let key = plain(key);
-    names
-        .map(|name| (distance(&key, &plain(name)), name))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= key.len().div_ceil(3))
-        .map(|(_, name)| name)
-}
-
-/// Levenshtein's distance.
-fn distance(left: &[char], right: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -244,7 +268,6 @@ mod tests {
     use super::super::node::Origin;
     use super::super::parse::{Format, parse};
     use super::*;
-    use crate::scope::Scope;
 
     fn document(text: &str) -> Node {
         let mut node = parse(
@@ -261,14 +284,14 @@ mod tests {
     #[test]
     fn unknown_keys_are_warned_about_with_the_nearest_name() {
         let root = document(
-            "modle = 'm'\nzebra = 1\napiKeyHelper = 'k'\n[memory]\ncap_token_auto = 1\n[mcp_servers.x]\nurll = 'u'\n",
+            "modle = 'm'\nzebra = 1\napiKeyHelpr = 'k'\n[memory]\ncap_token_auto = 1\n[mcp_servers.x]\nurll = 'u'\n",
         );
         assert_eq!(
             check_names(&root).unwrap(),
             [
                 "s.toml:1:1: unknown key `modle`; did you mean `model`?",
                 "s.toml:2:1: unknown key `zebra`",
-                "s.toml:3:1: unknown key `apiKeyHelper`; did you mean `api_key_helper`?",
+                "s.toml:3:1: unknown key `apiKeyHelpr`; did you mean `api_key_helper`?",
                 "s.toml:5:1: unknown key `memory.cap_token_auto`; did you mean `cap_tokens_auto`?",
                 "s.toml:7:1: unknown key `mcp_servers.x.urll`; did you mean `url`?",
             ]
@@ -297,10 +320,10 @@ mod tests {
             assert!(matches!(error, SettingsError::UnknownKey(_)), "{text}");
             assert_eq!(error.fault().unwrap().key.as_deref(), Some(key));
         }
-        let error = check_names(&document("[permissions]\ndefaultMode = 'plan'\n")).unwrap_err();
+        let error = check_names(&document("[permissions]\ndefaultMod = 'plan'\n")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "s.toml:2:1: `permissions.defaultMode`: unknown key\n  |\n2 | defaultMode = 'plan'\n  | ^^^^^^^^^^^\n  = did you mean `default_mode`?"
+            "s.toml:2:1: `permissions.defaultMod`: unknown key\n  |\n2 | defaultMod = 'plan'\n  | ^^^^^^^^^^\n  = did you mean `default_mode`?"
         );
     }
 
@@ -311,6 +334,43 @@ mod tests {
         );
         assert_eq!(check_names(&root).unwrap(), Vec::<String>::new());
         assert!(root.at(&["statusLine"]).is_some());
+    }
+
+    #[test]
+    fn every_key_has_a_twin_in_the_other_spelling() {
+        let root = document(
+            "apiKeyHelper = { command = 'c', refresh_interval_ms = 1 }\nparentSettingsBehavior = 'block'\n\
+             [permissions]\ndefaultMode = 'plan'\n[tui]\nshow_cost_in_statusline = true\n\
+             [mcpServers.x]\ntransport = 'http'\nurl = 'u'\n[sandbox.network]\nallowedDomains = []\n",
+        );
+        assert_eq!(check_names(&root).unwrap(), Vec::<String>::new());
+        for path in [
+            &["api_key_helper", "refreshIntervalMs"][..],
+            &["parent_settings_behavior"],
+            &["permissions", "default_mode"],
+            &["tui", "showCostInStatusline"],
+            &["mcp_servers", "x", "type"],
+            &["sandbox", "network", "allowed_domains"],
+        ] {
+            assert!(root.at(path).is_some(), "{path:?}");
+        }
+        // Names that the user gives are left as they are.
+        let root = document("[env]\nmyKey = '1'\n[mcp_servers.modelOverrides]\ncommand = 'c'\n");
+        assert!(root.at(&["env", "myKey"]).is_some());
+        assert!(root.at(&["mcp_servers", "modelOverrides"]).is_some());
+    }
+
+    #[test]
+    fn a_slip_in_a_policy_of_the_operator_is_an_error() {
+        let read = |scope, text: &str| {
+            let origin = Origin::File(PathBuf::from("s.toml"));
+            let node = parse(scope, origin, text.to_owned(), Format::Toml).unwrap();
+            check_names(&node)
+        };
+        let slip = "parent_setting_behavior = 'block'";
+        assert!(read(Scope::Managed, slip).is_err());
+        assert_eq!(read(Scope::User, slip).unwrap().len(), 1);
+        assert_eq!(read(Scope::Managed, "zebra = 1").unwrap().len(), 1);
     }
 
     #[test]

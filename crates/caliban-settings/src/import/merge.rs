@@ -3,14 +3,16 @@
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, TableLike};
 
+use crate::types::RuleAction;
 use crate::write::values::{Layout, from_json, put, table_to_json, to_json};
 use crate::write::{Appended, RuleSpec, ShapeError, push, rules};
 
 /// Where new rules go among those that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleOrder {
-    /// At the end; of two rules with one pattern the new one replaces the old one.
-    After,
+    /// Where they mean what they meant: objections before whatever allows, the rest at the end. Of
+    /// two rules with one pattern the new one replaces the old one.
+    Kept,
     /// Before all others, which they override.
     Before,
 }
@@ -49,7 +51,7 @@ pub(crate) fn merge(
     if !added.is_empty() {
         let before = document.to_string();
         match order {
-            RuleOrder::After => append(document, added, &mut changes)?,
+            RuleOrder::Kept => place(document, added, &mut changes)?,
             RuleOrder::Before => {
                 rules::prepend(document, added)?;
                 if document.to_string() != before {
@@ -61,24 +63,34 @@ pub(crate) fn merge(
     Ok(changes)
 }
 
-fn append(
+fn place(
     document: &mut DocumentMut,
     added: &[RuleSpec],
     changes: &mut Vec<String>,
 ) -> Result<(), ShapeError> {
-    let mut count = 0;
+    let (mut objections, mut appended) = (0, 0);
     for rule in added {
-        match rules::append(document, rule)? {
-            Appended::Added => count += 1,
-            Appended::Changed => changes.push(format!(
+        let placed = match rule.action {
+            RuleAction::Deny | RuleAction::Ask => rules::object(document, rule)?,
+            RuleAction::Allow => rules::append(document, rule)?,
+        };
+        match (placed, rule.action) {
+            (Appended::Added, RuleAction::Allow) => appended += 1,
+            (Appended::Added, RuleAction::Deny | RuleAction::Ask) => objections += 1,
+            (Appended::Changed, _) => changes.push(format!(
                 "`permissions.rules`: `{}` is now `{}`",
                 rule.pattern, rule.action
             )),
-            Appended::AlreadyThere => {}
+            (Appended::AlreadyThere, _) => {}
         }
     }
-    if count > 0 {
-        changes.push(format!("`permissions.rules`: {count} appended"));
+    if objections > 0 {
+        changes.push(format!(
+            "`permissions.rules`: {objections} put before what allows"
+        ));
+    }
+    if appended > 0 {
+        changes.push(format!("`permissions.rules`: {appended} appended"));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use toml_edit::DocumentMut;
 
 use crate::write::values::table_to_json;
-use crate::write::{self, Draft, JsonSibling, RuleSpec, ShapeError, WriteError};
+use crate::write::{self, Draft, JsonSibling, RuleSpec, ShapeError, WriteError, Writer};
 
 pub(crate) use caliban::{permissions, servers};
 pub(crate) use gathered::Gathered;
@@ -134,8 +134,8 @@ impl Imported {
     }
 
     /// Merges into a settings file: values replace what is there, lists grow by what they lack.
-    pub fn apply(&self, target: &Path) -> Result<Merged, WriteError> {
-        write::edit_beside(target, self.sibling(target), |document| {
+    pub fn apply(&self, target: &Path, writer: &Writer) -> Result<Merged, WriteError> {
+        writer.edit_beside(target, self.sibling(target), |document| {
             let changes = self.merge(document)?;
             Ok::<_, ShapeError>(Merged {
                 changes,
@@ -145,7 +145,7 @@ impl Imported {
     }
 
     fn merge(&self, document: &mut DocumentMut) -> Result<Vec<String>, ShapeError> {
-        merge(document, &self.settings, &self.rules, RuleOrder::After)
+        merge(document, &self.settings, &self.rules, RuleOrder::Kept)
     }
 
     /// The JSON file that this very import puts out of use need not be kept in use.

@@ -71,10 +71,11 @@ fn unescape(specifier: &str) -> String {
 }
 
 fn bash(command: &str) -> Translation {
-    let command = match command.strip_suffix(":*") {
-        Some(prefix) => format!("{prefix} *"),
-        None => command.to_owned(),
-    };
+    // There, only `*` has a meaning. `:*` has the same one here.
+    let command = command
+        .replace('[', r"\[")
+        .replace('{', r"\{")
+        .replace('?', r"\?");
     let key = command.split_once('=').map_or("", |(key, _)| key);
     let is_key = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
     if command.starts_with('~') {
@@ -103,7 +104,20 @@ fn file(tools: &[&str], path: &str, action: RuleAction, home: Option<&Path>) -> 
     } else {
         path.to_owned()
     };
-    Translation::Patterns(tools.iter().map(|tool| format!("{tool}:{path}")).collect())
+    // There, what is forbidden by a wildcard is forbidden with all that lies below it.
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let below = match action {
+        RuleAction::Ask | RuleAction::Deny if last.contains(['*', '?', '[']) && last != "**" => {
+            Some(format!("{path}/**"))
+        }
+        RuleAction::Allow | RuleAction::Ask | RuleAction::Deny => None,
+    };
+    let paths: Vec<String> = [path].into_iter().chain(below).collect();
+    let of_tool = |tool: &&str| -> Vec<String> {
+        let patterns = paths.iter().map(|path| format!("{tool}:{path}"));
+        patterns.collect()
+    };
+    Translation::Patterns(tools.iter().flat_map(of_tool).collect())
 }
 
 fn fetch(place: &str) -> Translation {
@@ -131,9 +145,10 @@ mod tests {
     #[rstest]
     #[case("Bash", "Bash")]
     #[case("Bash(*)", "Bash")]
-    #[case("Bash(git:*)", "Bash:git *")]
+    #[case("Bash(git:*)", "Bash:git:*")]
     #[case("Bash(git *)", "Bash:git *")]
-    #[case("Bash(npm run test:*)", "Bash:npm run test *")]
+    #[case("Bash(npm run test:*)", "Bash:npm run test:*")]
+    #[case("Bash(jq {a,b} [0] x?)", r"Bash:jq \{a,b} \[0] x\?")]
     #[case("Bash(git log --format=%h)", "Bash:git log --format=%h")]
     #[case(r"Bash(python -c 'print\(1\)')", "Bash:python -c 'print(1)'")]
     #[case("Bash:git *", "Bash:git *")]
@@ -175,6 +190,10 @@ mod tests {
             ]
         );
         assert_eq!(patterns("Read(./.env)", RuleAction::Deny), ["Read:.env"]);
+        assert_eq!(
+            patterns("Read(./secrets/*)", RuleAction::Deny),
+            ["Read:secrets/*", "Read:secrets/*/**"]
+        );
     }
 
     #[rstest]

@@ -209,6 +209,7 @@ fn hold_back(
         settings: combined.settings,
         provenance: combined.provenance,
         layers: combined.layers,
+        unbuilt: combined.unbuilt.refusal,
         ..new
     };
     Ok((new, held))

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::locations::Locations;
+use crate::project::project_root;
 use crate::scope::Scope;
 use crate::variables::{Environment, names};
 
@@ -79,15 +80,6 @@ pub fn find_router_file(
         source: RouterSource::User,
         path,
     })
-}
-
-/// The nearest git root or the home. Outside both nothing above the start counts: those
-/// directories may be anybody's.
-fn project_root<'a>(start: &'a Path, home: &Path) -> &'a Path {
-    start
-        .ancestors()
-        .find(|directory| *directory == home || directory.join(".git").exists())
-        .unwrap_or(start)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::error::{Fault, SettingsError, shown};
 use crate::policy::Trust;
 use crate::source::{WorkspaceFile, read_file, read_workspace_file};
 use crate::trust::{Ignored, IgnoredBecause};
+use crate::unbuilt::Unbuilt;
 use crate::variables::VARIABLES;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,8 @@ pub struct LoadedRouterFile {
     /// Keys left out because the project is not trusted.
     pub ignored: Vec<Ignored>,
     pub warnings: Vec<String>,
+    /// Why no run can begin with it, where it relies on a part that is not there.
+    pub unbuilt: Option<SettingsError>,
 }
 
 /// Reads the file that was found.
@@ -35,6 +38,7 @@ pub fn load_router_file(
         file: RouterFile::default(),
         ignored: Vec::new(),
         warnings: Vec::new(),
+        unbuilt: None,
     };
     let Some(text) = read(found, &mut loaded.warnings)? else {
         return Ok(loaded);
@@ -51,6 +55,13 @@ pub fn load_router_file(
     if found.source == RouterSource::Project {
         gate(&mut root, trust, &mut loaded);
     }
+    let Unbuilt { refusal, warnings } = Unbuilt::in_document(&root);
+    loaded.unbuilt = refusal;
+    let path = shown(&loaded.path);
+    let warnings = warnings
+        .iter()
+        .map(|warning| format!("`{path}`: {warning}"));
+    loaded.warnings.extend(warnings);
     loaded.file = typed(&root)?;
     Ok(loaded)
 }

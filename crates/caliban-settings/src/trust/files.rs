@@ -1,11 +1,12 @@
 //! The files of a workspace that trust is about, read once: what is loaded is what was trusted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::programs;
 use crate::hex::hex;
 use crate::source::{WorkspaceFile, read_workspace_file};
 
@@ -41,6 +42,7 @@ impl FilesDigest {
 #[derive(Debug, Clone)]
 pub struct WorkspaceFiles {
     workspace: PathBuf,
+    working_directory: PathBuf,
     files: BTreeMap<PathBuf, WorkspaceFile>,
     is_complete: bool,
 }
@@ -68,10 +70,20 @@ impl WorkspaceFiles {
         }
         files.retain(|_, file| *file != WorkspaceFile::Absent);
         Self {
+            working_directory: workspace.clone(),
             workspace,
             files,
             is_complete,
         }
+    }
+
+    /// The same where programs are started in a directory below the workspace, so that relative
+    /// names mean other files.
+    #[must_use]
+    pub fn starting_in(mut self, directory: &Path) -> Self {
+        self.working_directory =
+            fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        self
     }
 
     /// The canonical path of the workspace.
@@ -84,9 +96,11 @@ impl WorkspaceFiles {
         self.files.keys().map(PathBuf::as_path)
     }
 
-    /// What the files say, in one value; `None` where there is more than is covered.
+    /// What the files say and what they start, in one value; `None` where there is more than is
+    /// covered.
     pub fn digest(&self) -> Option<FilesDigest> {
-        if !self.is_complete {
+        let programs = self.programs();
+        if !self.is_complete || programs.len() > programs::MOST {
             return None;
         }
         let mut hasher = Sha256::new();
@@ -110,8 +124,27 @@ impl WorkspaceFiles {
                 WorkspaceFile::Unusable(_) => field(b"unusable"),
             }
         }
+        for path in &programs {
+            let name = path.strip_prefix(&self.workspace).unwrap_or(path);
+            field(b"program");
+            field(name.as_os_str().as_encoded_bytes());
+            field(&programs::digest(path)?);
+        }
         let digest = hex(&hasher.finalize());
         Some(FilesDigest(format!("sha256:{digest}")))
+    }
+
+    /// The programs in the workspace that the files start.
+    pub fn programs(&self) -> BTreeSet<PathBuf> {
+        let texts = self.files.values().filter_map(|file| match file {
+            WorkspaceFile::Text(text) => Some(text),
+            WorkspaceFile::Absent | WorkspaceFile::Elsewhere(_) | WorkspaceFile::Unusable(_) => {
+                None
+            }
+        });
+        texts
+            .flat_map(|text| programs::named_in(text, &self.workspace, &self.working_directory))
+            .collect()
     }
 
     pub(crate) fn file(&self, path: &Path) -> &WorkspaceFile {

@@ -3,6 +3,7 @@
 
 mod files;
 mod gating;
+mod programs;
 mod store;
 
 pub use files::{FilesDigest, WorkspaceFiles};

@@ -25,7 +25,10 @@ pub enum TrustError {
     Write { path: PathBuf, source: io::Error },
     #[error("`{}` cannot be trusted: its path is not UTF-8", path.display())]
     Path { path: PathBuf },
-    #[error("`{}` cannot be trusted: it has too many plugin files to recognise", path.display())]
+    #[error(
+        "`{}` cannot be trusted: it has too many plugin files, or starts too many or too large programs, to be recognised again",
+        path.display()
+    )]
     TooManyFiles { path: PathBuf },
 }
 

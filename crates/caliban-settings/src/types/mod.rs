@@ -32,9 +32,16 @@ pub struct Settings {
     /// The model that takes over when the first one fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_model: Option<ModelChoice>,
-    /// Models for single purposes of the router, such as `fast-classifier`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Models for single purposes: `main_loop`, `summarization`, `fast_classifier`, `sub_agent` or
+    /// `embedding`; hyphens are as good.
+    #[serde(
+        deserialize_with = "bounded::by_purpose",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub model_overrides: BTreeMap<String, String>,
+    /// The models that a person can choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub available_models: Vec<String>,
     /// How much the model is asked to think.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<EffortLevel>,
@@ -56,6 +63,10 @@ pub struct Settings {
     /// Handlers for each hook event, in the order they run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, Vec<Value>>,
+    /// In the mode `auto`, ask instead of consulting the classifier. Once a scope has set it, no
+    /// other takes it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_auto_mode: Option<bool>,
     /// Run no external hook handler at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_all_hooks: Option<bool>,
@@ -128,7 +139,7 @@ pub struct Settings {
     /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_result_cap_chars: Option<u64>,
-    /// The fewest tokens, by estimate, that make a user turn worth a cache mark; 0 unless set.
+    /// The fewest tokens, by estimate, that make a user turn worth a cache mark; 1024 unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_cache_block_tokens: Option<u64>,
     /// In the managed scope, `block` puts that scope above all others.
@@ -179,7 +190,7 @@ impl Settings {
 
     /// The fewest tokens of a user turn that gets a cache mark.
     pub fn cache_block_tokens(&self) -> u64 {
-        self.min_cache_block_tokens.unwrap_or(0)
+        self.min_cache_block_tokens.unwrap_or(1024)
     }
 }
 
@@ -313,6 +324,9 @@ pub struct Telemetry {
     /// A program that prints further headers for the exporter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otel_headers_helper: Option<String>,
+    /// How often that program is asked, such as `5m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otel_headers_refresh: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -356,7 +370,7 @@ mod tests {
         let settings = Settings::default();
         assert!(settings.micro_compaction());
         assert_eq!(settings.tool_result_cap(), Some(50_000));
-        assert_eq!(settings.cache_block_tokens(), 0);
+        assert_eq!(settings.cache_block_tokens(), 1024);
         assert!(settings.permissions.audits());
         let uncapped = read(json!({"tool_result_cap_chars": 0})).unwrap();
         assert_eq!(uncapped.tool_result_cap(), None);

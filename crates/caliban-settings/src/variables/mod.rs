@@ -7,16 +7,21 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
-pub use table::{Group, VARIABLES, Variable, names};
+pub use table::{Form, Group, VARIABLES, Variable, names};
+
+use crate::unbuilt::part_of_variable;
 
 /// A variable whose value cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` must be {expected}, not `{value}`")]
 pub struct VariableError {
     pub name: String,
-    pub expected: &'static str,
+    pub expected: String,
     pub value: String,
 }
+
+/// What a switch is turned off with.
+const OFF: [&str; 5] = ["", "0", "false", "no", "off"];
 
 /// Finds a variable by its name.
 type Read = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -58,9 +63,12 @@ impl Environment {
         (self.read)(name).filter(|value| !value.is_empty())
     }
 
-    /// Whether a switch is on: any non-empty value, `0` included.
-    pub fn is_set(&self, name: &str) -> bool {
-        self.text(name).is_some()
+    /// Whether a switch is on: any value but those that say it is off.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.text(name).is_some_and(|value| {
+            let value = value.trim().to_ascii_lowercase();
+            !OFF.contains(&value.as_str())
+        })
     }
 
     /// A whole number.
@@ -73,8 +81,8 @@ impl Environment {
             Err(_) => Err(VariableError {
                 name: name.to_owned(),
                 expected: match value.trim() {
-                    "0" => "a whole number above 0",
-                    _ => "a whole number",
+                    "0" => "a whole number above 0".to_owned(),
+                    _ => "a whole number".to_owned(),
                 },
                 value,
             }),
@@ -99,13 +107,54 @@ impl Environment {
     }
 }
 
+/// Fails on the first variable that is set to what it cannot mean, whether or not this run would
+/// have looked at it: a mistake is found when it is made.
+pub fn check(environment: &Environment) -> Result<(), VariableError> {
+    for Variable { name, form, .. } in VARIABLES {
+        let Some(value) = environment.text(name) else {
+            continue;
+        };
+        if let Some(expected) = form.objection(value.trim()) {
+            return Err(VariableError {
+                name: (*name).to_owned(),
+                expected,
+                value,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Form {
+    /// What a value should have been, where it is not.
+    fn objection(self, value: &str) -> Option<String> {
+        match self {
+            Self::Any => None,
+            Self::Whole(least, most) => {
+                let fits = value
+                    .parse()
+                    .is_ok_and(|number: u64| (least..=most).contains(&number));
+                (!fits).then(|| match (least, most) {
+                    (0, u64::MAX) => "a whole number".to_owned(),
+                    (1, u64::MAX) => "a whole number above 0".to_owned(),
+                    (least, most) => format!("a whole number between {least} and {most}"),
+                })
+            }
+            Self::Word(words) => {
+                (!words.contains(&value)).then(|| format!("one of {}", words.join(", ")))
+            }
+        }
+    }
+}
+
 /// The reference page of all variables, in Markdown.
 pub fn reference_page() -> String {
     let mut page = String::from(
         "# Environment variables\n\n\
          A flag beats a variable, and a variable beats the settings. An empty value counts as \
-         unset. A switch is on with any other value, `0` included. Variables of parts that this \
-         version does not have yet are listed so that nothing else takes their names.\n",
+         unset. A switch is off with `0`, `false`, `no` and `off`, too, and on with anything \
+         else. A number or a word that cannot be understood ends the program with 78. Variables \
+         of parts that this version does not have are listed and say so.\n",
     );
     for group in Group::ALL {
         let title = group.title();
@@ -118,9 +167,12 @@ pub fn reference_page() -> String {
                 .default
                 .map_or_else(|| "—".to_owned(), |default| format!("`{default}`"));
             let secret = if variable.is_secret { " Secret." } else { "" };
+            let unbuilt = part_of_variable(variable.name).map_or_else(String::new, |part| {
+                format!(" Without effect: this version has no {}.", part.as_str())
+            });
             let _ = writeln!(
                 page,
-                "| `{}` | {default} | {}{secret} |",
+                "| `{}` | {default} | {}{secret}{unbuilt} |",
                 variable.name, variable.meaning
             );
         }
@@ -146,10 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn empty_is_unset_and_anything_else_is_on() {
+    fn switches_are_off_where_a_word_says_so() {
+        for value in ["", "0", "false", "No", "OFF", " off "] {
+            let environment = Environment::new(move |_| Some(value.to_owned()));
+            assert!(!environment.is_on("SWITCH"), "{value:?}");
+        }
+        for value in ["1", "true", "yes", "on", "00", "anything"] {
+            let environment = Environment::new(move |_| Some(value.to_owned()));
+            assert!(environment.is_on("SWITCH"), "{value:?}");
+        }
         let environment = Environment::new(reader);
-        assert!(!environment.is_set("EMPTY") && !environment.is_set("ABSENT"));
-        assert!(environment.is_set("ZERO"));
+        assert!(!environment.is_on("ABSENT"));
         assert_eq!(environment.list("LIST", &[',']), ["a", "b", "c"]);
     }
 
@@ -169,6 +228,37 @@ mod tests {
                 .to_string(),
             "`ZERO` must be a whole number above 0, not `0`"
         );
+    }
+
+    #[test]
+    fn every_variable_is_held_to_its_form() {
+        let set = |name: &'static str, value: &'static str| {
+            check(&Environment::new(move |asked| {
+                (asked == name).then(|| value.to_owned())
+            }))
+            .map_err(|error| error.to_string())
+        };
+        for (name, value, said) in [
+            ("MCP_TIMEOUT", "soon", "a whole number"),
+            ("CALIBAN_PARALLEL_TOOL_LIMIT", "0", "a whole number above 0"),
+            (
+                "CALIBAN_MCP_OAUTH_PORT",
+                "70000",
+                "a whole number between 0 and 65535",
+            ),
+            ("CALIBAN_OPENAI_API", "rest", "one of responses, chat"),
+        ] {
+            let expected = format!("`{name}` must be {said}, not `{value}`");
+            assert_eq!(set(name, value), Err(expected));
+        }
+        for (name, value) in [
+            ("MCP_TIMEOUT", " 1 "),
+            ("CALIBAN_OPENAI_API", ""),
+            ("CALIBAN_OPENAI_API", "chat"),
+            ("CALIBAN_NO_MCP", "whatever"),
+        ] {
+            assert_eq!(set(name, value), Ok(()));
+        }
     }
 
     #[test]

@@ -73,12 +73,23 @@ pub struct Variable {
     pub default: Option<&'static str>,
     /// Whether its value must not be shown, logged or handed to child processes.
     pub is_secret: bool,
+    pub form: Form,
+}
+
+/// What a variable's value must look like. Switches take anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Any,
+    /// A whole number between these.
+    Whole(u64, u64),
+    /// One of these.
+    Word(&'static [&'static str]),
 }
 
 /// Declares the constants in `names` and the rows of [`VARIABLES`] from one list. A row is
-/// `NAME [= default] [secret]: meaning;`.
+/// `NAME [= default] [secret] (form): meaning;`.
 macro_rules! variables {
-    ($($group:ident { $($name:ident $(= $default:literal)? $([$secret:ident])? : $meaning:literal;)+ })+) => {
+    ($($group:ident { $($name:ident $(= $default:literal)? $([$secret:ident])? $(($($form:tt)+))? : $meaning:literal;)+ })+) => {
         /// The variables' names.
         pub mod names {
             $($(
@@ -95,6 +106,7 @@ macro_rules! variables {
                 meaning: $meaning,
                 default: variables!(@default $($default)?),
                 is_secret: variables!(@secret $($secret)?),
+                form: variables!(@form $($($form)+)?),
             },)+)+
         ];
     };
@@ -102,6 +114,11 @@ macro_rules! variables {
     (@default $default:literal) => { Some($default) };
     (@secret) => { false };
     (@secret secret) => { true };
+    (@form) => { Form::Any };
+    (@form whole) => { Form::Whole(0, u64::MAX) };
+    (@form positive) => { Form::Whole(1, u64::MAX) };
+    (@form port) => { Form::Whole(0, u16::MAX as u64) };
+    (@form $($word:literal)|+) => { Form::Word(&[$($word),+]) };
 }
 
 variables! {
@@ -114,7 +131,7 @@ variables! {
         OPENAI_BASE_URL = "https://api.openai.com/v1": "Where OpenAI's API or a compatible server is reached.";
         OPENAI_ORG_ID: "The OpenAI organisation that requests are billed to.";
         OPENAI_PROJECT: "The OpenAI project that requests belong to.";
-        CALIBAN_OPENAI_API: "Which of OpenAI's APIs is spoken, `responses` or `chat`; chosen by the base URL when unset.";
+        CALIBAN_OPENAI_API ("responses" | "chat"): "Which of OpenAI's APIs is spoken, `responses` or `chat`; chosen by the base URL when unset.";
         AZURE_OPENAI_API_KEY [secret]: "The key for Azure OpenAI.";
         AZURE_OPENAI_RESOURCE: "The name of the Azure OpenAI resource.";
         AZURE_OPENAI_API_VERSION = "2024-10-21": "The version of Azure's API that is asked for.";
@@ -123,25 +140,25 @@ variables! {
         GEMINI_BASE_URL = "https://generativelanguage.googleapis.com": "Where Google's API is reached.";
         GEMINI_API_VERSION = "v1beta": "The version of Google's API that is asked for.";
         OLLAMA_BASE_URL = "http://localhost:11434": "Where the Ollama server is reached.";
-        CALIBAN_OLLAMA_NUM_CTX: "The context length that Ollama is asked for, in tokens; the model's own when unset.";
+        CALIBAN_OLLAMA_NUM_CTX (positive): "The context length that Ollama is asked for, in tokens; the model's own when unset.";
     }
     Connections {
-        CALIBAN_CONNECT_TIMEOUT_MS = "10000": "How long connecting to a provider may take, in milliseconds.";
-        CALIBAN_FIRST_BYTE_TIMEOUT_MS = "120000": "How long a provider may take to begin its answer, in milliseconds.";
-        CALIBAN_IDLE_TIMEOUT_MS = "300000": "How long a provider may pause within an answer, in milliseconds.";
-        CALIBAN_MAX_RETRIES = "5": "How often a failed call is repeated.";
-        CALIBAN_RETRY_BASE_DELAY_MS: "The first pause before a repeated call, in milliseconds.";
+        CALIBAN_CONNECT_TIMEOUT_MS = "10000" (whole): "How long connecting to a provider may take, in milliseconds.";
+        CALIBAN_FIRST_BYTE_TIMEOUT_MS = "120000" (whole): "How long a provider may take to begin its answer, in milliseconds.";
+        CALIBAN_IDLE_TIMEOUT_MS = "300000" (whole): "How long a provider may pause within an answer, in milliseconds.";
+        CALIBAN_MAX_RETRIES = "5" (whole): "How often a failed call is repeated.";
+        CALIBAN_RETRY_BASE_DELAY_MS (whole): "The first pause before a repeated call, in milliseconds.";
     }
     Run {
         CALIBAN_PROVIDER = "anthropic": "The provider, when no flag names one.";
         CALIBAN_DIALECT = "caliban": "The protocol of headless runs, `caliban` or `claude`.";
-        HEDDLE_HEARTBEAT_INTERVAL = "5000": "With `serve heddle`, the pause between two signs of life, in milliseconds; `0` sends none.";
-        HEDDLE_PERMISSION_TIMEOUT = "60000": "With `serve heddle`, how long a question waits for its answer, in milliseconds; then it is a refusal.";
-        HEDDLE_SHUTDOWN_TIMEOUT = "30000": "With `serve heddle`, how long a shutdown waits for the work that goes on, in milliseconds; then it is cancelled.";
+        HEDDLE_HEARTBEAT_INTERVAL = "5000" (whole): "With `serve heddle`, the pause between two signs of life, in milliseconds; `0` sends none.";
+        HEDDLE_PERMISSION_TIMEOUT = "60000" (whole): "With `serve heddle`, how long a question waits for its answer, in milliseconds; then it is a refusal.";
+        HEDDLE_SHUTDOWN_TIMEOUT = "30000" (whole): "With `serve heddle`, how long the work may go on after the end of the input, in milliseconds; then it is cancelled.";
     }
     Attachments {
-        CALIBAN_MAX_ATTACH_BYTES = "262144": "The largest single `@` attachment, in bytes.";
-        CALIBAN_ATTACH_BUDGET_BYTES = "1048576": "The most that all `@` attachments of a message may hold together, in bytes.";
+        CALIBAN_MAX_ATTACH_BYTES = "262144" (whole): "The largest single `@` attachment, in bytes.";
+        CALIBAN_ATTACH_BUDGET_BYTES = "1048576" (whole): "The most that all `@` attachments of a message may hold together, in bytes.";
     }
     Permissions {
         CALIBAN_DEFAULT_PERMISSION_MODE = "default": "The permission mode a session starts in.";
@@ -153,33 +170,34 @@ variables! {
     Performance {
         CALIBAN_NO_PROMPT_CACHE: "Switch: providers are not asked to cache prompts.";
         CALIBAN_NO_PARALLEL_TOOLS: "Switch: tools run one after the other.";
-        CALIBAN_PARALLEL_TOOL_LIMIT = "CPU cores − 1": "How many tools run at once; at least one.";
+        CALIBAN_PARALLEL_TOOL_LIMIT = "CPU cores − 1" (positive): "How many tools run at once; at least one.";
     }
     Extensions {
         CALIBAN_NO_HOOKS: "Switch: no external hook handler runs.";
         CALIBAN_NO_SKILLS: "Switch: skills are not looked for.";
         CALIBAN_NO_MCP: "Switch: no MCP server is started.";
-        CALIBAN_MCP_OAUTH_PORT = "0": "The local port that OAuth answers come back to; any free one when 0.";
-        CALIBAN_MCP_TIMEOUT: "How long an MCP server may take to start, in milliseconds; `MCP_TIMEOUT` when unset.";
-        MCP_TIMEOUT: "Read when `CALIBAN_MCP_TIMEOUT` is unset.";
-        CALIBAN_MCP_TOOL_TIMEOUT: "How long one MCP tool call may take, in milliseconds; `MCP_TOOL_TIMEOUT` when unset.";
-        MCP_TOOL_TIMEOUT: "Read when `CALIBAN_MCP_TOOL_TIMEOUT` is unset.";
-        CALIBAN_MAX_MCP_OUTPUT_TOKENS: "The longest result of an MCP tool, in tokens.";
+        CALIBAN_MCP_OAUTH_PORT = "0" (port): "The local port that OAuth answers come back to; any free one when 0.";
+        CALIBAN_MCP_TIMEOUT (whole): "How long an MCP server may take to start, in milliseconds; `MCP_TIMEOUT` when unset.";
+        MCP_TIMEOUT (whole): "Read when `CALIBAN_MCP_TIMEOUT` is unset.";
+        CALIBAN_MCP_TOOL_TIMEOUT (whole): "How long one MCP tool call may take, in milliseconds; `MCP_TOOL_TIMEOUT` when unset.";
+        MCP_TOOL_TIMEOUT (whole): "Read when `CALIBAN_MCP_TOOL_TIMEOUT` is unset.";
+        CALIBAN_MAX_MCP_OUTPUT_TOKENS (whole): "The longest result of an MCP tool, in tokens.";
         CALIBAN_NO_PLUGINS: "Switch: plugins are not looked for.";
         CALIBAN_ENABLED_PLUGINS: "The only plugins that are used, separated by commas.";
         CALIBAN_PLUGIN_ROOT: "Where the user's plugins are installed.";
     }
     SubAgents {
         CALIBAN_NO_SUB_AGENT: "Switch: the model cannot start sub-agents.";
+        CALIBAN_KEEP_WORKTREES: "Switch: worktrees of sub-agents are not removed.";
         CALIBAN_DAEMON_RUNTIME_DIR: "Where the daemon keeps its sockets.";
     }
     Memory {
         CALIBAN_DISABLE_AUTO_MEMORY: "Switch: no notes are read or written.";
         CALIBAN_MEMORY_DIR: "Where the notes are kept.";
         CALIBAN_AUTO_MEMORY_DIRECTORY: "Where the notes are kept; wins over `CALIBAN_MEMORY_DIR`.";
-        CALIBAN_MEMORY_BUDGET_TOKENS = "32000": "The most tokens that instructions and notes take together.";
-        CALIBAN_MEMORY_CAP_TOKENS_AUTO: "The most tokens that notes take.";
-        CALIBAN_MEMORY_CAP_TOKENS_CLAUDE_MD: "The most tokens that instruction files take.";
+        CALIBAN_MEMORY_BUDGET_TOKENS = "32000" (whole): "The most tokens that instructions and notes take together.";
+        CALIBAN_MEMORY_CAP_TOKENS_AUTO (whole): "The most tokens that notes take.";
+        CALIBAN_MEMORY_CAP_TOKENS_CLAUDE_MD (whole): "The most tokens that instruction files take.";
         CALIBAN_DISABLE_CLAUDE_MD_WALK: "Switch: instruction files above the workspace are not read.";
         CALIBAN_ADDITIONAL_DIRECTORIES_CLAUDE_MD: "Switch, or directories separated by colons: instruction files of further directories are read too.";
         CALIBAN_CLAUDE_MD_EXCLUDES: "Patterns of instruction files that are not read, separated by colons.";
@@ -188,20 +206,21 @@ variables! {
     Checkpoints {
         CALIBAN_CHECKPOINT_ROOT = "~/.caliban/projects": "Where checkpoints are kept.";
         CALIBAN_CHECKPOINT_DISABLED: "Switch: no checkpoints are made or pruned.";
-        CALIBAN_CHECKPOINT_MAX_FILE_BYTES: "The largest file that a checkpoint keeps, in bytes.";
-        CALIBAN_CLEANUP_PERIOD_DAYS = "30": "After how many days unnamed sessions and their checkpoints are pruned.";
+        CALIBAN_CHECKPOINT_MAX_BYTES (whole): "The most that the checkpoints of a project keep, in bytes.";
+        CALIBAN_CHECKPOINT_MAX_FILE_BYTES (whole): "The largest file that a checkpoint keeps, in bytes.";
+        CALIBAN_CLEANUP_PERIOD_DAYS = "30" (whole): "After how many days unnamed sessions and their checkpoints are pruned; 0 means never.";
     }
     Configuration {
         CALIBAN_ROUTER_CONFIG: "The `caliban.toml` to read instead of the one that is found.";
         CALIBAN_STRICT_ROUTING: "Switch: a request without a fitting route fails; `false` sends it on without what does not fit.";
-        CALIBAN_API_KEY_HELPER_TTL_MS = "300000": "How long a key from a helper is kept, in milliseconds.";
+        CALIBAN_API_KEY_HELPER_TTL_MS = "300000" (whole): "How long a key from a helper is kept, in milliseconds.";
     }
     Output {
         CALIBAN_OUTPUT_STYLE = "default": "The output style.";
         CALIBAN_GRAPHICS: "How images are drawn in the terminal: `kitty`, `iterm`, `sixel` or `none`.";
     }
     Web {
-        CALIBAN_WEBSEARCH_PROVIDER: "The search service: `brave`, `tavily` or `exa`.";
+        CALIBAN_WEBSEARCH_PROVIDER ("brave" | "tavily" | "exa"): "The search service: `brave`, `tavily` or `exa`.";
         BRAVE_API_KEY [secret]: "The key for Brave Search.";
         TAVILY_API_KEY [secret]: "The key for Tavily.";
         EXA_API_KEY [secret]: "The key for Exa.";

@@ -24,7 +24,7 @@ pub enum WriteError {
     #[error("`{}` is not a file", path.display())]
     NotAFile { path: PathBuf },
     #[error(
-        "another process has been writing beside `{}` for {seconds} s; end it, or try again",
+        "another process has held `{}` for {seconds} s to write the same file; end it, or try again",
         lock.display()
     )]
     Busy { lock: PathBuf, seconds: u64 },

@@ -5,10 +5,12 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use toml_edit::DocumentMut;
 
 use super::JsonSibling;
 use super::error::WriteError;
+use crate::hex::hex;
 
 /// No settings file is read beyond this.
 const LIMIT: u64 = 4 * 1024 * 1024;
@@ -76,8 +78,13 @@ impl Place {
             .map_err(WriteError::io("create", &self.directory))
     }
 
-    pub(super) fn lock(&self) -> PathBuf {
-        self.directory.join(format!(".{}.lock", self.name))
+    /// The name of what its writers take turns by: the same whichever way leads to the file.
+    pub(super) fn lock_name(&self) -> String {
+        let directory = fs::canonicalize(&self.directory);
+        let directory = directory.unwrap_or_else(|_| self.directory.clone());
+        let path = directory.join(&self.name);
+        let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
+        format!("{}.lock", hex(&digest[..8]))
     }
 
     pub(super) fn read(&self) -> Result<Option<String>, WriteError> {

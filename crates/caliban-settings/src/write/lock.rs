@@ -10,6 +10,7 @@ use rustix::fs::OFlags;
 
 use super::error::WriteError;
 use super::file::Place;
+use crate::private::ensure_private_dir;
 
 /// The longest pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -22,8 +23,14 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub(super) fn take(place: &Place, turn: Duration) -> Result<Self, WriteError> {
-        let path = place.lock();
+    /// Waits for the turn to write a file; `directory` holds the locks of all files.
+    pub(super) fn take(
+        directory: &Path,
+        place: &Place,
+        turn: Duration,
+    ) -> Result<Self, WriteError> {
+        ensure_private_dir(directory).map_err(WriteError::io("create", directory))?;
+        let path = directory.join(place.lock_name());
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
@@ -55,7 +62,6 @@ fn open(path: &Path) -> Result<File, WriteError> {
         .create(true)
         .truncate(false)
         .mode(0o600)
-        // A repository may contain a link of this name that points anywhere.
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
         .open(path)
         .map_err(WriteError::io("open", path))

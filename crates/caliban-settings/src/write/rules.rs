@@ -65,6 +65,37 @@ pub(crate) fn append(document: &mut DocumentMut, rule: &RuleSpec) -> Result<Appe
     Ok(outcome)
 }
 
+/// Adds a rule that denies or asks before the first that is less strict, which would decide
+/// before it. One that stands behind is moved.
+pub(crate) fn object(document: &mut DocumentMut, rule: &RuleSpec) -> Result<Appended, ShapeError> {
+    let outcome = append(document, rule)?;
+    let mut list = List::open(document)?;
+    let position = |list: &mut List<'_>, is_meant: &dyn Fn(&dyn TableLike) -> bool| {
+        let entries = list.entries_mut();
+        entries.into_iter().position(|entry| is_meant(entry))
+    };
+    let at = position(&mut list, &|entry| is_about(entry, rule));
+    let first = position(&mut list, &|entry| {
+        let action = field(entry, "action");
+        RuleAction::STRICTEST_FIRST
+            .iter()
+            .any(|other| *other < rule.action && action.as_deref() == Some(other.as_str()))
+    });
+    let (Some(at), Some(first)) = (at, first) else {
+        return Ok(outcome);
+    };
+    if at < first {
+        return Ok(outcome);
+    }
+    let mut order: Vec<usize> = (0..list.len()).filter(|index| *index != at).collect();
+    order.insert(first, at);
+    list.reorder(&order);
+    Ok(match outcome {
+        Appended::AlreadyThere => Appended::Changed,
+        Appended::Added | Appended::Changed => outcome,
+    })
+}
+
 /// Puts rules before all others, in their order. Rules that already stand there word for word are
 /// moved, not doubled.
 pub(crate) fn prepend(document: &mut DocumentMut, rules: &[RuleSpec]) -> Result<(), ShapeError> {

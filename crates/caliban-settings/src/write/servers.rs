@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::values::{Layout, from_json};
-use super::{JsonSibling, ShapeError, WriteError, edit, preview};
+use super::{JsonSibling, ShapeError, WriteError, preview};
 
 const SERVERS: &str = "mcp_servers";
 
@@ -24,21 +24,6 @@ pub enum Put {
     Kept,
 }
 
-/// Writes `[mcp_servers.NAME]`. What stands around it stays as it is.
-pub fn put_server(
-    path: &std::path::Path,
-    name: &str,
-    server: &Map<String, Value>,
-    existing: Existing,
-) -> Result<Put, WriteError> {
-    edit(path, |document| put(document, name, server, existing))
-}
-
-/// Removes `[mcp_servers.NAME]`; whether it was there.
-pub fn remove_server(path: &std::path::Path, name: &str) -> Result<bool, WriteError> {
-    edit(path, |document| remove(document, name))
-}
-
 /// Whether a settings file has `[mcp_servers.NAME]`.
 pub fn has_server(path: &std::path::Path, name: &str) -> Result<bool, WriteError> {
     let (found, _) = preview(path, JsonSibling::Supersede, |document| {
@@ -48,7 +33,7 @@ pub fn has_server(path: &std::path::Path, name: &str) -> Result<bool, WriteError
     Ok(found)
 }
 
-fn put(
+pub(super) fn put(
     document: &mut DocumentMut,
     name: &str,
     server: &Map<String, Value>,
@@ -94,7 +79,7 @@ fn put(
     Ok(Put::Replaced)
 }
 
-fn remove(document: &mut DocumentMut, name: &str) -> Result<bool, ShapeError> {
+pub(super) fn remove(document: &mut DocumentMut, name: &str) -> Result<bool, ShapeError> {
     let Some(servers) = document.get_mut(SERVERS) else {
         return Ok(false);
     };
@@ -109,6 +94,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::write::Writer;
 
     fn map(value: &Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
@@ -118,12 +104,15 @@ mod tests {
     fn servers_come_and_go_between_comments() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("settings.toml");
+        let writer = Writer::new(root.path().join("locks"));
         let before = "# mine\nmodel = \"m\" # this one\n\n# for work\n[mcp_servers.linear]\ncommand = \"npx\"\n";
         std::fs::write(&path, before).unwrap();
         let server =
             map(&json!({"type": "http", "url": "https://a.example", "headers": {"A": "b"}}));
         assert_eq!(
-            put_server(&path, "a b", &server, Existing::Keep).unwrap(),
+            writer
+                .put_server(&path, "a b", &server, Existing::Keep)
+                .unwrap(),
             Put::Added
         );
         let text = std::fs::read_to_string(&path).unwrap();
@@ -133,14 +122,18 @@ mod tests {
             "{text}"
         );
         assert_eq!(
-            put_server(&path, "a b", &map(&json!({})), Existing::Keep).unwrap(),
+            writer
+                .put_server(&path, "a b", &map(&json!({})), Existing::Keep)
+                .unwrap(),
             Put::Kept
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 
         let other = map(&json!({"command": "uvx", "args": ["x"]}));
         assert_eq!(
-            put_server(&path, "linear", &other, Existing::Replace).unwrap(),
+            writer
+                .put_server(&path, "linear", &other, Existing::Replace)
+                .unwrap(),
             Put::Replaced
         );
         let replaced = std::fs::read_to_string(&path).unwrap();
@@ -150,9 +143,9 @@ mod tests {
             "{replaced}"
         );
         assert!(has_server(&path, "a b").unwrap());
-        assert!(remove_server(&path, "a b").unwrap());
+        assert!(writer.remove_server(&path, "a b").unwrap());
         assert!(!has_server(&path, "a b").unwrap());
-        assert!(!remove_server(&path, "a b").unwrap());
+        assert!(!writer.remove_server(&path, "a b").unwrap());
         assert!(!has_server(&root.path().join("none.toml"), "a").unwrap());
         let after = std::fs::read_to_string(&path).unwrap();
         assert!(

@@ -40,6 +40,8 @@ RUST_LOG = "info"
 struct Scope {
     _folder: TempDir,
     file: PathBuf,
+    locks: TempDir,
+    writer: Writer,
 }
 
 impl Scope {
@@ -49,12 +51,21 @@ impl Scope {
         scope
     }
 
+    /// What the writers of the file take turns by.
+    fn lock(&self) -> PathBuf {
+        let place = Place::resolve(&self.file).unwrap();
+        self.locks.path().join(place.lock_name())
+    }
+
     fn empty() -> Self {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("settings.toml");
+        let locks = TempDir::new().unwrap();
         Self {
             _folder: folder,
             file,
+            writer: Writer::new(locks.path()),
+            locks,
         }
     }
 
@@ -79,15 +90,21 @@ fn allow(pattern: &str) -> RuleSpec {
 #[test]
 fn setting_a_key_changes_nothing_else() {
     let scope = Scope::new(SETTINGS);
-    set_key(&scope.file, "model", "new").unwrap();
+    scope.writer.set_key(&scope.file, "model", "new").unwrap();
     assert_eq!(scope.text(), SETTINGS.replace("\"old\"", "\"new\""));
 }
 
 #[test]
 fn keys_may_be_deep_quoted_and_in_tables_that_do_not_exist() {
     let scope = Scope::new(SETTINGS);
-    set_key(&scope.file, "mcp_servers.\"my server\".disabled", true).unwrap();
-    set_key(&scope.file, "permissions.default_mode", "default").unwrap();
+    scope
+        .writer
+        .set_key(&scope.file, "mcp_servers.\"my server\".disabled", true)
+        .unwrap();
+    scope
+        .writer
+        .set_key(&scope.file, "permissions.default_mode", "default")
+        .unwrap();
     let text = scope.text();
     assert!(
         text.contains("[mcp_servers.\"my server\"]\ndisabled = true\n"),
@@ -100,7 +117,10 @@ fn keys_may_be_deep_quoted_and_in_tables_that_do_not_exist() {
 #[test]
 fn keys_inside_inline_tables_stay_inside() {
     let scope = Scope::new("tui = { a = 1 }\n");
-    set_key(&scope.file, "tui.deep.showCostInStatusline", true).unwrap();
+    scope
+        .writer
+        .set_key(&scope.file, "tui.deep.showCostInStatusline", true)
+        .unwrap();
     assert_eq!(
         scope.text(),
         "tui = { a = 1 , deep = { showCostInStatusline = true } }\n"
@@ -112,7 +132,11 @@ fn keys_inside_inline_tables_stay_inside() {
 #[case("a..b", "`a..b` is not a key")]
 fn a_key_that_cannot_be_set_leaves_the_file_alone(#[case] key: &str, #[case] why: &str) {
     let scope = Scope::new(SETTINGS);
-    let error = set_key(&scope.file, key, "x").unwrap_err().to_string();
+    let error = scope
+        .writer
+        .set_key(&scope.file, key, "x")
+        .unwrap_err()
+        .to_string();
     assert!(error.contains(why), "{error}");
     assert_eq!(scope.text(), SETTINGS);
 }
@@ -122,7 +146,10 @@ fn a_rule_is_appended_after_the_last_one() {
     let scope = Scope::new(SETTINGS);
     let mut rule = allow("Bash:cargo *");
     rule.comment = Some("cargo is safe".into());
-    assert_eq!(append_rule(&scope.file, &rule).unwrap(), Appended::Added);
+    assert_eq!(
+        scope.writer.append_rule(&scope.file, &rule).unwrap(),
+        Appended::Added
+    );
     let added = "\n[[permissions.rules]]\npattern = \"Bash:cargo *\"\naction = \"allow\"\ncomment = \"cargo is safe\"\n";
     assert_eq!(
         scope.text(),
@@ -133,7 +160,10 @@ fn a_rule_is_appended_after_the_last_one() {
 #[test]
 fn the_first_rule_of_a_new_file() {
     let scope = Scope::empty();
-    append_rule(&scope.file, &allow("Bash:git *")).unwrap();
+    scope
+        .writer
+        .append_rule(&scope.file, &allow("Bash:git *"))
+        .unwrap();
     assert_eq!(
         scope.text(),
         "[[permissions.rules]]\npattern = \"Bash:git *\"\naction = \"allow\"\n"
@@ -146,7 +176,10 @@ fn the_first_rule_of_a_new_file() {
 fn appending_again_writes_nothing() {
     let scope = Scope::new(SETTINGS);
     let before = fs::metadata(&scope.file).unwrap().modified().unwrap();
-    let outcome = append_rule(&scope.file, &allow("Bash:git *")).unwrap();
+    let outcome = scope
+        .writer
+        .append_rule(&scope.file, &allow("Bash:git *"))
+        .unwrap();
     assert_eq!(outcome, Appended::AlreadyThere);
     assert_eq!(scope.text(), SETTINGS);
     assert_eq!(
@@ -158,7 +191,10 @@ fn appending_again_writes_nothing() {
 #[test]
 fn a_new_action_for_a_pattern_replaces_the_rule_that_would_hide_it() {
     let scope = Scope::new(SETTINGS);
-    let outcome = append_rule(&scope.file, &allow("Bash:curl *")).unwrap();
+    let outcome = scope
+        .writer
+        .append_rule(&scope.file, &allow("Bash:curl *"))
+        .unwrap();
     assert_eq!(outcome, Appended::Changed);
     assert_eq!(
         scope.text(),
@@ -172,13 +208,13 @@ fn an_expired_rule_does_not_stand_for_a_lasting_one() {
         "[[permissions.rules]]\npattern = \"X\"\naction = \"allow\"\nexpires_at = 2020-01-01T00:00:00Z\n",
     );
     assert_eq!(
-        append_rule(&scope.file, &allow("X")).unwrap(),
+        scope.writer.append_rule(&scope.file, &allow("X")).unwrap(),
         Appended::Added
     );
     let mut dated = allow("X");
     dated.expires_at = Some("2020-01-01T00:00:00Z".parse().unwrap());
     assert_eq!(
-        append_rule(&scope.file, &dated).unwrap(),
+        scope.writer.append_rule(&scope.file, &dated).unwrap(),
         Appended::AlreadyThere
     );
 }
@@ -206,9 +242,9 @@ fn an_expired_rule_does_not_stand_for_a_lasting_one() {
 )]
 fn other_layouts_are_understood(#[case] before: &str, #[case] after: &str) {
     let scope = Scope::new(before);
-    append_rule(&scope.file, &allow("B")).unwrap();
+    scope.writer.append_rule(&scope.file, &allow("B")).unwrap();
     assert_eq!(scope.text(), after);
-    append_rule(&scope.file, &allow("B")).unwrap();
+    scope.writer.append_rule(&scope.file, &allow("B")).unwrap();
     assert_eq!(scope.text(), after);
 }
 
@@ -226,7 +262,10 @@ deny = ["Bash:rm *"]
 audit_log = true
 "#,
     );
-    append_rule(&scope.file, &allow("Bash:make *")).unwrap();
+    scope
+        .writer
+        .append_rule(&scope.file, &allow("Bash:make *"))
+        .unwrap();
     assert_eq!(
         scope.text(),
         r#"[permissions]
@@ -257,7 +296,10 @@ action = "allow"
 #[test]
 fn removing_a_rule_takes_its_comment_and_leaves_the_heading() {
     let scope = Scope::new(SETTINGS);
-    let gone = remove_rule(&scope.file, &RuleRef::Pattern("Bash:curl *".into())).unwrap();
+    let gone = scope
+        .writer
+        .remove_rule(&scope.file, &RuleRef::Pattern("Bash:curl *".into()))
+        .unwrap();
     assert_eq!(gone, 1);
     let text = scope.text();
     assert!(text.contains("# --- network ---"), "{text}");
@@ -272,7 +314,10 @@ fn removing_a_rule_takes_its_comment_and_leaves_the_heading() {
 #[test]
 fn removing_what_is_not_there_writes_nothing() {
     let scope = Scope::new("permissions = { allow = [\"A\"] }\n");
-    let gone = remove_rule(&scope.file, &RuleRef::Pattern("B".into())).unwrap();
+    let gone = scope
+        .writer
+        .remove_rule(&scope.file, &RuleRef::Pattern("B".into()))
+        .unwrap();
     assert_eq!(gone, 0);
     assert_eq!(scope.text(), "permissions = { allow = [\"A\"] }\n");
 }
@@ -284,7 +329,10 @@ fn a_place_is_only_trusted_with_its_pattern() {
         index,
         pattern: pattern.into(),
     };
-    let error = remove_rule(&scope.file, &at(0, "Bash:curl *")).unwrap_err();
+    let error = scope
+        .writer
+        .remove_rule(&scope.file, &at(0, "Bash:curl *"))
+        .unwrap_err();
     assert!(
         error
             .to_string()
@@ -292,8 +340,19 @@ fn a_place_is_only_trusted_with_its_pattern() {
         "{error}"
     );
     assert_eq!(scope.text(), SETTINGS);
-    assert_eq!(remove_rule(&scope.file, &at(1, "Bash:curl *")).unwrap(), 1);
-    assert!(remove_rule(&scope.file, &at(1, "Bash:curl *")).is_err());
+    assert_eq!(
+        scope
+            .writer
+            .remove_rule(&scope.file, &at(1, "Bash:curl *"))
+            .unwrap(),
+        1
+    );
+    assert!(
+        scope
+            .writer
+            .remove_rule(&scope.file, &at(1, "Bash:curl *"))
+            .is_err()
+    );
 }
 
 #[test]
@@ -301,7 +360,10 @@ fn an_inline_rule_goes_without_its_neighbours_remark() {
     let scope = Scope::new(
         "[permissions]\nrules = [\n  { pattern = \"A\", action = \"ask\" }, # about A\n  { pattern = \"B\", action = \"ask\" },\n]\n",
     );
-    remove_rule(&scope.file, &RuleRef::Pattern("B".into())).unwrap();
+    scope
+        .writer
+        .remove_rule(&scope.file, &RuleRef::Pattern("B".into()))
+        .unwrap();
     assert_eq!(
         scope.text(),
         "[permissions]\nrules = [\n  { pattern = \"A\", action = \"ask\" }, # about A\n]\n"
@@ -341,18 +403,18 @@ fn prepended_rules_come_first_and_are_not_doubled() {
 #[test]
 fn windows_line_ends_stay() {
     let scope = Scope::new("# c\r\nmodel = \"a\"\r\n\r\n[env]\r\nA = \"1\"\r\n");
-    set_key(&scope.file, "model", "b").unwrap();
+    scope.writer.set_key(&scope.file, "model", "b").unwrap();
     assert_eq!(
         scope.text(),
         "# c\r\nmodel = \"b\"\r\n\r\n[env]\r\nA = \"1\"\r\n"
     );
-    set_key(&scope.file, "model", "b").unwrap();
+    scope.writer.set_key(&scope.file, "model", "b").unwrap();
 }
 
 #[test]
 fn a_file_that_does_not_parse_is_refused_and_left_alone() {
     let scope = Scope::new("a = 1\nb = = 2\n");
-    let error = set_key(&scope.file, "a", 2).unwrap_err();
+    let error = scope.writer.set_key(&scope.file, "a", 2).unwrap_err();
     match &error {
         WriteError::Parse { line, column, .. } => assert_eq!((*line, *column), (2, 5)),
         other => panic!("{other}"),
@@ -374,7 +436,7 @@ fn a_link_stays_a_link_and_its_target_keeps_its_mode() {
     fs::write(&target, "model = \"a\"\n").unwrap();
     fs::set_permissions(&target, Permissions::from_mode(0o640)).unwrap();
     symlink("dotfiles/real", &scope.file).unwrap();
-    set_key(&scope.file, "model", "b").unwrap();
+    scope.writer.set_key(&scope.file, "model", "b").unwrap();
     assert_eq!(
         fs::read_link(&scope.file).unwrap(),
         PathBuf::from("dotfiles/real")
@@ -388,7 +450,7 @@ fn a_link_stays_a_link_and_its_target_keeps_its_mode() {
 fn a_dangling_link_is_written_through() {
     let scope = Scope::empty();
     symlink("elsewhere.toml", &scope.file).unwrap();
-    set_key(&scope.file, "model", "b").unwrap();
+    scope.writer.set_key(&scope.file, "model", "b").unwrap();
     let target = scope.file.with_file_name("elsewhere.toml");
     assert_eq!(fs::read_to_string(target).unwrap(), "model = \"b\"\n");
     assert!(scope.file.is_symlink());
@@ -398,15 +460,15 @@ fn a_dangling_link_is_written_through() {
 fn a_missing_directory_is_created_for_its_owner_only() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join(".caliban/settings.local.toml");
-    set_key(&file, "model", "b").unwrap();
+    let locks = folder.path().join("locks");
+    Writer::new(&locks).set_key(&file, "model", "b").unwrap();
     let directory = file.parent().unwrap();
     let mode = fs::metadata(directory).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    let lock = directory.join(".settings.local.toml.lock");
-    assert_eq!(
-        fs::metadata(lock).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    let lock = fs::read_dir(&locks).unwrap().next().unwrap().unwrap();
+    assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let mode = fs::metadata(&locks).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]
@@ -415,27 +477,32 @@ fn json_is_neither_edited_nor_put_out_of_use() {
     let json = scope.file.with_extension("json");
     fs::write(&json, "{}").unwrap();
     for path in [&json, &scope.file] {
-        let error = set_key(path, "model", "b").unwrap_err().to_string();
+        let error = scope.writer.set_key(path, "model", "b");
+        let error = error.unwrap_err().to_string();
         assert!(error.contains("caliban settings import --from"), "{error}");
     }
     assert_eq!(scope.names(), ["settings.json"]);
-    edit_beside(&scope.file, JsonSibling::Supersede, |document| {
-        document["model"] = "b".into();
-        Ok::<_, Infallible>(())
-    })
-    .unwrap();
-    set_key(&scope.file, "model", "c").unwrap();
+    scope
+        .writer
+        .edit_beside(&scope.file, JsonSibling::Supersede, |document| {
+            document["model"] = "b".into();
+            Ok::<_, Infallible>(())
+        })
+        .unwrap();
+    scope.writer.set_key(&scope.file, "model", "c").unwrap();
 }
 
 #[test]
 fn a_file_that_cannot_be_replaced_leaves_no_temporary_file() {
     let scope = Scope::new("model = \"a\"\n");
-    let error = edit(&scope.file, |document| {
-        document["model"] = "b".into();
-        // A directory in its place makes the rename fail.
-        fs::remove_file(&scope.file).and_then(|()| fs::create_dir(&scope.file))
-    })
-    .unwrap_err();
+    let error = scope
+        .writer
+        .edit(&scope.file, |document| {
+            document["model"] = "b".into();
+            // A directory in its place makes the rename fail.
+            fs::remove_file(&scope.file).and_then(|()| fs::create_dir(&scope.file))
+        })
+        .unwrap_err();
     assert!(
         matches!(
             &error,
@@ -446,13 +513,13 @@ fn a_file_that_cannot_be_replaced_leaves_no_temporary_file() {
         ),
         "{error}"
     );
-    assert_eq!(scope.names(), [".settings.toml.lock", "settings.toml"]);
+    assert_eq!(scope.names(), ["settings.toml"]);
 }
 
 #[test]
 fn a_change_that_fails_changes_nothing() {
     let scope = Scope::new(SETTINGS);
-    let error = edit(&scope.file, |document| {
+    let error = scope.writer.edit(&scope.file, |document| {
         document.clear();
         Err::<(), _>(ShapeError::NotATable("x".into()))
     });
@@ -470,11 +537,10 @@ fn abandoned_temporary_files_are_removed_and_nothing_else() {
     ] {
         fs::write(scope.file.with_file_name(name), "").unwrap();
     }
-    set_key(&scope.file, "model", "b").unwrap();
+    scope.writer.set_key(&scope.file, "model", "b").unwrap();
     assert_eq!(
         scope.names(),
         [
-            ".settings.toml.lock",
             "settings.toml",
             "settings.toml.bak",
             "settings.toml.tmp.mine"
@@ -485,33 +551,35 @@ fn abandoned_temporary_files_are_removed_and_nothing_else() {
 #[test]
 fn waiting_for_a_turn_ends_and_names_the_lock() {
     let scope = Scope::new("model = \"a\"\n");
-    let path = scope.file.with_file_name(".settings.toml.lock");
+    let path = scope.lock();
     let holder = File::create(&path).unwrap();
     holder.lock().unwrap();
-    let error = edit_within(
-        &scope.file,
-        JsonSibling::Refuse,
-        Duration::from_millis(30),
-        |document| {
-            document["model"] = "b".into();
-            Ok::<_, Infallible>(())
-        },
-    )
-    .unwrap_err();
+    let error = scope
+        .writer
+        .edit_within(
+            &scope.file,
+            JsonSibling::Refuse,
+            Duration::from_millis(30),
+            |document| {
+                document["model"] = "b".into();
+                Ok::<_, Infallible>(())
+            },
+        )
+        .unwrap_err();
     assert!(
         error.to_string().contains(path.to_str().unwrap()),
         "{error}"
     );
     assert_eq!(scope.text(), "model = \"a\"\n");
     drop(holder);
-    set_key(&scope.file, "model", "b").unwrap();
+    scope.writer.set_key(&scope.file, "model", "b").unwrap();
 }
 
 #[test]
 fn a_lock_file_that_is_a_link_is_not_followed() {
     let scope = Scope::new("model = \"a\"\n");
     let elsewhere = scope.file.with_file_name("elsewhere");
-    symlink(&elsewhere, scope.file.with_file_name(".settings.toml.lock")).unwrap();
-    assert!(set_key(&scope.file, "model", "b").is_err());
+    symlink(&elsewhere, scope.lock()).unwrap();
+    assert!(scope.writer.set_key(&scope.file, "model", "b").is_err());
     assert!(!elsewhere.exists());
 }

@@ -67,19 +67,19 @@ fn nothing_at_all_is_fine() {
 }
 
 #[test]
-fn sources_restrict_what_is_read_but_not_the_overlay() {
+fn sources_restrict_what_is_read_but_not_the_overlay_nor_the_operator() {
     let world = World::new();
     for scope in ON_DISK {
-        world.write(scope, &format!("[model_overrides]\n{scope} = 'x'\n"));
+        world.write(scope, &format!("of_{scope} = 'x'\n"));
     }
     let request = LoadRequest {
         sources: "user,project".parse().unwrap(),
-        overlay: Some("{\"model_overrides\": {\"cli\": \"x\"}}".to_owned()),
+        overlay: Some("{\"of_cli\": \"x\"}".to_owned()),
         ..world.request(TrustDecision::Recorded)
     };
     let loaded = load(&request).unwrap();
-    let names: Vec<_> = loaded.settings.model_overrides.keys().collect();
-    assert_eq!(names, ["cli", "project", "user"]);
+    let names: Vec<_> = loaded.settings.extra.keys().collect();
+    assert_eq!(names, ["of_managed", "of_user", "of_project", "of_cli"]);
 }
 
 #[test]

@@ -205,9 +205,10 @@ fn a_workspace_reached_through_a_link_is_the_same_workspace() {
 }
 
 /// Keys that neither run nor loosen anything, wherever they are set.
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 23] = [
     "$schema",
     "agent",
+    "available_models",
     "auto_compact_threshold",
     "claude_md_excludes",
     "claude_skills",

@@ -13,3 +13,4 @@ mod live;
 mod precedence;
 mod schema;
 mod support;
+mod uses;

@@ -61,16 +61,6 @@ const CAREFULLY: OFlags = OFlags::NOFOLLOW
     .union(OFlags::CLOEXEC);
 
 impl Directory {
-    /// The directory at a path, links followed.
-    pub(super) fn at(path: &Path, parents: Parents) -> io::Result<Self> {
-        match parents {
-            Parents::MustExist => {}
-            Parents::Create => std::fs::create_dir_all(path)?,
-        }
-        let descriptor = rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty())?;
-        Ok(Self { descriptor })
-    }
-
     /// The directory `relative` beneath `root`. Both must be free of links: a link met on the
     /// way was put there after the path was checked, and is an error.
     pub(super) fn beneath(root: &Path, relative: &Path, parents: Parents) -> io::Result<Self> {
@@ -231,7 +221,7 @@ mod tests {
     #[test]
     fn both_ways_down_agree() {
         let (_temp, base) = tree();
-        let root = Directory::at(&base.join("root"), Parents::MustExist).unwrap();
+        let root = Directory::beneath(&base, Path::new("root"), Parents::MustExist).unwrap();
         for (path, expected) in [
             ("", true),
             ("a", true),
@@ -286,7 +276,7 @@ mod tests {
     #[test]
     fn names_are_bounded() {
         let (_temp, base) = tree();
-        let directory = Directory::at(&base.join("root"), Parents::MustExist).unwrap();
+        let directory = Directory::beneath(&base, Path::new("root"), Parents::MustExist).unwrap();
         let mut names = directory.names(10).unwrap();
         names.sort();
         assert_eq!(names, ["a", "inner", "link"]);

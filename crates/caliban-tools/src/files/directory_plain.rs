@@ -42,7 +42,7 @@ impl Obstacle {
 }
 
 impl Directory {
-    pub(super) fn at(path: &Path, parents: Parents) -> io::Result<Self> {
+    fn at(path: &Path, parents: Parents) -> io::Result<Self> {
         match parents {
             Parents::MustExist => {}
             Parents::Create => std::fs::create_dir_all(path)?,

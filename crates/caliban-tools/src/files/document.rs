@@ -111,6 +111,8 @@ fn content(
 ) -> Result<Vec<u8>, FileError> {
     match (&target.existing, missing) {
         (Some(existing), Missing::Refuse | Missing::Create) => {
+            // Results and errors of an edit show what is around it.
+            target.place.check_readable(existing)?;
             let bytes = existing
                 .read_all(target.place, EDIT_LIMIT, stop)?
                 .ok_or_else(|| too_large(target.place, existing.meta.len()))?;

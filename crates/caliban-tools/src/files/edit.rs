@@ -58,13 +58,13 @@ impl TypedTool for EditTool {
 
     async fn run(&self, input: EditInput, context: ToolContext) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |workspace, stop| {
+        on_disk(&context, move |site, stop| {
             let change = Change {
                 old_string: input.old_string,
                 new_string: input.new_string,
                 replace_all: input.replace_all,
             };
-            let place = Place::resolve(workspace, &input.path)?;
+            let place = Place::to_change(site, &input.path)?;
             let document = Document::open(&place, missing(Some(&change)), &state, stop)?;
             let mut revision = Revision::new(document.text.clone());
             let times = revision

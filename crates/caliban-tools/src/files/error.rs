@@ -2,7 +2,7 @@
 
 use std::io;
 
-use caliban_agent::{PathError, ToolOutput, ToolStatus};
+use caliban_agent::{Closed, PathError, ToolOutput, ToolStatus};
 
 use super::opener::Stopped;
 
@@ -23,6 +23,8 @@ pub(super) enum FileError {
          Nothing was done; try again."
     )]
     Swapped { shown: String },
+    #[error("`{shown}` may not be read: {reason}.")]
+    Closed { shown: String, reason: Closed },
     #[error("`{shown}` changed on disk since it was read; read it again. Nothing was written.")]
     Changed { shown: String },
     #[error("`{shown}` cannot be {action}: {source}.")]
@@ -57,7 +59,9 @@ impl FileError {
 impl From<FileError> for ToolOutput {
     fn from(error: FileError) -> Self {
         let status = match &error {
-            FileError::Path(PathError::Outside { .. }) => ToolStatus::Denied,
+            FileError::Path(PathError::Outside { .. }) | FileError::Closed { .. } => {
+                ToolStatus::Denied
+            }
             FileError::Path(
                 PathError::Empty
                 | PathError::Nul

@@ -10,7 +10,6 @@ mod document;
 mod edit;
 mod error;
 mod hints;
-mod image;
 mod measure;
 mod multi_edit;
 mod notebook;
@@ -28,7 +27,7 @@ mod write;
 
 use std::sync::Arc;
 
-use caliban_agent::{ToolContext, ToolOutput, Workspace};
+use caliban_agent::{ReadGuard, ToolContext, ToolOutput, Workspace};
 use caliban_model::CancellationToken;
 
 use error::FileError;
@@ -47,20 +46,30 @@ pub fn conflict_key_for(path: &str, workspace: &Workspace) -> Option<String> {
     Some(resolved.real.display().to_string())
 }
 
+/// Where a call finds files.
+#[derive(Debug)]
+struct Site {
+    workspace: Arc<Workspace>,
+    reading: Arc<dyn ReadGuard>,
+}
+
 /// Runs disk work off the async threads. Dropping the future tells the work to stop; it does so
 /// at its next check, and never between the steps of a replacement.
 async fn on_disk<F>(context: &ToolContext, work: F) -> ToolOutput
 where
-    F: FnOnce(&Workspace, &CancellationToken) -> Result<ToolOutput, FileError> + Send + 'static,
+    F: FnOnce(&Site, &CancellationToken) -> Result<ToolOutput, FileError> + Send + 'static,
 {
     let stop = context.cancel.child_token();
     let _stops_when_dropped = stop.clone().drop_guard();
-    let workspace = Arc::clone(&context.workspace);
+    let site = Site {
+        workspace: Arc::clone(&context.workspace),
+        reading: Arc::clone(&context.reading),
+    };
     let work = move || {
         if stop.is_cancelled() {
             return Err(FileError::Cancelled);
         }
-        work(&workspace, &stop)
+        work(&site, &stop)
     };
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(output)) => output,

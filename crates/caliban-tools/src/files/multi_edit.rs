@@ -53,12 +53,12 @@ impl TypedTool for MultiEditTool {
 
     async fn run(&self, input: MultiEditInput, context: ToolContext) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |workspace, stop| {
+        on_disk(&context, move |site, stop| {
             let edits = &input.edits;
             if edits.is_empty() {
                 return Err(FileError::Invalid("edits is empty; give some.".to_owned()));
             }
-            let place = Place::resolve(workspace, &input.path)?;
+            let place = Place::to_change(site, &input.path)?;
             let document = Document::open(&place, missing(edits.first()), &state, stop)?;
             let mut revision = Revision::new(document.text.clone());
             let mut times = 0;

@@ -74,9 +74,9 @@ impl TypedTool for NotebookEditTool {
 
     async fn run(&self, input: NotebookEditInput, context: ToolContext) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |workspace, stop| {
+        on_disk(&context, move |site, stop| {
             let edit = CellEdit::of(&input)?;
-            let place = Place::resolve(workspace, &input.path)?;
+            let place = Place::to_change(site, &input.path)?;
             let document = Document::open(&place, Missing::Refuse, &state, stop)?;
             let refuse = |error: NotebookError| {
                 FileError::Unsuited(format!("`{}` was not edited. {error}", place.shown))

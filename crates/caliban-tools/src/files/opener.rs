@@ -4,11 +4,13 @@ use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use caliban_agent::{ResolvedPath, Workspace};
+use caliban_agent::{PathError, ReadGuard, ResolvedPath};
 use caliban_model::CancellationToken;
 
+use super::Site;
 use super::directory::{Directory, Obstacle, Parents};
 use super::error::FileError;
 use super::similarity::most_alike;
@@ -27,6 +29,7 @@ pub(super) struct Place {
     /// The path as people read it.
     pub(super) shown: String,
     working_directory: PathBuf,
+    reading: Arc<dyn ReadGuard>,
 }
 
 /// A regular file, open for reading.
@@ -44,17 +47,32 @@ pub(super) struct Stamp {
 }
 
 impl Place {
-    pub(super) fn resolve(workspace: &Workspace, path: &str) -> Result<Self, FileError> {
-        let resolved = workspace.resolve(path)?;
+    /// A file that is only read.
+    pub(super) fn to_read(site: &Site, path: &str) -> Result<Self, FileError> {
+        Self::new(site, path, site.workspace.resolve_to_read(path))
+    }
+
+    /// A file that is changed, and perhaps read before.
+    pub(super) fn to_change(site: &Site, path: &str) -> Result<Self, FileError> {
+        Self::new(site, path, site.workspace.resolve(path))
+    }
+
+    fn new(
+        site: &Site,
+        path: &str,
+        resolved: Result<ResolvedPath, PathError>,
+    ) -> Result<Self, FileError> {
+        let resolved = resolved?;
         if path.ends_with('/') && !resolved.real.is_dir() {
             return Err(FileError::Invalid(format!(
                 "`{path}` names a directory that does not exist; name a file."
             )));
         }
         Ok(Self {
-            shown: workspace.display(&resolved.given),
+            shown: site.workspace.display(&resolved.given),
             resolved,
-            working_directory: workspace.root().to_owned(),
+            working_directory: site.workspace.root().to_owned(),
+            reading: Arc::clone(&site.reading),
         })
     }
 
@@ -63,24 +81,33 @@ impl Place {
         &self.resolved.real
     }
 
+    /// Refuses a file that the call may not read. It is the one that was resolved: nothing on the
+    /// way to it was a link when it was opened.
+    pub(super) fn check_readable(&self, opened: &Opened) -> Result<(), FileError> {
+        let ResolvedPath { given, real, .. } = &self.resolved;
+        let checked = self.reading.by_name(given, real);
+        checked
+            .and_then(|()| self.reading.by_identity(&opened.meta))
+            .map_err(|reason| FileError::Closed {
+                shown: self.shown.clone(),
+                reason,
+            })
+    }
+
     /// The directory of the file, held open, and its name in there.
     pub(super) fn directory(&self, parents: Parents) -> Result<(Directory, &OsStr), FileError> {
         let real = &self.resolved.real;
-        let beneath = match &self.resolved.root {
-            Some(root) => real.strip_prefix(root).unwrap_or(Path::new("")),
-            None => real,
-        };
+        // What was resolved is free of links; one that is met now was put there since.
+        let top = || real.ancestors().last();
+        let root = self.resolved.root.as_deref().or_else(top).unwrap_or(real);
+        let beneath = real.strip_prefix(root).unwrap_or(Path::new(""));
         // Without a name the path is a root itself; its parent is none of our business.
         let (Some(parent), Some(name)) = (beneath.parent(), beneath.file_name()) else {
             return Err(FileError::Directory {
                 shown: self.shown.clone(),
             });
         };
-        let directory = match &self.resolved.root {
-            Some(root) => Directory::beneath(root, parent, parents),
-            None => Directory::at(parent, parents),
-        };
-        match directory {
+        match Directory::beneath(root, parent, parents) {
             Ok(directory) => Ok((directory, name)),
             Err(error) => Err(self.explain(error, None)),
         }

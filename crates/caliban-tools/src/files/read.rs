@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::FileError;
-use super::image::dimensions;
 use super::opener::{Opened, Place, Stoppable};
 use super::pager::{End, Lines, Page, Rest, page};
 use super::state::{FileState, Fingerprint, Seen};
@@ -24,8 +23,8 @@ const DEFAULT_LINES: u64 = 2000;
 const WHOLE_LIMIT: u64 = 5_000_000;
 /// Bytes read at a time from a file that is streamed.
 const STREAM_BUFFER: usize = 64 * 1024;
-/// The largest image that providers accept.
-const IMAGE_LIMIT: u64 = 5 * 1024 * 1024;
+/// The largest image that is passed on; it is made smaller on its way to the model.
+const IMAGE_LIMIT: u64 = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct ReadTool {
@@ -83,11 +82,11 @@ impl TypedTool for ReadTool {
 
     async fn run(&self, input: ReadInput, context: ToolContext) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |workspace, stop| {
+        on_disk(&context, move |site, stop| {
             if input.limit == Some(0) {
                 return Err(FileError::Invalid("limit must be at least 1.".to_owned()));
             }
-            let place = Place::resolve(workspace, &input.path)?;
+            let place = Place::to_read(site, &input.path)?;
             read(&place, &input, &state, stop)
         })
         .await
@@ -107,6 +106,7 @@ fn read(
     stop: &CancellationToken,
 ) -> Result<ToolOutput, FileError> {
     let opened = place.open()?;
+    place.check_readable(&opened)?;
     let head = head(place, &opened, stop)?;
     let (Head::Whole(bytes) | Head::Sample(bytes)) = &head;
     let size = opened.meta.len().max(bytes.len() as u64);
@@ -313,7 +313,7 @@ fn image(
             ToolContent::Text { text },
             ToolContent::Image(Image {
                 mime,
-                dims: dimensions(mime, &bytes),
+                dims: None,
                 source: ImageSource::Base64 {
                     data: STANDARD.encode(&bytes).into(),
                 },

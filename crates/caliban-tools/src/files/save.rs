@@ -148,13 +148,16 @@ fn keep_owner(_file: &File, _existing: &Opened) -> io::Result<()> {
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::path::Path;
+
     use super::super::directory::Parents;
     use super::*;
 
     #[test]
     fn a_failed_replacement_leaves_nothing_behind() {
         let temp = tempfile::tempdir().unwrap();
-        let directory = Directory::at(temp.path(), Parents::MustExist).unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let directory = Directory::beneath(&root, Path::new(""), Parents::MustExist).unwrap();
         std::fs::create_dir(temp.path().join("taken")).unwrap();
         for name in ["n".repeat(300).as_str(), "taken"] {
             assert!(save(&directory, OsStr::new(name), None, b"text").is_err());

@@ -51,8 +51,8 @@ impl TypedTool for WriteTool {
 
     async fn run(&self, input: WriteInput, context: ToolContext) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |workspace, stop| {
-            let place = Place::resolve(workspace, &input.path)?;
+        on_disk(&context, move |site, stop| {
+            let place = Place::to_change(site, &input.path)?;
             let target = Target::locate(&place, Parents::Create)?;
             target.check_unchanged(&state, stop)?;
             target.save(input.content.as_bytes(), &state, stop)?;

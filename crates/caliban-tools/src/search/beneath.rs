@@ -2,11 +2,11 @@
 //! between the walk and the open leads nowhere.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 /// Directories on the way need not be readable, only passable, where the system can say so.
@@ -22,7 +22,7 @@ pub(super) struct Directory(OwnedFd);
 /// What stands under a name.
 #[derive(Debug)]
 pub(super) enum Opened {
-    Regular(File),
+    Regular(File, Metadata),
     /// A link, device, FIFO, socket or directory; it was not opened.
     Other,
 }
@@ -95,13 +95,14 @@ impl Opener<'_> {
         let file = match openat(&*parent, name, flags, Mode::empty()) {
             // A link took its place.
             Err(Errno::LOOP) => return Ok(Opened::Other),
-            opened => opened?,
+            opened => File::from(opened?),
         };
         // It may have been replaced after the first look; what was opened cannot have blocked.
-        if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        let meta = file.metadata()?;
+        if !meta.is_file() {
             return Ok(Opened::Other);
         }
-        Ok(Opened::Regular(File::from(file)))
+        Ok(Opened::Regular(file, meta))
     }
 }
 
@@ -149,7 +150,7 @@ mod tests {
 
         for origin in [Name::Given, Name::Listed] {
             let open = |path: &str| root.opener().file(Path::new(path), origin);
-            let Opened::Regular(mut file) = open("sub/file").unwrap() else {
+            let Opened::Regular(mut file, _) = open("sub/file").unwrap() else {
                 panic!("a regular file");
             };
             let mut text = String::new();

@@ -1,14 +1,16 @@
 //! The tool that finds files by name.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_agent::{Effect, ReadGuard, ToolContext, ToolOutput, TypedTool, Workspace};
 use caliban_model::CancellationToken;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::Directory;
 use super::pattern::{Depth, Pattern, split};
+use super::sieve::Sieve;
 use super::walk::{list, shortfall};
 use super::{IGNORE_HINT, cancelled, not_found, off_runtime, one_line, sentence, start};
 
@@ -52,9 +54,10 @@ impl TypedTool for Glob {
     }
 
     async fn run(&self, input: GlobInput, context: ToolContext) -> ToolOutput {
-        let workspace = std::sync::Arc::clone(&context.workspace);
+        let workspace = Arc::clone(&context.workspace);
+        let reading = Arc::clone(&context.reading);
         off_runtime(&context, move |cancel| {
-            find(&input, &workspace, &cancel).unwrap_or_else(|failure| failure)
+            find(&input, &workspace, &*reading, &cancel).unwrap_or_else(|failure| failure)
         })
         .await
     }
@@ -63,6 +66,7 @@ impl TypedTool for Glob {
 fn find(
     input: &GlobInput,
     workspace: &Workspace,
+    reading: &dyn ReadGuard,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolOutput> {
     let Origin { from, rest, depth } = origin(input, workspace);
@@ -96,14 +100,18 @@ fn find(
     let shortfall = shortfall(listing.end, listing.unreadable);
     // The walk goes by path: a directory replaced by a link meanwhile would show names from
     // elsewhere.
-    let mut paths = listing.paths.into_iter();
+    let sieve = Sieve::new(reading, &base);
+    let paths = listing.paths.into_iter();
+    let paths: Vec<PathBuf> = paths.filter(|relative| sieve.passes(relative)).collect();
+    let mut paths = paths.into_iter();
     let held = paths.by_ref().filter(|relative| directory.holds(relative));
     let found: Vec<PathBuf> = held.take(MAX_RESULTS).collect();
     let more = paths.len();
+    let notes = [shortfall.map(|note| format!("({note})")), sieve.note()];
     Ok(ToolOutput::ok(render(
         &found,
         more,
-        shortfall,
+        notes.into_iter().flatten(),
         &base.given,
         workspace,
         &input.pattern,
@@ -150,7 +158,7 @@ fn origin(input: &GlobInput, workspace: &Workspace) -> Origin {
 fn render(
     found: &[PathBuf],
     more: usize,
-    shortfall: Option<String>,
+    notes: impl Iterator<Item = String>,
     base: &Path,
     workspace: &Workspace,
     pattern: &str,
@@ -167,8 +175,6 @@ fn render(
             "({more} more not shown; use a narrower pattern or `path`.)"
         ));
     }
-    if let Some(shortfall) = shortfall {
-        lines.push(format!("({shortfall})"));
-    }
+    lines.extend(notes);
     lines.join("\n")
 }

@@ -1,9 +1,12 @@
 //! The tool that searches the content of files.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_agent::{Effect, ResolvedPath, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_agent::{
+    Effect, ReadGuard, ResolvedPath, ToolContext, ToolOutput, TypedTool, Workspace,
+};
 use caliban_model::CancellationToken;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::types::{Types, TypesBuilder};
@@ -14,8 +17,9 @@ use super::beneath::Directory;
 use super::hits::{Content, Hits, Line, Wanted};
 use super::pattern::Pattern;
 use super::scan::{Query, Report, Searched, Span, explain, scan, scan_file};
+use super::sieve::Sieve;
 use super::walk::{Hidden, Walk, shortfall};
-use super::{IGNORE_HINT, cancelled, not_found, off_runtime, one_line, sentence, start};
+use super::{IGNORE_HINT, cancelled, not_found, off_runtime, one_line, refused, sentence, start};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 500;
@@ -92,8 +96,9 @@ impl TypedTool for Grep {
 
     async fn run(&self, input: GrepInput, context: ToolContext) -> ToolOutput {
         let workspace = Arc::clone(&context.workspace);
+        let reading = Arc::clone(&context.reading);
         off_runtime(&context, move |cancel| {
-            run(&input, &workspace, &cancel).unwrap_or_else(|failure| failure)
+            run(&input, &workspace, &*reading, &cancel).unwrap_or_else(|failure| failure)
         })
         .await
     }
@@ -102,6 +107,7 @@ impl TypedTool for Grep {
 fn run(
     input: &GrepInput,
     workspace: &Workspace,
+    reading: &dyn ReadGuard,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolOutput> {
     let query = query(input)?;
@@ -111,23 +117,30 @@ fn run(
     let meta = std::fs::symlink_metadata(&base.real).map_err(|_| not_found(&shown))?;
     let unreadable = |error| ToolOutput::failed(format!("`{shown}` cannot be read: {error}."));
     if !meta.is_dir() {
+        let closed = |closed| refused(&shown, &closed);
+        reading.by_name(&base.given, &base.real).map_err(closed)?;
+        reading.by_identity(&meta).map_err(closed)?;
         return named_file(&query, input.output_mode, &base, &shown, cancel);
     }
     let directory = Directory::open(&base.real).map_err(unreadable)?;
     let hidden = filter.hidden();
     let walk = Walk::new(&base.real, hidden, |_| true);
-    let select = |relative: &Path| filter.accepts(relative, &base.given, workspace);
-    let report = scan(&query, &directory, walk, select, cancel);
+    let sieve = Sieve::new(reading, &base);
+    let select = |relative: &Path| {
+        filter.accepts(relative, &base.given, workspace) && sieve.passes(relative)
+    };
+    let opened = |meta: &Metadata| sieve.passes_opened(meta);
+    let report = scan(&query, &directory, walk, select, opened, cancel);
     if cancel.is_cancelled() {
         return Err(cancelled());
     }
     let display = |relative: &Path| one_line(&workspace.display(&base.given.join(relative)));
-    Ok(ToolOutput::ok(summarise(
-        &report,
-        &query,
-        input.output_mode,
-        display,
-    )))
+    let mut text = summarise(&report, &query, input.output_mode, display);
+    if let Some(note) = sieve.note() {
+        text.push('\n');
+        text.push_str(&note);
+    }
+    Ok(ToolOutput::ok(text))
 }
 
 /// A file asked for by name is searched whatever ignore files and filters say.
@@ -149,7 +162,7 @@ fn named_file(
         return Err(cancelled());
     }
     match searched {
-        Ok(Searched::NotRegular) => Err(failed("it is not a regular file")),
+        Ok(Searched::LeftAlone) => Err(failed("it is not a regular file")),
         Ok(Searched::Read(hits)) => match hits.kind {
             Content::Binary => Err(failed("it is a binary file")),
             Content::Text => {

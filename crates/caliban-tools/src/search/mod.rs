@@ -8,9 +8,12 @@ mod hits;
 mod line;
 mod pattern;
 mod scan;
+mod sieve;
 mod walk;
 
-use caliban_agent::{PathError, ResolvedPath, ToolContext, ToolOutput, ToolStatus, Workspace};
+use caliban_agent::{
+    Closed, PathError, ResolvedPath, ToolContext, ToolOutput, ToolStatus, Workspace,
+};
 use caliban_model::CancellationToken;
 
 pub use glob::Glob;
@@ -45,7 +48,7 @@ fn cancelled() -> ToolOutput {
 /// Where a search starts: the given path, or the workspace root.
 fn start(workspace: &Workspace, path: Option<&str>) -> Result<ResolvedPath, ToolOutput> {
     workspace
-        .resolve(path.unwrap_or("."))
+        .resolve_to_read(path.unwrap_or("."))
         .map_err(|error| match error {
             PathError::Empty | PathError::Nul => {
                 ToolOutput::invalid(format!("{}.", sentence(&error.to_string())))
@@ -58,6 +61,14 @@ fn start(workspace: &Workspace, path: Option<&str>) -> Result<ResolvedPath, Tool
                 ToolOutput::failed(format!("{}.", sentence(&error.to_string())))
             }
         })
+}
+
+/// The answer about a file that was asked for by name.
+fn refused(shown: &str, closed: &Closed) -> ToolOutput {
+    ToolOutput::new(
+        ToolStatus::Denied,
+        format!("`{shown}` may not be read: {closed}."),
+    )
 }
 
 fn not_found(shown: &str) -> ToolOutput {

@@ -1,7 +1,7 @@
 //! The search of many files: one thread walks, others search, and the results come out in path
 //! order whatever the timing was.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,13 +66,14 @@ pub(super) struct Report {
     pub(super) walk: Option<(WalkEnd, usize)>,
 }
 
-/// Searches what the walk yields and `select` accepts. Ends early when there is more than the
-/// limit, or when cancelled.
+/// Searches what the walk yields and `select` accepts, unless `may_read` objects to what was opened.
+/// Ends early when there is more than the limit, or when cancelled.
 pub(super) fn scan(
     query: &Query,
     base: &Directory,
     mut walk: Walk,
     select: impl Fn(&Path) -> bool,
+    may_read: impl Fn(&Metadata) -> bool + Sync,
     cancel: &CancellationToken,
 ) -> Report {
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
@@ -85,6 +86,7 @@ pub(super) fn scan(
         for _ in 0..workers {
             let receiver = std::sync::Arc::clone(&receiver);
             let (gathered, found, is_over) = (&gathered, &found, &is_over);
+            let may_read = &may_read;
             scope.spawn(move || {
                 let mut searcher = searcher(query);
                 let mut opener = base.opener();
@@ -96,7 +98,7 @@ pub(super) fn scan(
                 {
                     for (index, path) in (first..).zip(batch) {
                         let file = opener.file(&path, Name::Listed);
-                        let result = search(&mut searcher, query, file, cancel);
+                        let result = search(&mut searcher, query, file, may_read, cancel);
                         if let Ok(Searched::Read(hits)) = &result {
                             let results = match query.wanted {
                                 Wanted::Lines(_) => hits.matched,
@@ -150,15 +152,15 @@ pub(super) fn scan_file(
     cancel: &CancellationToken,
 ) -> io::Result<Searched> {
     let file = directory.opener().file(name, Name::Given);
-    search(&mut searcher(query), query, file, cancel)
+    search(&mut searcher(query), query, file, |_| true, cancel)
 }
 
 /// What became of one file.
 #[derive(Debug)]
 pub(super) enum Searched {
     Read(Hits),
-    /// A device, FIFO, socket or link.
-    NotRegular,
+    /// A device, FIFO, socket or link, or something that may not be read.
+    LeftAlone,
 }
 
 /// The number of the first path, and the paths.
@@ -188,11 +190,12 @@ fn search(
     searcher: &mut Searcher,
     query: &Query,
     file: io::Result<Opened>,
+    may_read: impl Fn(&Metadata) -> bool,
     cancel: &CancellationToken,
 ) -> io::Result<Searched> {
     let file = match file? {
-        Opened::Regular(file) => file,
-        Opened::Other => return Ok(Searched::NotRegular),
+        Opened::Regular(file, meta) if may_read(&meta) => file,
+        Opened::Regular(..) | Opened::Other => return Ok(Searched::LeftAlone),
     };
     let mut collector = Collector::new(&query.matcher, query.wanted);
     searcher.search_reader(&query.matcher, Watched { file, cancel }, &mut collector)?;
@@ -233,7 +236,7 @@ impl Gathered {
                     Content::Text => {}
                 }
             }
-            Ok(Searched::NotRegular) => {}
+            Ok(Searched::LeftAlone) => {}
             Err(error) => self.skipped.push((index, path, explain(&error, span))),
         }
     }
@@ -308,10 +311,10 @@ mod tests {
         let walk = || Walk::new(&root, Hidden::Skipped, |_| true);
         let cancel = CancellationToken::new();
         let query = query("needle");
-        let report = scan(&query, &directory, walk(), |_| true, &cancel);
+        let report = scan(&query, &directory, walk(), |_| true, |_| true, &cancel);
         assert_eq!((report.searched, report.files.len()), (1, 1));
         cancel.cancel();
-        let report = scan(&query, &directory, walk(), |_| true, &cancel);
+        let report = scan(&query, &directory, walk(), |_| true, |_| true, &cancel);
         assert_eq!(report.searched, 0);
         // Inside of a file, too.
         assert!(scan_file(&query, &directory, Path::new("a"), &cancel).is_err());
@@ -329,7 +332,14 @@ mod tests {
         let directory = Directory::open(&root).unwrap();
         let cancel = CancellationToken::new();
         let walk = Walk::new(&root, Hidden::Skipped, |_| true);
-        let report = scan(&query("needle"), &directory, walk, |_| true, &cancel);
+        let report = scan(
+            &query("needle"),
+            &directory,
+            walk,
+            |_| true,
+            |_| true,
+            &cancel,
+        );
         let names: Vec<String> = report
             .files
             .iter()

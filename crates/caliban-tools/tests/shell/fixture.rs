@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use caliban_agent::{Confinement, Progress, ToolContext, TypedTool, Workspace};
+use caliban_agent::{Confinement, OpenReading, Progress, ToolContext, TypedTool, Workspace};
 use caliban_model::CancellationToken;
 use caliban_process::{GUARD_ARGUMENT, Guard, guard_main};
 use caliban_tools::{Bash, JobLimits, Jobs, Shell};
@@ -37,6 +37,7 @@ fn session(mut args: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure
         call_id: "call".into(),
         session_id: "session".into(),
         workspace: Arc::new(Workspace::new(&directory, &[], None, Confinement::Open)?),
+        reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
     };

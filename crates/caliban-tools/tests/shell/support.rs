@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use caliban_agent::{Confinement, Progress, Tool, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_agent::{
+    Confinement, OpenReading, Progress, Tool, ToolContext, ToolOutput, TypedTool, Workspace,
+};
 use caliban_model::CancellationToken;
 use caliban_process::Guard;
 use caliban_tools::{Bash, BashOutput, JobLimits, Jobs, KillShell, Shell};
@@ -42,6 +44,7 @@ impl Session {
                 call_id: "call".into(),
                 session_id: "session".into(),
                 workspace: Arc::new(workspace),
+                reading: OpenReading::shared(),
                 cancel: CancellationToken::new(),
                 progress: Progress::silent(),
             },

@@ -105,51 +105,46 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         programs: "gh",
+        area: Area::BeforeSubcommand,
         runs: "alias extension ext",
         ..NONE
     },
-    // Interpreters: their operands are scripts, which a rule names; code in an option is more.
+    // Interpreters: their operands are scripts, which a rule names; code in an option is more,
+    // unless the rule is about every call.
     Spec {
         programs: "python python2 python3 pypy pypy3",
-        runs: "-c",
+        code: "-c",
         ..NONE
     },
     Spec {
         programs: "node nodejs bun deno tsx ts-node",
-        runs: "-e --eval -p --print eval",
-        loads: "-r --require --import --loader --experimental-loader --preload",
+        code: "-e --eval -p --print eval -r --require --import --loader --experimental-loader \
+               --preload",
         ..NONE
     },
     Spec {
         programs: "perl",
-        runs: "-e -E",
-        loads: "-M -m -I -d",
-        writes: "-i",
+        code: "-e -E -M -m -I -d -i",
         ..NONE
     },
     Spec {
         programs: "ruby",
-        runs: "-e",
-        loads: "-r -I",
-        writes: "-i",
+        code: "-e -r -I -i",
         ..NONE
     },
     Spec {
         programs: "php",
-        runs: "-r -B -R -E",
-        loads: "-d -c -z",
+        code: "-r -B -R -E -d -c -z",
         ..NONE
     },
     Spec {
         programs: "lua luajit",
-        runs: "-e",
-        loads: "-l",
+        code: "-e -l",
         ..NONE
     },
     Spec {
         programs: "julia elixir iex scala ghc R Rscript osascript groovy gnuplot",
-        runs: "-e -E --eval",
-        loads: "-L",
+        code: "-e -E --eval -L",
         ..NONE
     },
     Spec {
@@ -160,7 +155,7 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         programs: "sqlite3",
-        runs: "~. -cmd",
+        runs: "-cmd",
         loads: "-init ~load_extension",
         sends: "~readfile",
         ..NONE
@@ -200,6 +195,7 @@ pub(super) const SPECS: &[Spec] = &[
     },
     Spec {
         programs: "npx bunx uvx pipx",
+        area: Area::BeforeSubcommand,
         runs: "*",
         ..NONE
     },

@@ -2,7 +2,8 @@
 //!
 //! `-x` is a letter in a cluster of options, `--long` also its abbreviations, `-word` an option
 //! with one or two dashes, `word=`, `word:` and `word+` the beginning of a word, `~part` a part
-//! of one, `@` every operand, `*` every argument, anything else a whole word.
+//! of one, `@` every operand, `*` every argument, anything else a whole word. What an interpreter is
+//! told to run or load is code.
 
 mod development;
 mod everyday;
@@ -10,13 +11,14 @@ mod everyday;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::HazardKind::{self, LoadsCode, RunsProgram, SendsFile, WritesFile};
+use super::HazardKind::{self, LoadsCode, RunsCode, RunsProgram, SendsFile, WritesFile};
 
 /// The hazards of some programs; each field is a list of words.
 pub(super) struct Spec {
     programs: &'static str,
     pub(super) area: Area,
     runs: &'static str,
+    code: &'static str,
     loads: &'static str,
     writes: &'static str,
     sends: &'static str,
@@ -51,6 +53,7 @@ impl Spec {
     pub(super) fn options(&self) -> impl Iterator<Item = (&'static str, HazardKind)> {
         [
             (self.runs, RunsProgram),
+            (self.code, RunsCode),
             (self.loads, LoadsCode),
             (self.writes, WritesFile),
             (self.sends, SendsFile),
@@ -64,6 +67,7 @@ const NONE: Spec = Spec {
     programs: "",
     area: Area::Anywhere,
     runs: "",
+    code: "",
     loads: "",
     writes: "",
     sends: "",

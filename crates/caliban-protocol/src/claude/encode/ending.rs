@@ -1,6 +1,6 @@
 //! The ends of things: of history that was shortened, of a turn, of an answer that was cut off.
 
-use caliban_agent::{Outcome, RunTotals};
+use caliban_agent::{CompactionReason, Outcome, RunTotals};
 use caliban_model::{Message, Usage};
 use serde_json::json;
 
@@ -10,10 +10,13 @@ use super::{Answer, Audience, Emitted, Encoder, Remark, Synthetic, status};
 
 impl Encoder {
     pub(super) fn compacted(&mut self, pre_tokens: u64, post_tokens: u64) -> Vec<Emitted> {
-        self.now.is_compacting = false;
+        let trigger = match self.now.compacting.take() {
+            Some(CompactionReason::Asked) => "manual",
+            Some(CompactionReason::Threshold | CompactionReason::TooLong) | None => "auto",
+        };
         let boundary = SystemBody::CompactBoundary {
             compact_metadata: CompactMetadata {
-                trigger: "auto",
+                trigger,
                 pre_tokens,
                 post_tokens,
             },
@@ -35,6 +38,11 @@ impl Encoder {
             let remark = Remark::Trouble(kind);
             frames.push(self.said(content, id, model, Usage::default(), None, remark));
         }
+        let deferred = self.now.deferred.take();
+        let deferred = deferred.filter(|_| *outcome == Outcome::Cancelled);
+        if let Some(call) = &deferred {
+            self.now.denials.retain(|denied| denied.id != call.id);
+        }
         let account = Account {
             totals,
             before: &self.before,
@@ -42,6 +50,7 @@ impl Encoder {
             user_messages: self.now.user_messages,
             stop_reason: self.now.stop_reason.take(),
             denials: std::mem::take(&mut self.now.denials),
+            deferred,
             aborted: if self.now.answer.in_tools {
                 "aborted_tools"
             } else {

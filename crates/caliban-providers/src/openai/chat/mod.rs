@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::revision;
 use super::tool_id::IdRule;
 use super::{ID, error, models};
-use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
+use crate::adapter::{Decoder, Encoded, Family, Link, Refusals, Revision};
 use crate::failure::Refusal;
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
@@ -97,6 +97,10 @@ impl Family for Chat {
         } else {
             error
         }
+    }
+
+    fn refusals(&self) -> Refusals {
+        Refusals::Lasting
     }
 
     fn revise(&self, call: &mut Call, error: &Error) -> Revision {

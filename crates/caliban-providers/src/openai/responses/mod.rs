@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::revision;
 use super::{ID, error, models};
-use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
+use crate::adapter::{Decoder, Encoded, Family, Link, Refusals, Revision};
 use crate::failure::Refusal;
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
@@ -50,6 +50,10 @@ impl Family for Responses {
 
     fn refusal(&self, refusal: Refusal<'_>) -> Error {
         error::refused(refusal)
+    }
+
+    fn refusals(&self) -> Refusals {
+        Refusals::Lasting
     }
 
     fn revise(&self, call: &mut Call, error: &Error) -> Revision {

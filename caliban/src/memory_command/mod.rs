@@ -1,5 +1,7 @@
-//! `caliban memory`: what the model is told before every conversation, and which files outside
-//! the workspace may be part of it.
+//! `caliban memory`: what the model is told before every conversation, which files outside the
+//! workspace may be part of it, and the agent's notes.
+
+mod notes;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -42,6 +44,15 @@ pub(crate) fn run(
             list.revoke(&path).map_err(|error| failed(&error))?;
             console.write(&format!("`{}` is not approved any more\n", path.display()))
         }
+        MemoryCommand::Show { topic } => notes::show(&places.notes, topic.as_deref(), console),
+        MemoryCommand::Edit { topic } => {
+            let environment = configuration.environment();
+            let mut names = ["VISUAL", "EDITOR"].iter();
+            let editor = names.find_map(|name| environment.text(name));
+            notes::edit(&places.notes, topic.as_deref(), editor.as_deref(), console)
+        }
+        MemoryCommand::Rm { topic } => notes::remove(&places.notes, topic, console),
+        MemoryCommand::RebuildIndex => notes::rebuild(&places.notes, console),
     }
 }
 

@@ -1,0 +1,68 @@
+//! What the program says of itself: usage, examples, and help that is about the command at hand.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use rstest::rstest;
+use support::{Ran, bare, run};
+
+fn caliban(args: &[&str]) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    run(bare(folder.path(), folder.path()).args(args))
+}
+
+#[rstest]
+fn a_prompt_or_a_command_and_an_example_for_each_group(#[values("-h", "--help")] flag: &str) {
+    let help = caliban(&[flag]).stdout;
+    let usage = "Usage: caliban [OPTIONS] [PROMPT]\n       caliban [OPTIONS] <COMMAND>\n";
+    assert!(help.contains(usage), "{help}");
+    let (_, examples) = help.split_once("Examples:\n").unwrap();
+    for flag in [
+        "-p -",
+        "--output-format",
+        "--max-turns",
+        " -c",
+        "--allow",
+        "--workspace",
+        "--model",
+        "--system",
+        "--mcp-config",
+        "--settings",
+        "--record",
+    ] {
+        assert!(examples.contains(flag), "{flag}");
+    }
+}
+
+#[rstest]
+#[case(&["perms", "list", "--help"], "--effective")]
+#[case(&["help", "sessions", "prune"], "--days")]
+#[case(&["mcp", "add", "-h"], "caliban mcp add files")]
+#[case(&["doctor", "-h"], "--deep")]
+#[case(&["sessions"], "export")]
+fn the_help_of_a_command_is_about_that_command(#[case] args: &[&str], #[case] own: &str) {
+    let ran = caliban(args);
+    let help = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(help.contains(own), "{help}");
+    for everywhere in [
+        "--allow",
+        "--setting-sources",
+        "--mcp-oauth-port",
+        "--trust-workspace",
+    ] {
+        assert!(!help.contains(everywhere), "{everywhere} in {help}");
+    }
+    assert!(help.contains("`caliban --help` has"), "{help}");
+}
+
+#[test]
+fn what_is_not_repeated_still_counts() {
+    let call = ["Bash", "{\"command\": \"ls\"}"];
+    let allowed = caliban(&["perms", "test", "--allow", "Bash", call[0], call[1]]);
+    assert_eq!(allowed.code, Some(0), "{}", allowed.stderr);
+}

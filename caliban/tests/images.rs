@@ -1,0 +1,186 @@
+//! Images of every source go through one pipeline: what a provider gets is an image, and small enough.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod support;
+
+use std::io::{Cursor, Write};
+use std::process::Stdio;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use caliban_testkit::{Reply, Script};
+use image::{ImageFormat, RgbImage};
+use serde_json::{Value, json};
+use support::{Bench, Wire};
+
+fn picture() -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    RgbImage::new(3136, 40)
+        .write_to(&mut bytes, ImageFormat::Png)
+        .unwrap();
+    bytes.into_inner()
+}
+
+fn bench(replies: Vec<Reply>) -> Bench {
+    Bench::new(Wire::Anthropic, Script::new(replies))
+}
+
+/// The sizes of all images in the last request.
+fn sizes(bench: &Bench) -> Vec<(u32, u32)> {
+    fn gather(value: &Value, sizes: &mut Vec<(u32, u32)>) {
+        match value {
+            Value::Object(fields) => {
+                if let (Some("base64"), Some(data)) = (
+                    fields.get("type").and_then(Value::as_str),
+                    fields.get("data").and_then(Value::as_str),
+                ) {
+                    let seen = image::load_from_memory(&STANDARD.decode(data).unwrap()).unwrap();
+                    sizes.push((seen.width(), seen.height()));
+                }
+                fields.values().for_each(|value| gather(value, sizes));
+            }
+            Value::Array(values) => values.iter().for_each(|value| gather(value, sizes)),
+            _ => {}
+        }
+    }
+    let mut sizes = Vec::new();
+    let body = bench.server.model_requests().pop().unwrap().json();
+    gather(&body["messages"], &mut sizes);
+    sizes
+}
+
+/// A user frame of the claude dialect with images.
+fn user_frame(images: &[&[u8]]) -> String {
+    let image = |bytes: &&[u8]| {
+        let data = STANDARD.encode(bytes);
+        let source = json!({"type": "base64", "media_type": "image/png", "data": data});
+        json!({"type": "image", "source": source})
+    };
+    let mut content = vec![json!({"type": "text", "text": "look"})];
+    content.extend(images.iter().map(image));
+    let message = json!({"role": "user", "content": content});
+    let frame =
+        json!({"type": "user", "message": message, "session_id": "", "parent_tool_use_id": null});
+    format!("{frame}\n")
+}
+
+/// What the program says to such frames, which are not of our schema.
+fn talk(bench: &Bench, input: &str) -> String {
+    let mut command = bench.command();
+    command
+        .args(["--dialect", "claude", "-p", "--verbose"])
+        .args([
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+        ])
+        .stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn an_image_of_a_user_frame_is_made_to_fit() {
+    let bench = bench(vec![Reply::text("seen")]);
+    talk(&bench, &user_frame(&[&picture()]));
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+}
+
+#[test]
+fn what_is_no_image_is_refused_before_it_is_sent_and_the_session_goes_on() {
+    let bench = bench(vec![Reply::text("seen")]);
+    let garbage = [7_u8; 70];
+    let input = user_frame(&[&garbage]) + &user_frame(&[&picture()]);
+    let said = talk(&bench, &input);
+    assert!(
+        said.contains("image 1 of the message is not a png"),
+        "{said}"
+    );
+    assert_eq!(bench.server.model_requests().len(), 1);
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+}
+
+#[test]
+fn a_message_has_at_most_twenty_images() {
+    let bench = bench(vec![Reply::text("seen")]);
+    let pictures: Vec<Vec<u8>> = (1..=21)
+        .map(|width| {
+            let mut bytes = Cursor::new(Vec::new());
+            let picture = RgbImage::new(width, 1);
+            picture.write_to(&mut bytes, ImageFormat::Png).unwrap();
+            bytes.into_inner()
+        })
+        .collect();
+    for (number, picture) in pictures.iter().enumerate() {
+        let path = bench.workspace.path().join(format!("{number}.png"));
+        std::fs::write(path, picture).unwrap();
+    }
+    let named: Vec<String> = (0..21).map(|number| format!("@{number}.png")).collect();
+    let ran = bench.run(["-p", &named.join(" ")]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("at most 20"), "{}", ran.stderr);
+    assert!(bench.server.model_requests().is_empty());
+    let ran = bench.run(["-p", &named[..20].join(" ")]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(sizes(&bench).len(), 20);
+}
+
+#[test]
+fn an_image_that_is_read_is_made_to_fit_or_refused() {
+    let read = |name: &str| Reply::tool("Read", json!({"path": name}));
+    let bench = bench(vec![
+        read("wide.png"),
+        read("broken.png"),
+        Reply::text("done"),
+    ]);
+    let workspace = bench.workspace.path();
+    std::fs::write(workspace.join("wide.png"), picture()).unwrap();
+    std::fs::write(workspace.join("broken.png"), &picture()[..40]).unwrap();
+    let ran = bench.run(["-p", "go"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+    let body = bench.server.model_requests().pop().unwrap().json();
+    let told = body["messages"].to_string();
+    assert!(
+        told.contains("cannot be shown: it is damaged"),
+        "{told:.500}"
+    );
+    assert!(told.contains("[downscaled]"), "{told:.500}");
+}
+
+#[test]
+fn other_kinds_of_images_are_not_sent_as_text() {
+    let bench = bench(Vec::new());
+    let mut bitmap = b"BM".to_vec();
+    bitmap.extend([0; 60]);
+    std::fs::write(bench.workspace.path().join("x.bmp"), &bitmap).unwrap();
+    std::fs::write(bench.workspace.path().join("x.dat"), &bitmap).unwrap();
+    for (prompt, said) in [
+        ("@x.bmp", "is not a png, jpeg, gif or webp image"),
+        ("@x.dat", "is not a text file"),
+    ] {
+        let ran = bench.run(["-p", prompt]);
+        assert_eq!(ran.code, Some(78), "{}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    assert!(bench.server.model_requests().is_empty());
+}
+
+#[test]
+fn the_limits_of_texts_are_not_those_of_images() {
+    let bench = bench(vec![Reply::text("seen")]);
+    std::fs::write(bench.workspace.path().join("wide.png"), picture()).unwrap();
+    let ran = bench.run(["-p", "@wide.png", "--max-attach-bytes", "10"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+}

@@ -1,0 +1,308 @@
+//! What can be set and does nothing yet: keys and variables of parts that this version does not
+//! have, in one table. Whoever sets one is told; where somebody relies on it, no run begins.
+
+use std::collections::BTreeMap;
+
+use crate::document::{Content, Node, Step, dotted};
+use crate::error::{Fault, SettingsError};
+use crate::policy::Trust;
+use crate::scope::Scope;
+use crate::variables::{Environment, names};
+
+/// A part of the program that is described and not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    AgentProfiles,
+    Azure,
+    Checkpoints,
+    Feedback,
+    Fleet,
+    Graphics,
+    ModelList,
+    Plugins,
+    Router,
+    Sandbox,
+    Telemetry,
+    Terminal,
+    Worktrees,
+}
+
+impl Part {
+    /// What this version has none of.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentProfiles => "agent profiles",
+            Self::Azure => "Azure provider",
+            Self::Checkpoints => "checkpoints",
+            Self::Feedback => "`/feedback`",
+            Self::Fleet => "background agents",
+            Self::Graphics => "graphics",
+            Self::ModelList => "list of models to choose from",
+            Self::Plugins => "plugins",
+            Self::Router => "model router",
+            Self::Sandbox => "sandbox",
+            Self::Telemetry => "telemetry",
+            Self::Terminal => "terminal interface",
+            Self::Worktrees => "worktrees",
+        }
+    }
+}
+
+/// What follows for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Consequence {
+    /// It does not begin, because this would happen instead.
+    Refused(&'static str),
+    /// It begins, and says so.
+    Told,
+    /// Nothing: without the part, what was asked for is so anyway, or others are meant.
+    Nothing,
+}
+
+/// Keys of settings, each with everything below it. The first row that fits counts.
+const KEYS: &[(&str, Part, Consequence)] = &[
+    ("agent", Part::AgentProfiles, Consequence::Told),
+    ("available_models", Part::ModelList, Consequence::Told),
+    ("editor_mode", Part::Terminal, Consequence::Told),
+    ("enable_telemetry", Part::Telemetry, Consequence::Told),
+    ("feedback_url", Part::Feedback, Consequence::Told),
+    ("plugins", Part::Plugins, Consequence::Told),
+    (ROUTES, Part::Router, Consequence::Refused(UNROUTED)),
+    ("router", Part::Router, Consequence::Told),
+    (
+        "sandbox.enabled",
+        Part::Sandbox,
+        Consequence::Refused("commands would run unconfined"),
+    ),
+    ("sandbox", Part::Sandbox, Consequence::Told),
+    ("statusLine", Part::Terminal, Consequence::Told),
+    (
+        "strict_plugin_only_customization",
+        Part::Plugins,
+        Consequence::Refused(UNRESTRICTED),
+    ),
+    ("telemetry", Part::Telemetry, Consequence::Told),
+    ("tui", Part::Terminal, Consequence::Told),
+    ("view_mode", Part::Terminal, Consequence::Told),
+];
+
+const ROUTES: &str = "router.route";
+const UNROUTED: &str = "prompts would go to another model than the routes say";
+const UNRESTRICTED: &str = "skills and hooks of others than plugins would count";
+
+/// Environment variables.
+const VARIABLES: &[(&str, Part, Consequence)] = {
+    use Consequence::{Nothing, Refused, Told};
+    &[
+        // Set for other programs as well, and nothing here could be reached with them.
+        (names::AZURE_OPENAI_API_KEY, Part::Azure, Nothing),
+        (names::AZURE_OPENAI_RESOURCE, Part::Azure, Nothing),
+        (names::AZURE_OPENAI_API_VERSION, Part::Azure, Nothing),
+        // Without the part it is as these say.
+        (names::CALIBAN_NO_PLUGINS, Part::Plugins, Nothing),
+        (
+            names::CALIBAN_CHECKPOINT_DISABLED,
+            Part::Checkpoints,
+            Nothing,
+        ),
+        (names::CALIBAN_BLOCKED_MARKETPLACES, Part::Plugins, Nothing),
+        (
+            names::CALIBAN_STRICT_KNOWN_MARKETPLACES,
+            Part::Plugins,
+            Nothing,
+        ),
+        (names::DISABLE_TELEMETRY, Part::Telemetry, Nothing),
+        (names::DO_NOT_TRACK, Part::Telemetry, Nothing),
+        (names::CALIBAN_ENABLED_PLUGINS, Part::Plugins, Told),
+        (names::CALIBAN_PLUGIN_ROOT, Part::Plugins, Told),
+        (
+            names::CALIBAN_STRICT_PLUGIN_ONLY_CUSTOMIZATION,
+            Part::Plugins,
+            Refused(UNRESTRICTED),
+        ),
+        (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
+        (names::CALIBAN_CHECKPOINT_ROOT, Part::Checkpoints, Told),
+        (
+            names::CALIBAN_CHECKPOINT_MAX_FILE_BYTES,
+            Part::Checkpoints,
+            Told,
+        ),
+        (names::CALIBAN_CHECKPOINT_MAX_BYTES, Part::Checkpoints, Told),
+        (names::CALIBAN_KEEP_WORKTREES, Part::Worktrees, Told),
+        (names::CALIBAN_GRAPHICS, Part::Graphics, Told),
+        (names::CALIBAN_ENABLE_TELEMETRY, Part::Telemetry, Told),
+        (names::CALIBAN_OTEL_HEADERS_HELPER, Part::Telemetry, Told),
+        // Set for other programs as well; who wants telemetry of this one sets another, too.
+        (names::OTEL_EXPORTER_OTLP_ENDPOINT, Part::Telemetry, Nothing),
+        (names::OTEL_EXPORTER_OTLP_PROTOCOL, Part::Telemetry, Nothing),
+        (names::OTEL_EXPORTER_OTLP_HEADERS, Part::Telemetry, Nothing),
+        (
+            names::OTEL_EXPORTER_OTLP_CERTIFICATE,
+            Part::Telemetry,
+            Nothing,
+        ),
+        (
+            names::OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
+            Part::Telemetry,
+            Nothing,
+        ),
+        (
+            names::OTEL_EXPORTER_OTLP_CLIENT_KEY,
+            Part::Telemetry,
+            Nothing,
+        ),
+        (names::OTEL_METRIC_EXPORT_INTERVAL, Part::Telemetry, Nothing),
+        (names::OTEL_LOGS_EXPORTER, Part::Telemetry, Nothing),
+        (names::OTEL_METRICS_EXPORTER, Part::Telemetry, Nothing),
+        (names::OTEL_TRACES_EXPORTER, Part::Telemetry, Nothing),
+        (names::OTEL_LOG_USER_PROMPTS, Part::Telemetry, Nothing),
+        (names::OTEL_LOG_TOOL_DETAILS, Part::Telemetry, Nothing),
+        (names::OTEL_LOG_TOOL_CONTENT, Part::Telemetry, Nothing),
+        (names::OTEL_LOG_RAW_API_BODIES, Part::Telemetry, Nothing),
+    ]
+};
+
+/// The part a key of the settings waits for.
+pub fn part_of_key(key: &str) -> Option<Part> {
+    row(key).map(|(part, _)| part)
+}
+
+/// The part a variable waits for.
+pub fn part_of_variable(name: &str) -> Option<Part> {
+    VARIABLES
+        .iter()
+        .find(|(known, ..)| *known == name)
+        .map(|(_, part, _)| *part)
+}
+
+fn row(key: &str) -> Option<(Part, Consequence)> {
+    KEYS.iter()
+        .find(|(row, ..)| {
+            key.strip_prefix(row)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+        .map(|(_, part, consequence)| (*part, *consequence))
+}
+
+/// What settings ask for in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Unbuilt {
+    /// Why no run can begin with them.
+    pub(crate) refusal: Option<SettingsError>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Unbuilt {
+    /// Looks through merged settings, or through a file of routes.
+    pub(crate) fn in_document(root: &Node) -> Self {
+        let mut set = BTreeMap::new();
+        let mut unbuilt = Self::default();
+        unbuilt.visit(root, &mut Vec::new(), &mut set);
+        unbuilt.warnings = warnings(set);
+        unbuilt
+    }
+
+    fn visit(&mut self, node: &Node, path: &mut Vec<Step>, set: &mut BTreeMap<Part, Vec<String>>) {
+        if let Content::Table(table) = &node.content {
+            for entry in table.iter() {
+                path.push(Step::Key(entry.key.clone()));
+                self.visit(&entry.node, path, set);
+                path.pop();
+            }
+            return;
+        }
+        if asks_for_nothing(node) {
+            return;
+        }
+        let key = dotted(path);
+        match row(&key) {
+            None | Some((_, Consequence::Nothing)) => {}
+            Some((part, Consequence::Told)) => set.entry(part).or_default().push(key),
+            Some((part, Consequence::Refused(instead))) => {
+                self.refusal
+                    .get_or_insert_with(|| refusal(node, path, part, instead));
+            }
+        }
+    }
+
+    /// Routes of a workspace that is not trusted do not count, and whoever wrote them does not
+    /// expect the prompt elsewhere.
+    pub(crate) fn withheld_routes(roots: &[(Scope, Node)], trust: Trust) -> Option<SettingsError> {
+        let path: Vec<Step> = ROUTES
+            .split('.')
+            .map(|key| Step::Key(key.to_owned()))
+            .collect();
+        let withheld = roots
+            .iter()
+            .filter(|(scope, _)| scope.is_workspace() && trust == Trust::Untrusted);
+        withheld
+            .filter_map(|(_, root)| root.at(&["router", "route"]))
+            .find(|node| !asks_for_nothing(node))
+            .map(|node| refusal(node, &path, Part::Router, UNROUTED))
+    }
+}
+
+/// A switch that is off and a list without entries.
+fn asks_for_nothing(node: &Node) -> bool {
+    match &node.content {
+        Content::Null | Content::Bool(false) => true,
+        Content::List(nodes) => nodes.is_empty(),
+        Content::Bool(true) | Content::Number(_) | Content::String(_) | Content::Table(_) => false,
+    }
+}
+
+fn refusal(node: &Node, path: &[Step], part: Part, instead: &str) -> SettingsError {
+    let message = format!("this version has no {}: {instead}", part.as_str());
+    let fault = Fault::at(&node.place, message)
+        .about(path)
+        .with_help("take it out to run without");
+    SettingsError::Unbuilt(Box::new(fault))
+}
+
+/// One sentence for each part.
+fn warnings(set: BTreeMap<Part, Vec<String>>) -> Vec<String> {
+    set.into_iter()
+        .map(|(part, keys)| {
+            let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            let (keys, verb) = match keys.as_slice() {
+                [key] => (key.clone(), "is set and has"),
+                _ => (keys.join(", "), "are set and have"),
+            };
+            format!(
+                "{keys} {verb} no effect: this version has no {}",
+                part.as_str()
+            )
+        })
+        .collect()
+}
+
+/// Fails where a variable is set that somebody relies on.
+pub fn check_variables(environment: &Environment) -> Result<(), SettingsError> {
+    VARIABLES
+        .iter()
+        .find_map(|(name, part, consequence)| match consequence {
+            Consequence::Refused(instead) if environment.is_on(name) => {
+                Some(SettingsError::UnbuiltVariable {
+                    name,
+                    part: part.as_str(),
+                    instead,
+                })
+            }
+            Consequence::Refused(_) | Consequence::Told | Consequence::Nothing => None,
+        })
+        .map_or(Ok(()), Err)
+}
+
+/// What is said about variables that are set in vain.
+pub fn idle_variables(environment: &Environment) -> Vec<String> {
+    let mut set: BTreeMap<Part, Vec<String>> = BTreeMap::new();
+    for (name, part, consequence) in VARIABLES {
+        match consequence {
+            Consequence::Told if environment.is_on(name) => {
+                set.entry(*part).or_default().push((*name).to_owned());
+            }
+            Consequence::Told | Consequence::Refused(_) | Consequence::Nothing => {}
+        }
+    }
+    warnings(set)
+}
