@@ -75,6 +75,21 @@ fn flags_decide_whether_a_file_is_written(#[case] args: &[&str], #[case] denials
 }
 
 #[rstest]
+#[case("", true)]
+#[case("disable_auto_mode = true", false)]
+#[case("disableAutoMode = true", false)]
+fn settings_switch_the_classifier_off(#[case] settings: &str, #[case] is_asked: bool) {
+    let bench = Bench::new(Wire::Anthropic, calls(&write()));
+    let directory = bench.home.path().join(".config/caliban");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("settings.toml"), settings).unwrap();
+    result(&bench, &["--permission-mode", "auto"]);
+    assert!(!bench.workspace.path().join("out.txt").exists());
+    // The call and what follows its refusal; anything more is the classifier's.
+    assert_eq!(bench.server.model_requests().len() > 2, is_asked);
+}
+
+#[rstest]
 fn no_mode_opens_a_protected_place(
     #[values(
         ("Write", json!({"path": "AGENTS.md", "content": "x"})),
