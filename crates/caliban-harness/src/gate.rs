@@ -482,7 +482,8 @@ impl caliban_agent::Gate for Gate {
         let decision = judge.decide(&call.name, &call.input, Timestamp::now());
         let by = match denial.source {
             DenialSource::Hook => DecidedBy::Hook,
-            DenialSource::Rule => DecidedBy::Rule,
+            // Written down where it was judged.
+            DenialSource::Rule => return,
             DenialSource::Classifier => DecidedBy::Classifier,
             DenialSource::Person => DecidedBy::Operator,
             DenialSource::Unattended => DecidedBy::Unattended,
