@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod face;
+mod interactive;
 mod manual;
 mod masking;
 mod mcp_command;
@@ -18,6 +19,7 @@ mod perms_command;
 mod print;
 mod process;
 mod prompt;
+mod rewind_command;
 mod serve;
 mod sessions_command;
 mod settings_commands;
@@ -170,6 +172,11 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
             let store = session_store(&options.session, &configuration);
             sessions_command::run(&command, &store, &configuration, &mut console)
         }
+        Some(Command::Rewind(args)) => {
+            let (options, configuration) = configured()?;
+            let store = session_store(&options.session, &configuration);
+            rewind_command::run(&args, &store, &configuration, &mut console)
+        }
         Some(Command::Memory { command }) => {
             let (options, configuration) = configured()?;
             memory_command::run(&command, &options, &configuration, &mut console)
@@ -197,6 +204,9 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
             Box::pin(serve::heddle::serve(options, process, &cancel, console)).await
         }
         Some(Command::Reserved(command)) => Err(command.refusal()),
+        None if interactive::is_wanted(&line) => {
+            Box::pin(interactive::run(&line, process, &interrupts)).await
+        }
         None => Box::pin(ask(&line, process, &interrupts, &mut console)).await,
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn list(
         options.model.as_deref(),
         configuration,
     )?;
-    let provider = provider::connect(kind, configuration)?;
+    let provider = provider::connect(kind, &[], configuration)?;
     let models = provider.models().await?;
     if args.json {
         let json = serde_json::to_string_pretty(&models)

@@ -92,7 +92,7 @@ pub(crate) fn run(
                 since: *since,
                 tool: tool.clone(),
                 action: *action,
-                scope: None,
+                writers: None,
                 head: *head,
             },
         ),
@@ -259,7 +259,7 @@ impl Perms<'_> {
             .map_err(|error| Failure::Config(error.to_string()))?
             .only_rules();
         for line in &imported.notes {
-            note(&format!("not imported: {line}"));
+            note(line);
         }
         imported
             .rules
@@ -301,8 +301,7 @@ impl Perms<'_> {
     fn audit(self, scope: Option<RuleScope>, filter: Filter) -> Result<(), Failure> {
         let path = self.configuration.locations.audit_log();
         let filter = Filter {
-            // As the lines call it.
-            scope: scope.map(|scope| scope.settings().to_string()),
+            writers: scope.map(|scope| scope.origins().to_vec()),
             ..filter
         };
         let mut is_empty = true;

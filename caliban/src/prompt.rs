@@ -78,6 +78,14 @@ pub(crate) fn check_stream(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The prompt to begin a conversation with, where one was given.
+pub(crate) fn typed(args: &RunArgs) -> Result<Option<String>, Failure> {
+    if args.prompt_flag.is_none() && args.prompt.is_none() {
+        return Ok(None);
+    }
+    resolve(args, Stdin::Terminal, std::io::empty()).map(|prompt| Some(prompt.typed))
+}
+
 /// Finds the prompt. A text beside `-` comes first, what was piped after it.
 pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<Prompt, Failure> {
     let given: Vec<&str> = [&args.print, &args.prompt_flag, &args.prompt]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use caliban_harness::{Configuration, session_age};
+use caliban_harness::{Configuration, forget_checkpoints, session_age};
 use caliban_sessions::{SessionState, Store, Summary, Transcript, turns};
 use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
@@ -36,6 +36,7 @@ pub(crate) fn run(
             for session in sessions {
                 let name = store.find(session)?;
                 store.remove(&name)?;
+                forget_checkpoints(configuration, std::slice::from_ref(&name))?;
                 console.write(&format!("removed {}\n", name.as_str()))?;
             }
             Ok(())
@@ -52,6 +53,7 @@ pub(crate) fn run(
                 );
             };
             let pruned = store.prune(age, Timestamp::now())?;
+            forget_checkpoints(configuration, &pruned.removed)?;
             for warning in &pruned.warnings {
                 note(&format!("warning: {warning}"));
             }

@@ -31,6 +31,14 @@ pub(crate) fn print_effective(
     console.write(&table(&document))
 }
 
+/// The same for people, wherever it is shown.
+pub(crate) fn effective(configuration: &Configuration) -> String {
+    let mut document = configuration.loaded.to_print_json();
+    document["warnings"] = configuration.warnings().into();
+    Secrets::Masked.mask(&mut document["settings"]);
+    table(&document).trim_end().to_owned()
+}
+
 /// The scope that stands for all of them.
 pub(crate) const EFFECTIVE: &str = "effective";
 

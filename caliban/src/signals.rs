@@ -1,6 +1,7 @@
 //! Interrupts: the first asks the run to stop, the second ends the process.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ pub(crate) struct Interrupts {
     /// later where there are last words.
     pub(crate) insisted: CancellationToken,
     last_words: Arc<Mutex<Option<String>>>,
+    /// Set while another program has the terminal, and with it SIGINT.
+    pub(crate) is_elsewhere: Arc<AtomicBool>,
+    /// What SIGINT stops instead, where something smaller is to be stopped first.
+    instead: Arc<Mutex<Option<CancellationToken>>>,
 }
 
 impl Interrupts {
@@ -28,6 +33,21 @@ impl Interrupts {
         let interrupts = Self::default();
         unhandled(listen(interrupts.clone()));
         interrupts
+    }
+
+    /// The next SIGINT stops only what watches this token.
+    pub(crate) fn stop_instead(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        let mut instead = self.instead.lock().unwrap_or_else(PoisonError::into_inner);
+        *instead = Some(token.clone());
+        token
+    }
+
+    /// Whether SIGINT was for something smaller.
+    fn is_for_less(&self) -> bool {
+        let mut instead = self.instead.lock().unwrap_or_else(PoisonError::into_inner);
+        let token = instead.take();
+        token.inspect(CancellationToken::cancel).is_some()
     }
 
     /// What is written to standard output before the process is ended, unless whoever set it takes
@@ -106,6 +126,10 @@ fn listen(interrupts: Interrupts) -> std::io::Result<()> {
         signals.push(SIGHUP);
     }
     heed(&signals, move |signal| {
+        let is_elsewhere = interrupts.is_elsewhere.load(Ordering::Relaxed);
+        if signal == SIGINT && (is_elsewhere || interrupts.is_for_less()) {
+            return;
+        }
         if interrupts.cancel.is_cancelled() && signal == SIGINT {
             interrupts.insist();
         }
@@ -156,5 +180,6 @@ fn listen(interrupts: Interrupts) -> std::io::Result<()> {
     reason = "the user insists: nothing else may delay the end"
 )]
 pub(crate) fn leave(code: i32) -> ! {
+    caliban_terminal::restore();
     std::process::exit(code)
 }

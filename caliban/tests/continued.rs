@@ -205,6 +205,25 @@ fn a_session_keeps_its_system_prompt(#[case] other: &[&str]) {
     assert_eq!(system().contains("SECOND"), other[0] != "--no-system");
 }
 
+#[test]
+fn a_session_that_began_without_a_system_prompt_goes_on_without() {
+    let bench = bench(4);
+    let begun = bench.run(["-p", "x", "--session", "s", "--no-system"]);
+    assert_eq!(begun.code, Some(0), "{}", begun.stderr);
+    let goes_on = |args: &[&str]| {
+        let ran = bench.run(["-p"].iter().chain(args));
+        assert_eq!(ran.code, Some(0), "{args:?} {}", ran.stderr);
+        last_request(&bench)["system"].clone()
+    };
+    for which in [&["x", "-r", "s"][..], &["x", "-r", "s", "--fork-session"]] {
+        assert_eq!(goes_on(which), Value::Null, "{which:?}");
+    }
+    // Nothing that was said is left then.
+    let cleared = bench.run(["-p", "/clear", "-r", "s"]);
+    assert_eq!(cleared.code, Some(0), "{}", cleared.stderr);
+    assert_eq!(goes_on(&["x", "-r", "s"]), Value::Null);
+}
+
 #[rstest]
 #[case("30", 1)]
 #[case("0", 2)]

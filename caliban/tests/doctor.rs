@@ -434,14 +434,7 @@ fn a_tick_stands_for_what_was_looked_at() {
     let bench = bench(Script::new([]));
     let ran = run(doctor(&bench).env("ANTHROPIC_API_KEY", "k"));
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
-    for name in [
-        "ollama",
-        "openai",
-        "anthropic",
-        "google",
-        "checkpoint_store",
-        "auth",
-    ] {
+    for name in ["ollama", "openai", "anthropic", "google", "auth"] {
         assert!(row(&ran, name).starts_with("– "), "{}", ran.stdout);
     }
     assert!(row(&ran, "auth").contains("is in the environment (not tried here"));
@@ -502,4 +495,15 @@ fn each_mcp_server_has_a_row_and_is_connected_to_when_asked() {
     assert!(rows("mcp:theirs").starts_with("– mcp:theirs — not connected: it is the workspace's"));
     assert!(!bench.workspace.path().join("ran").exists());
     assert_eq!(deep.code, Some(1));
+}
+
+#[test]
+fn it_tells_where_logins_are_kept() {
+    let bench = bench(Script::new([]));
+    let ran = run(doctor(&bench).env("ANTHROPIC_API_KEY", "k"));
+    let told = row(&ran, "secret_store");
+    // There is no desktop in a test.
+    assert!(told.contains("mcp-tokens.json"), "{told}");
+    let names_feature = told.contains("(feature `keyring`)");
+    assert_eq!(names_feature, !cfg!(feature = "keyring"), "{told}");
 }

@@ -223,3 +223,25 @@ fn a_fallback_model_answers_when_the_first_cannot() {
     let (ran, models) = go(Fault::status(401));
     assert_eq!((ran.code, models.len()), (Some(1), 1), "{}", ran.stderr);
 }
+
+#[test]
+fn what_a_compatible_server_refused_is_not_sent_to_it_again() {
+    let refusal = serde_json::json!({"error": {
+        "message": "Unsupported parameter: stream_options",
+        "type": "invalid_request_error",
+    }});
+    let script = Script::new([
+        Reply::fault(Fault::status(400).body(refusal)),
+        Reply::tool("Glob", serde_json::json!({"pattern": "*"})),
+        Reply::text("done"),
+    ]);
+    let bench = Bench::new(Wire::Chat, script);
+    let ran = bench.run(["-p", "hi"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let requests = bench.server.model_requests();
+    let sent: Vec<bool> = requests
+        .iter()
+        .map(|request| request.json().get("stream_options").is_some())
+        .collect();
+    assert_eq!(sent, [true, false, false]);
+}

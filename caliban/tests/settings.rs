@@ -735,6 +735,7 @@ fn a_change_of_the_settings_between_two_prompts_counts() {
     assert!(child.wait().unwrap().success());
 }
 
+#[cfg(feature = "keyring")]
 #[test]
 fn a_key_in_the_secret_store_is_used_when_there_is_no_other() {
     let programs = ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"];

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::shell::{cargo, output, root, run, say};
+use crate::shell::{cargo, output, root, run, say, target};
 
 const COLUMNS: usize = 96;
 const FONT: f64 = 13.0;
@@ -16,7 +16,7 @@ const ADVANCE: f64 = 0.602;
 
 pub(crate) fn write() -> Result<()> {
     run(cargo().args(["build", "--release", "--quiet", "--package", "caliban"]))?;
-    let program = root().join("target/release/caliban");
+    let program = target().join("release/caliban");
     // A terminal of its own: the program behaves as it does for a person.
     let demo = format!("stty cols {COLUMNS}; '{}' demo", program.display());
     let typescript = output(Command::new("script").args(["-qec", &demo, "/dev/null"]))?;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::environment;
 use crate::shell::{cargo, output, root, run, say};
+use crate::test::KEYRING;
 
 /// The tools that read what a program compiled by this toolchain counts, and the package that has
 /// them.
@@ -40,6 +41,7 @@ pub(crate) fn report() -> Result<()> {
     // A test that dislikes being counted is no reason to count nothing.
     if let Err(error) = run(counted(&wrapper)
         .args(["test", "--workspace", "--all-targets", "--no-fail-fast"])
+        .arg(KEYRING)
         // One file per program, into which its runs are added up.
         .env("LLVM_PROFILE_FILE", profiles.join("%4m.profraw"))
         .env("CALIBAN_TEST_PYTHON", environment::python())
@@ -96,6 +98,7 @@ fn objects(wrapper: &Path) -> Result<Vec<PathBuf>> {
         "test",
         "--workspace",
         "--all-targets",
+        KEYRING,
         "--no-run",
         "--message-format=json",
     ]))?;

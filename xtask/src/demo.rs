@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use caliban_testkit::{BlockingServer, Script};
 
-use crate::shell::{cargo, root, run};
+use crate::shell::{cargo, root, run, target};
 
 pub(crate) fn record() -> Result<()> {
     run(cargo().args(["build", "--quiet", "--package", "caliban"]))?;
@@ -14,7 +14,7 @@ pub(crate) fn record() -> Result<()> {
     let script = std::fs::read_to_string(demo.join("script.json"))?;
     let prompt = std::fs::read_to_string(demo.join("prompt.txt"))?;
     let server = BlockingServer::start(Script::from_json(&script).context("demo/script.json")?)?;
-    let workspace = root().join("target/demo-workspace");
+    let workspace = target().join("demo-workspace");
     if workspace.exists() {
         std::fs::remove_dir_all(&workspace)?;
     }
@@ -24,7 +24,7 @@ pub(crate) fn record() -> Result<()> {
         let name = path.file_name().context("a file")?;
         std::fs::copy(&path, workspace.join(name))?;
     }
-    run(Command::new(root().join("target/debug/caliban"))
+    run(Command::new(target().join("debug/caliban"))
         .args(["--auto-allow", "-p", prompt.trim(), "--record"])
         .arg(demo.join("cassette.jsonl"))
         .env_clear()

@@ -9,7 +9,7 @@ use crate::settings_page;
 use crate::shell::{cargo, root, run, say};
 
 /// Every generated page: where it is and what it says.
-fn pages() -> Result<[(PathBuf, String); 3]> {
+fn pages() -> Result<[(PathBuf, String); 4]> {
     let frames = serde_json::to_string_pretty(&caliban_protocol::frames_schema())?;
     Ok([
         (
@@ -20,6 +20,10 @@ fn pages() -> Result<[(PathBuf, String); 3]> {
         (
             root().join("docs/reference/settings.md"),
             settings_page::page(),
+        ),
+        (
+            root().join("docs/reference/slash-commands.md"),
+            caliban_slash::reference_page(),
         ),
     ])
 }

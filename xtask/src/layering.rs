@@ -58,10 +58,24 @@ const EDGES: &[Edge] = &[
 
     ("caliban-slash", "caliban-model", "a command may set the effort, and misspelled ones have a nearest"),
 
+    ("caliban-compose", "caliban-terminal", "keys are pressed in the editor"),
+    ("caliban-compose", "caliban-text", "how wide what is written is"),
+
+    ("caliban-tui", "caliban-agent", "shows the loop's events"),
+    ("caliban-tui", "caliban-compose", "prompts are written"),
+    ("caliban-tui", "caliban-model", "shows messages"),
+    ("caliban-tui", "caliban-session", "sends commands and hears events"),
+    ("caliban-tui", "caliban-settings", "modes and rules are changed by their names"),
+    ("caliban-tui", "caliban-slash", "offers the commands that can be typed"),
+    ("caliban-tui", "caliban-terminal", "draws on the terminal and hears its keys"),
+    ("caliban-tui", "caliban-text", "what others wrote becomes rows"),
+
     ("caliban-harness", "caliban-slash", "obeys the commands that are typed"),
     ("caliban-harness", "caliban-agent", "wires the loop"),
+    ("caliban-harness", "caliban-checkpoints", "wires what keeps the changes of prompts"),
     ("caliban-harness", "caliban-context", "wires memory, skills, styles and commands"),
     ("caliban-harness", "caliban-hooks", "wires the handlers"),
+    ("caliban-harness", "caliban-http", "feedback is sent to an address"),
     ("caliban-harness", "caliban-images", "prompts bring images along"),
     ("caliban-harness", "caliban-mcp", "wires the servers"),
     ("caliban-harness", "caliban-model", "wires the provider"),
@@ -74,6 +88,7 @@ const EDGES: &[Edge] = &[
     ("caliban-harness", "caliban-tools", "wires the built-in tools"),
 
     ("caliban", "caliban-agent", "faces show the loop's events"),
+    ("caliban", "caliban-checkpoints", "commands list and restore what prompts changed"),
     ("caliban", "caliban-context", "commands show and change memory"),
     ("caliban", "caliban-harness", "asks for sessions"),
     ("caliban", "caliban-hooks", "reads the handlers of all layers"),
@@ -86,11 +101,16 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-providers", "connects to providers"),
     ("caliban", "caliban-session", "faces send commands and hear events"),
     ("caliban", "caliban-sessions", "commands list, show and remove sessions"),
+    ("caliban", "caliban-slash", "tests hold every command to what it says of itself"),
     ("caliban", "caliban-settings", "loads and follows the settings"),
+    ("caliban", "caliban-compose", "images are pasted into prompts"),
+    ("caliban", "caliban-terminal", "gives the terminal back when it is made to end"),
+    ("caliban", "caliban-tui", "one of the faces"),
     ("caliban", "caliban-tools", "chooses what the built-in tools may do"),
 
     ("xtask", "caliban-protocol", "writes the schemas of frames"),
     ("xtask", "caliban-settings", "writes the schema and the reference of settings"),
+    ("xtask", "caliban-slash", "writes the page of commands"),
     ("xtask", TESTKIT, "measures against a scripted model"),
 ];
 

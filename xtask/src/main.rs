@@ -10,6 +10,8 @@ mod environment;
 mod layering;
 mod links;
 mod model_server;
+#[cfg(target_os = "linux")]
+mod pictures;
 mod settings_page;
 mod shell;
 mod test;
@@ -48,6 +50,13 @@ enum Task {
     Docs,
     /// Draw the demo as it looks in a terminal, for the README.
     Capture,
+    /// Draw a session in the terminal interface for the guide.
+    #[cfg(target_os = "linux")]
+    Pictures {
+        /// Draw, and only look whether the pictures in the guide are the same.
+        #[arg(long)]
+        check: bool,
+    },
     /// Record the cassette of `caliban demo` anew, after the tools have changed.
     RecordDemo,
     /// Run the tests and tell how many lines of each crate they reach.
@@ -71,6 +80,10 @@ fn main() -> anyhow::Result<()> {
         Task::ModelServer { script, listen } => model_server::run(&script, listen),
         Task::Docs => docs::write(),
         Task::Capture => capture::write(),
+        #[cfg(target_os = "linux")]
+        Task::Pictures { check: false } => pictures::draw(pictures::Purpose::Write),
+        #[cfg(target_os = "linux")]
+        Task::Pictures { check: true } => pictures::draw(pictures::Purpose::Compare),
         Task::RecordDemo => demo::record(),
         Task::Coverage => coverage::report(),
         Task::Bench(options) => bench::run(&options),

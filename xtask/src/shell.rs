@@ -12,6 +12,11 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Announces a step.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "xtask: {text}");

@@ -7,17 +7,23 @@ use anyhow::Result;
 use crate::shell::{self, cargo, say};
 use crate::{dependencies, docs, environment, layering, links};
 
+/// What is distributed has it, so it is checked and tested like the rest.
+pub(crate) const KEYRING: &str = "--features=caliban/keyring";
+
 pub(crate) fn run() -> Result<()> {
     shell::run(cargo().args(["fmt", "--all", "--check"]))?;
     layering::check()?;
     dependencies::check()?;
     docs::check()?;
     links::check()?;
+    #[cfg(target_os = "linux")]
+    crate::pictures::check()?;
     shell::run(Command::new(environment::typos()).current_dir(shell::root()))?;
     shell::run(cargo().args([
         "clippy",
         "--workspace",
         "--all-targets",
+        KEYRING,
         "--quiet",
         "--",
         "-D",
@@ -26,6 +32,7 @@ pub(crate) fn run() -> Result<()> {
     shell::run(
         cargo()
             .args(["test", "--workspace", "--all-targets", "--no-fail-fast"])
+            .arg(KEYRING)
             .env("CALIBAN_TEST_PYTHON", environment::python())
             .env("CALIBAN_TEST_NODE", environment::node())
             .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages()),

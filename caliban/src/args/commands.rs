@@ -35,6 +35,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
+    /// Take back what prompts changed in the workspace.
+    Rewind(RewindArgs),
     /// Look at permission rules, try them out and change them.
     Perms {
         #[command(subcommand)]
@@ -136,6 +138,35 @@ pub(crate) enum ServeCommand {
     /// given as for a run, before `serve`: `caliban --workspace DIR --provider openai --deny
     /// 'Bash:git push*' serve heddle`.
     Heddle,
+}
+
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct RewindArgs {
+    /// The session, by its name or id [default: the latest of this workspace]
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// List the prompts to go back to, the latest first.
+    #[arg(long, conflicts_with = "to")]
+    pub(crate) list: bool,
+    /// Go back to the end of this prompt; 0 is before the first.
+    #[arg(long, value_name = "N")]
+    pub(crate) to: Option<u32>,
+    /// Restore the files.
+    #[arg(long)]
+    pub(crate) code: bool,
+    /// Restore the conversation.
+    #[arg(long, conflicts_with = "code")]
+    pub(crate) conversation: bool,
+    /// Restore both.
+    #[arg(long, conflicts_with_all = ["code", "conversation"])]
+    pub(crate) both: bool,
+    /// Only show what would change.
+    #[arg(long, requires = "to")]
+    pub(crate) dry_run: bool,
+    /// Overwrite what others have changed since; it is kept, too.
+    #[arg(long, requires = "to")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]

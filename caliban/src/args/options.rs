@@ -94,6 +94,7 @@ impl CommandLine {
                 temperature: run.model.temperature,
                 prompt_cache: part(run.model.no_prompt_cache),
                 reasoning: None,
+                betas: Vec::new(),
             },
             limits: LimitOptions {
                 max_turns: run.limits.max_turns.and_then(NonZeroU32::new),
@@ -417,6 +418,7 @@ mod tests {
                 temperature: Some(0.25),
                 prompt_cache: Part::Off,
                 reasoning: None,
+                betas: Vec::new(),
             },
             limits: LimitOptions {
                 max_turns: NonZeroU32::new(3),

@@ -145,6 +145,10 @@ pub(crate) struct OutputArgs {
     /// Do not answer and exit only because standard input or output is not a terminal.
     #[arg(long)]
     pub(crate) no_auto_print: bool,
+
+    /// Talk in lines that are only ever added, without drawing (`CALIBAN_SCREEN_READER`)
+    #[arg(long)]
+    pub(crate) screen_reader: bool,
 }
 
 impl OutputArgs {

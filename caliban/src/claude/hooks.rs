@@ -251,7 +251,7 @@ impl HostHooks {
             ),
             HookEvent::SessionEnd { reason } => (None, json!({"reason": reason}), None),
             HookEvent::Notification {
-                kind: kind @ NotificationKind::Question,
+                kind: kind @ (NotificationKind::Question | NotificationKind::Elicitation),
                 message,
             } => (
                 None,

@@ -284,6 +284,12 @@ fn run_options(
         model.max_tokens = NonZeroU32::new(number("max-tokens", &tokens)?);
     }
     model.reasoning = reasoning(flags, environment)?;
+    model.betas = flags.items("betas");
+    if let Some(bad) = model.betas.iter().find(|beta| !is_beta(beta)) {
+        return Err(wrong(format!(
+            "Error: --betas needs names of beta features, not `{bad}`"
+        )));
+    }
     // Without a limit of its own a run ends when the model does.
     options.limits.default_turns = DefaultTurns::Unlimited;
     if let Some(turns) = flags.value("max-turns") {
@@ -311,6 +317,12 @@ fn run_options(
         None => DebugTo::AsConfigured,
     };
     Ok(())
+}
+
+/// Whether a word can be the name of a beta feature: it becomes part of a header.
+fn is_beta(word: &str) -> bool {
+    word.chars()
+        .all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it))
 }
 
 fn session_options(flags: &Flags, options: &mut RunOptions) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ use super::host::Host;
 use super::invocation::budgeted;
 use super::mode::Mode;
 use super::models;
-use super::session_profile::{SessionProfile, Switch};
+use super::session_profile::{SessionProfile, Switch, Unfit};
 use super::set_servers::SetServers;
 
 /// What follows once a request was answered.
@@ -152,14 +152,14 @@ impl RequestHandler {
                 let others = lock(&self.known).own_servers();
                 Ok(self.set_servers.replace(servers, &others))
             }
-            Request::McpReconnect { name } => lock(&self.known).reconnect(&name).map(|command| {
+            Request::McpReconnect { name } => self.reconnect(&name).map(|command| {
                 after = command.map_or(Aftermath::Nothing, of_server);
                 json!({})
             }),
             Request::McpToggle { name, enabled } => {
                 let switch = if enabled { Switch::On } else { Switch::Off };
-                lock(&self.known).toggle(&name, switch).map(|command| {
-                    after = of_server(command);
+                self.toggle(&name, switch).map(|command| {
+                    after = command.map_or(Aftermath::Nothing, of_server);
                     json!({})
                 })
             }
@@ -345,6 +345,23 @@ impl RequestHandler {
             "isAutoCompactEnabled": true,
             "apiUsage": null,
         })
+    }
+
+    /// Tries a server again. One that the client has set is told at once, any other by the session.
+    fn reconnect(&self, name: &str) -> Result<Option<ServerCommand>, Unfit> {
+        match self.set_servers.reconnect(name) {
+            Some(Ok(())) => Ok(None),
+            Some(Err(error)) => Err((error.to_string(), ControlError::InvalidRequest)),
+            None => lock(&self.known).reconnect(name),
+        }
+    }
+
+    /// Offers the tools of a server, or no longer.
+    fn toggle(&self, name: &str, switch: Switch) -> Result<Option<ServerCommand>, Unfit> {
+        match self.set_servers.toggle(name, switch) {
+            Some(()) => Ok(None),
+            None => lock(&self.known).toggle(name, switch).map(Some),
+        }
     }
 
     /// All servers: those that the session began with, then those that the client has set.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caliban_agent::{Tool, ToolSource};
 use caliban_harness::{Configuration, NoticeSink, server_parts};
-use caliban_mcp::{ServerConfig, ServerStatus, Servers};
+use caliban_mcp::{McpError, ServerConfig, ServerStatus, Servers, Status};
 use caliban_settings::McpConfig;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::channel::Channel;
 use super::servers::links;
+use super::session_profile::Switch;
 
 /// The most servers that a client may have set at a time.
 const MOST: usize = 64;
@@ -36,6 +37,16 @@ struct SetServer {
     /// As the client wrote it.
     config: Value,
     server: Servers,
+    place: Place,
+    /// Whether its tools are offered.
+    switch: Switch,
+}
+
+/// Where a server lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Beside,
+    InTheClient,
 }
 
 impl SetServers {
@@ -81,8 +92,14 @@ impl SetServers {
                 self.start(&name, &config)
             };
             match started {
-                Ok(server) => {
-                    set.insert(name.clone(), SetServer { config, server });
+                Ok((server, place)) => {
+                    let known = SetServer {
+                        config,
+                        server,
+                        place,
+                        switch: Switch::On,
+                    };
+                    set.insert(name.clone(), known);
                     self.changes.fetch_add(1, Ordering::Relaxed);
                     added.push(name);
                 }
@@ -95,7 +112,7 @@ impl SetServers {
     }
 
     /// Starts a server; it is there when it is.
-    fn start(&self, name: &str, config: &Value) -> Result<Servers, String> {
+    fn start(&self, name: &str, config: &Value) -> Result<(Servers, Place), String> {
         let mut read = McpConfig::default();
         let text = json!({"mcpServers": {name: config}}).to_string();
         read.read(&text).map_err(|error| error.to_string())?;
@@ -112,13 +129,36 @@ impl SetServers {
         let hosted = links(&self.channel, &read.hosted)
             .into_iter()
             .map(|(name, link)| (name, ServerConfig::from(link)));
-        Ok(Servers::start(hosted.chain(configured), parts))
+        let place = if read.hosted.is_empty() {
+            Place::Beside
+        } else {
+            Place::InTheClient
+        };
+        Ok((Servers::start(hosted.chain(configured), parts), place))
+    }
+
+    /// Offers the tools of a server, or no longer; nothing where it is none of these.
+    pub(crate) fn toggle(&self, name: &str, switch: Switch) -> Option<()> {
+        self.set().get_mut(name)?.switch = switch;
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        Some(())
+    }
+
+    /// Tries a server again; nothing where it is none of these.
+    pub(crate) fn reconnect(&self, name: &str) -> Option<Result<(), McpError>> {
+        let set = self.set();
+        let known = set.get(name)?;
+        Some(match known.place {
+            Place::Beside => known.server.reconnect(name),
+            // The way to it is the one that the wish came by.
+            Place::InTheClient => Ok(()),
+        })
     }
 
     /// Where they stand.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
         let set = self.set();
-        set.values().flat_map(|it| it.server.status()).collect()
+        set.values().flat_map(SetServer::status).collect()
     }
 
     /// The session is over.
@@ -128,12 +168,28 @@ impl SetServers {
         futures::future::join_all(ending).await;
     }
 
+    /// Those whose tools are offered.
     fn sources(&self) -> Vec<Servers> {
-        self.set().values().map(|it| it.server.clone()).collect()
+        let set = self.set();
+        let offered = set.values().filter(|it| it.switch == Switch::On);
+        offered.map(|it| it.server.clone()).collect()
     }
 
     fn set(&self) -> MutexGuard<'_, BTreeMap<String, SetServer>> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SetServer {
+    fn status(&self) -> Vec<ServerStatus> {
+        let mut statuses = self.server.status();
+        match self.switch {
+            Switch::On => {}
+            Switch::Off => statuses
+                .iter_mut()
+                .for_each(|server| server.status = Status::Disabled),
+        }
+        statuses
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use caliban_harness::{Configuration, LaunchError};
+use caliban_harness::{Configuration, HAS_SECRET_STORE, LaunchError, LoginPlace};
 use caliban_settings::Sandbox;
 
 use super::report::Row;
@@ -48,21 +48,46 @@ pub(super) fn sandbox(settings: &Sandbox) -> Row {
     )
 }
 
-/// Nothing is kept there yet, so nothing about it can be said to work.
-pub(super) fn checkpoint_store(path: &Path) -> Row {
-    let message = format!("{}: this version keeps no checkpoints", path.display());
-    Row::skip("checkpoint_store", message)
+/// Nowhere if they are switched off.
+pub(super) fn checkpoint_store(path: Option<&Path>) -> Row {
+    const NAME: &str = "checkpoint_store";
+    match path {
+        None => Row::skip(
+            NAME,
+            "`CALIBAN_CHECKPOINT_DISABLED` switches checkpoints off",
+        ),
+        Some(path) => store(NAME, path),
+    }
 }
 
 pub(super) fn session_store(path: &Path) -> Row {
-    const NAME: &str = "session_store";
+    store("session_store", path)
+}
+
+fn store(name: &'static str, path: &Path) -> Row {
     match usable(path) {
-        Ok(Presence::There) => Row::pass(NAME, format!("{} (writable)", path.display())),
+        Ok(Presence::There) => Row::pass(name, format!("{} (writable)", path.display())),
         Ok(Presence::ToBeMade) => Row::pass(
-            NAME,
+            name,
             format!("{} (writable), made when it is needed", path.display()),
         ),
-        Err(problem) => Row::fail(NAME, problem),
+        Err(problem) => Row::fail(name, problem),
+    }
+}
+
+/// Where logins to MCP servers are kept, and keys are looked for.
+pub(super) fn secret_store(place: &LoginPlace) -> Row {
+    const NAME: &str = "secret_store";
+    match place {
+        LoginPlace::SecretStore => Row::pass(NAME, "the desktop's secret store"),
+        LoginPlace::File(path) => {
+            let why = if HAS_SECRET_STORE {
+                "this desktop has no secret store"
+            } else {
+                "this build uses no secret store (feature `keyring`)"
+            };
+            Row::pass(NAME, format!("{}, private; {why}", path.display()))
+        }
     }
 }
 

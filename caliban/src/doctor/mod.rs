@@ -10,7 +10,8 @@ mod workspace;
 use caliban_agent::Outcome;
 use caliban_harness::options::{Part, RunOptions};
 use caliban_harness::{
-    Configuration, Examiner, Extras, Process, load_extras, workspace as find_workspace,
+    Configuration, Examiner, Extras, Process, checkpoint_store, load_extras, login_place,
+    workspace as find_workspace,
 };
 use caliban_model::CancellationToken;
 use futures::FutureExt as _;
@@ -19,6 +20,7 @@ use futures::future::BoxFuture;
 use crate::args::DoctorArgs;
 use crate::console::Console;
 use crate::exit::Failure;
+use crate::settings_commands;
 use providers::{Depth, Providers};
 use report::{Report, Row};
 
@@ -62,6 +64,12 @@ impl Examiner for Doctor {
         }
         .boxed()
     }
+
+    fn settings(&self) -> Result<String, String> {
+        let configuration = caliban_harness::configure(&self.options, self.process.clone())
+            .map_err(|error| error.to_string())?;
+        Ok(settings_commands::effective(&configuration))
+    }
 }
 
 async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<Row> {
@@ -92,10 +100,12 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
     };
     let depth = providers.depth;
     let locations = &configuration.locations;
+    let are_kept = !matches!(checkpoint_store(configuration), Ok(None));
+    let checkpoints = are_kept.then(|| locations.checkpoints(&configuration.workspace));
     let mut rows = vec![
         local::settings(&loaded),
         local::sandbox(&configuration.settings().sandbox),
-        local::checkpoint_store(&locations.checkpoints(&configuration.workspace)),
+        local::checkpoint_store(checkpoints.as_deref()),
         local::session_store(&locations.sessions()),
         workspace::skills(&additions.extras, configuration),
         workspace::instructions(&additions.extras),
@@ -116,6 +126,7 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
             .map(|name| Row::skip(name, "not checked: the settings cannot be read")),
     });
     rows.extend([
+        local::secret_store(&login_place(configuration)),
         local::program("git", process.environment.text("PATH").as_deref()),
         local::shell(),
     ]);

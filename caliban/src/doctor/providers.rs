@@ -190,7 +190,7 @@ impl Providers<'_> {
                 .model
                 .filter(|_| is_selected && self.depth == Depth::Deep),
         };
-        let provider = provider::connect_with(kind, credentials, self.configuration)?;
+        let provider = provider::connect_with(kind, credentials, &[], self.configuration)?;
         let listed = match timeout(DEADLINE, provider.models()).await {
             Ok(Ok(models)) => Ok(models),
             Ok(Err(error)) => Err(Silence::Error(error)),

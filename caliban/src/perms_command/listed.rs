@@ -136,11 +136,17 @@ impl RuleScope {
 
     /// Whether a rule is one of its own.
     pub(super) fn has(self, rule: &Rule) -> bool {
+        self.origins().contains(&rule.origin)
+    }
+
+    /// Who writes its rules.
+    pub(super) fn origins(self) -> &'static [Origin] {
         match self {
-            Self::Cli => matches!(rule.origin, Origin::Flag | Origin::Overlay),
-            Self::Managed | Self::User | Self::Project | Self::Local => {
-                rule.origin == Origin::of(self.settings())
-            }
+            Self::Managed => &[Origin::Managed],
+            Self::User => &[Origin::User],
+            Self::Project => &[Origin::Project],
+            Self::Local => &[Origin::Local],
+            Self::Cli => &[Origin::Flag, Origin::Overlay],
         }
     }
 }

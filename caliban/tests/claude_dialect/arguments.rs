@@ -30,12 +30,31 @@ fn the_version_is_one_that_clients_accept(#[values("-v", "--version")] flag: &st
 #[case(&["-p", "--mcp-config", "{", "--", "hi"], "--mcp-config")]
 #[case(&["-p", "--permission-mode", "banana", "hi"], "banana")]
 #[case(&["-p", "--max-turns", "many", "hi"], "--max-turns")]
+#[case(&["-p", "--betas", "a\u{e9}b", "--", "hi"], "--betas")]
 fn what_makes_no_sense_exits_1_with_empty_output(#[case] args: &[&str], #[case] said: &str) {
     let bench = Bench::new(Script::new([]));
     let ran = bench.run(args);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(ran.stdout, "");
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+#[rstest]
+#[case(
+    &["--betas", "context-1m-2025-08-07,effort-2025-11-24"],
+    "context-1m-2025-08-07,effort-2025-11-24"
+)]
+#[case(
+    &["--betas", "context-1m-2025-08-07", "--max-thinking-tokens", "2048"],
+    "interleaved-thinking-2025-05-14,context-1m-2025-08-07"
+)]
+fn beta_features_join_those_that_are_used_anyway(#[case] args: &[&str], #[case] sent: &str) {
+    let bench = Bench::new(Script::new([Reply::text("ok")]));
+    let model = ["-p", "--model", "claude-opus-4-5"];
+    let ran = bench.run(&[&model, args, &["--", "hi"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let requests = bench.server.model_requests();
+    assert_eq!(requests[0].header("anthropic-beta"), Some(sent));
 }
 
 #[test]

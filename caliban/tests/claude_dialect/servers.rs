@@ -1,5 +1,7 @@
 //! Servers of tools that run beside the program: a real process on standard input and output.
 
+use std::time::Duration;
+
 use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
@@ -52,6 +54,8 @@ fn settled(client: &mut Client) -> Value {
         if server["status"] != "pending" {
             return server;
         }
+        // Who asks without a pause leaves the server no processor to start on.
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -154,4 +158,42 @@ fn servers_are_set_while_the_session_goes_on() {
     let broken = set(&mut client, json!({"x": 3}));
     assert!(broken["errors"]["x"].is_string(), "{broken}");
     assert_eq!(client.close(), (Vec::new(), Some(0)));
+}
+
+#[test]
+fn a_server_that_was_set_is_switched_and_tried_again() {
+    let bench = Bench::new(Script::new([
+        Reply::text("a"),
+        Reply::text("b"),
+        Reply::text("c"),
+    ]));
+    let starts = bench.home.path().join("starts");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let line = format!("echo x >> '{}'; exec python3 '{script}'", starts.display());
+    let servers = json!({"calc": {"command": "sh", "args": ["-c", line]}});
+    let mut client = bench.client(&[]);
+    client.ask(&json!({"subtype": "initialize"}));
+    client.ask(&json!({"subtype": "mcp_set_servers", "servers": servers}));
+    settled(&mut client);
+    for (enabled, status) in [
+        (true, "connected"),
+        (false, "disabled"),
+        (true, "connected"),
+    ] {
+        let toggle = json!({"subtype": "mcp_toggle", "serverName": "calc", "enabled": enabled});
+        assert_eq!(client.ask(&toggle)["subtype"], "success");
+        client.say("x");
+        let init = client.until("result").remove(0);
+        assert_eq!(init["mcp_servers"][0]["status"], status);
+        let offered = bench.last_request()["tools"].to_string();
+        assert_eq!(offered.contains("mcp__calc__add"), enabled, "{offered}");
+    }
+    let started = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    assert_eq!(started(), 1);
+    let again = json!({"subtype": "mcp_reconnect", "serverName": "calc"});
+    assert_eq!(client.ask(&again)["subtype"], "success");
+    while started() < 2 {
+        client.ask(&json!({"subtype": "mcp_status"}));
+    }
+    assert_eq!(settled(&mut client)["status"], "connected");
 }

@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod live;
 mod managed;
 mod models;
 mod printing;

@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use caliban_testkit::{Reply, Script};
+use serde_json::json;
+
 use crate::support::{Bench, run};
 use crate::{answers, bench, init, plain, project, write};
 
@@ -73,4 +76,32 @@ fn trust_covers_what_a_relative_name_means_below_the_root() {
     // There it is this one that would be started.
     write(&bench.workspace.path().join("a/b/tool.sh"), "echo other");
     assert!(!trusts());
+}
+
+#[test]
+fn rules_of_the_repository_count_below_its_root() {
+    let script = Script::new([
+        Reply::tool("Read", json!({"file_path": "../../src/x.rs"})),
+        Reply::text("done"),
+    ]);
+    let bench = bench(script);
+    let rule = |name: &str, text: &str| write(&bench.workspace.path().join(name), text);
+    rule(".caliban/rules/always.md", "Say please.");
+    rule(
+        ".caliban/rules/scoped.md",
+        "---\npaths: ['src/*.rs']\n---\nPrefer loops.",
+    );
+    rule(".claude/rules/foreign.md", "Say thanks.");
+    rule("src/x.rs", "fn x() {}");
+    let ran = run(below(&bench).args(["-p", "go"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let [first, second] = &bench.server.model_requests()[..] else {
+        panic!("two requests were expected");
+    };
+    let system = first.json()["system"].to_string();
+    assert!(system.contains("Say please."), "{system}");
+    assert!(system.contains("Say thanks."), "{system}");
+    assert!(!first.json().to_string().contains("Prefer loops."));
+    // Its paths begin where it is written.
+    assert!(second.json().to_string().contains("Prefer loops."));
 }

@@ -58,7 +58,7 @@ fn every_other_key_is_told_by_its_part() {
     assert_eq!(told, Vec::<String>::new());
     user(
         &bench,
-        "agent = 'a'\neditor_mode = 'vim'\nenable_telemetry = true\nfeedback_url = 'https://x'\n\
+        "agent = 'a'\neditor_mode = 'vim'\nenable_telemetry = true\n\
          status_line = { command = 's' }\n[plugins]\nenabled = ['p']\n[router]\n\
          default_purpose = 'main_loop'\n[sandbox]\nenabled = false\n\
          [sandbox.filesystem]\ndeny_read = ['/x']\n",
@@ -67,12 +67,10 @@ fn every_other_key_is_told_by_its_part() {
         warnings(&mut plain(&bench)),
         [
             "`agent` is set and has no effect: this version has no agent profiles",
-            "`feedback_url` is set and has no effect: this version has no `/feedback`",
             "`plugins.enabled` is set and has no effect: this version has no plugins",
             "`router.default_purpose` is set and has no effect: this version has no model router",
             "`sandbox.filesystem.deny_read` is set and has no effect: this version has no sandbox",
             "`enable_telemetry` is set and has no effect: this version has no telemetry",
-            "`editor_mode`, `statusLine.command` are set and have no effect: this version has no terminal interface",
         ]
     );
 }
@@ -84,7 +82,6 @@ fn variables_of_parts_that_are_not_there_are_told_too() {
         plain(&bench)
             .env("CALIBAN_ENABLE_TELEMETRY", "1")
             .env("CALIBAN_ENABLED_PLUGINS", "a")
-            .env("CALIBAN_CHECKPOINT_ROOT", "/nowhere")
             // These ask for what is so anyway, or are meant for others.
             .env("CALIBAN_NO_PLUGINS", "1")
             .env("DO_NOT_TRACK", "1")
@@ -93,7 +90,6 @@ fn variables_of_parts_that_are_not_there_are_told_too() {
     assert_eq!(
         told,
         [
-            "`CALIBAN_CHECKPOINT_ROOT` is set and has no effect: this version has no checkpoints",
             "`CALIBAN_ENABLED_PLUGINS` is set and has no effect: this version has no plugins",
             "`CALIBAN_ENABLE_TELEMETRY` is set and has no effect: this version has no telemetry",
         ]

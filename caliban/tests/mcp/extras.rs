@@ -42,11 +42,27 @@ fn resources_go_along_with_a_prompt(#[case] prompt: &str, #[case] expected: &str
     );
 }
 
+#[rstest]
+#[case::unknown("see @notes:nothing")]
+#[case::unnamed("see @notes: and tell me")]
+#[case::short_of_arguments("see @notes:note(monday)")]
+fn what_only_looks_like_a_resource_is_sent_as_text_and_told(#[case] prompt: &str) {
+    let bench = bench(ok());
+    let servers = settings(&json!({"notes": stub(&json!({}))}));
+    let mut command = bench.command();
+    command
+        .args(["--settings", &servers.to_string()])
+        .args(["-p", prompt]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`@notes:"), "{}", ran.stderr);
+    let content = bench.server.model_requests()[0].json()["messages"][0]["content"].clone();
+    assert_eq!(content.as_array().unwrap().len(), 1, "{content}");
+    assert_eq!(content[0]["text"], prompt);
+}
+
 #[test]
-fn a_resource_that_is_not_there_is_a_mistake() {
-    let (code, text) = prompted("see @notes:nothing");
-    assert_eq!(code, Some(66), "{text}");
-    assert!(text.contains("@notes:nothing"), "{text}");
+fn what_names_no_server_is_no_resource() {
     let (code, text) = prompted("mail me@notes:today or @others:today");
     assert_eq!(
         (code, text.as_str()),
@@ -82,6 +98,32 @@ fn questions_of_servers_are_declined_and_told() {
         .find(|frame| frame["subtype"] == "elicitation")
         .unwrap_or_else(|| panic!("{}", ran.stdout));
     assert!(warning.to_string().contains("Really?"), "{warning}");
+}
+
+#[test]
+fn questions_of_servers_are_notified() {
+    let bench = bench(calls("mcp__notes__ask", json!({})));
+    let record = bench.home.path().join("record.jsonl");
+    let mut configured = settings(&json!({"notes": stub(&json!({}))}));
+    configured["hooks"] = json!({"Notification": [{
+        "matcher": "elicitation_dialog",
+        "hooks": [{"type": "command", "command": "cat >> \"$RECORD\""}],
+    }]});
+    let mut command = command(&bench, &configured);
+    let ran = run(command
+        .env("RECORD", &record)
+        .args(["--allow", "mcp__notes"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = std::fs::read_to_string(record).unwrap();
+    let [told] = told.lines().collect::<Vec<_>>()[..] else {
+        panic!("one notification was expected: {told}");
+    };
+    let told: Value = serde_json::from_str(told).unwrap();
+    let message = told["message"].as_str().unwrap();
+    assert!(
+        message.contains("notes") && message.contains("Really?"),
+        "{message}"
+    );
 }
 
 #[test]

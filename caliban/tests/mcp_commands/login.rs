@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use caliban_testkit::oauth::{AuthServer, Behaviour, Issuer};
 use serde_json::Value;
@@ -178,8 +178,11 @@ fn not_every_server_has_a_login() {
     assert_eq!(place.mcp(&["approve", "plain"]).code, Some(1));
 }
 
+#[cfg(feature = "keyring")]
 #[test]
 fn a_login_goes_to_the_secret_store_where_there_is_one() {
+    use std::process::{Command, Stdio};
+
     let programs = ["dbus-run-session", "gnome-keyring-daemon", "secret-tool"];
     let path = std::env::var_os("PATH").unwrap();
     let installed =

@@ -33,6 +33,17 @@ fn what_is_asked_about_is_logged_as_a_question_and_its_answer() {
 }
 
 #[test]
+fn what_a_rule_denies_is_logged_once() {
+    let bench = bench(&[("Bash", json!({"command": "curl x"}))]);
+    let result = result(&bench, &["--deny", "Bash:curl *"]);
+    assert_eq!(result["denials"].as_array().unwrap().len(), 1, "{result}");
+    let rows = audit(&bench, &[]);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["action"], "deny");
+    assert_eq!(rows[0]["decided_by"], "rule");
+}
+
+#[test]
 fn what_a_hook_refuses_is_logged() {
     let bench = bench(&[("Read", json!({"path": "a"}))]);
     let settings = json!({"hooks": {"PreToolUse": [
@@ -53,10 +64,15 @@ fn decisions_are_found_by_the_scope_of_their_rule() {
         ("Read", json!({"path": "a"})),
         ("Bash", json!({"command": "echo hi"})),
     ]);
-    result(&bench, &["--allow", "Bash:echo *"]);
-    let of_flags = audit(&bench, &["--scope", "cli"]);
-    assert_eq!(of_flags.len(), 1);
-    assert_eq!(of_flags[0]["tool_name"], "Bash");
+    // The command line is its flags and `--settings`.
+    let overlay = json!({"permissions": {"allow": ["Read"]}}).to_string();
+    result(&bench, &["--allow", "Bash:echo *", "--settings", &overlay]);
+    let of_command_line = audit(&bench, &["--scope", "cli"]);
+    let tools: Vec<&Value> = of_command_line
+        .iter()
+        .map(|row| &row["tool_name"])
+        .collect();
+    assert_eq!(tools, ["Read", "Bash"]);
     assert!(audit(&bench, &["--scope", "user"]).is_empty());
 }
 

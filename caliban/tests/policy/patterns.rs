@@ -28,6 +28,28 @@ fn globs_in_commands_mean_what_globs_mean(
     assert_eq!(place.verdict(command, &flags), Some(verdict));
 }
 
+#[rstest]
+#[case::revision("git show HEAD:.env", 1)]
+#[case::object("git cat-file -p HEAD~3:.env", 1)]
+#[case::index("git cat-file blob :.env", 1)]
+#[case::variable("f=.env; git show main:$f", 1)]
+#[case::from_the_root("cd deep && git show HEAD:.env", 1)]
+#[case::elsewhere("git -C deep show HEAD:.env", 1)]
+#[case::paths("git diff HEAD~1 -- .env", 1)]
+#[case::log("git log -p -- :/.env", 1)]
+#[case::another("git show HEAD:README.md", 0)]
+#[case::all("git log -p", 0)]
+#[case::pushed("git push origin HEAD:.env", 0)]
+#[case::named("git add -- .env", 0)]
+fn what_git_has_stored_of_a_closed_file_is_closed(#[case] command: &str, #[case] verdict: i32) {
+    let place = Place::new();
+    // The file itself is gone.
+    std::fs::create_dir_all(place.workspace.path().join(".git")).unwrap();
+    std::fs::create_dir_all(place.workspace.path().join("deep")).unwrap();
+    let flags = ["--deny", "Read:./.env", "--allow", "Bash"];
+    assert_eq!(place.verdict(command, &flags), Some(verdict), "{command}");
+}
+
 #[test]
 fn an_alternative_does_not_spell_what_only_another_does() {
     let place = Place::new();

@@ -85,13 +85,18 @@ fn imported_objections_stand_before_what_allows() {
     let theirs = json!({"permissions": {
         "allow": ["Bash(npm run test:*)"],
         "ask": ["Bash(git push:*)"],
-        "deny": ["Bash(git reset:*)"],
+        "deny": ["Bash(git reset:*)", "Nothing(x)"],
     }});
     let from = place.home.path().join("theirs.json");
     write(&from, &theirs.to_string());
     let import = ["import", "--from", from.to_str().unwrap()];
     let imported = place.perms(&import);
     assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert_eq!(
+        imported.stderr.matches("not imported").count(),
+        1,
+        "{imported:?}"
+    );
     assert_eq!(place.verdict("git reset --hard", &[]), Some(1));
     assert_eq!(place.verdict("git push", &[]), Some(2));
     assert_eq!(place.verdict("git push origin", &[]), Some(2));

@@ -4,13 +4,14 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use caliban_model::{Block, CancellationToken, CostLedger, Message, Provider, StopReason};
+use caliban_model::{Block, CancellationToken, CostLedger, Message, Provider, Role, StopReason};
+use serde_json::Value;
 
 use crate::answer::MAX_CORRECTIONS;
 use crate::company::{Company, retype};
 use crate::conversation::Conversation;
 use crate::dial::Dial;
-use crate::dispatch::tell;
+use crate::dispatch::{Dispatch, tell};
 use crate::event::{CompactionReason, Event, RunTotals};
 use crate::hook_event::{HookEvent, NotificationKind};
 use crate::listener::Listener;
@@ -96,6 +97,47 @@ impl Agent {
             Err(outcome) => outcome,
         };
         self.end(run, outcome).await
+    }
+
+    /// Makes one call because the operator wants it. It is judged like the model's own, and the
+    /// conversation knows nothing of it.
+    pub async fn call(
+        &self,
+        id: &str,
+        tool: &str,
+        input: Value,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) {
+        let message = Message::new(
+            Role::Assistant,
+            vec![Block::ToolUse {
+                id: id.to_owned(),
+                name: tool.to_owned(),
+                input,
+                private: None,
+            }],
+        );
+        // What is witnessed is told to the model when the session goes on.
+        let company = Company {
+            witnesses: Vec::new(),
+            ..self.company.clone()
+        };
+        Dispatch {
+            tools: &self.tools,
+            company: &company,
+            agent: self.works_for.as_ref(),
+            operator: &*self.operator,
+            turn: 0,
+            workspace: &self.workspace,
+            session_id: &self.session_id,
+            parallel: self.settings.parallel_tools,
+            capping: &self.settings.capping,
+            listener,
+            cancel,
+        }
+        .run(&message)
+        .await;
     }
 
     /// Forgets everything but the system prompt.

@@ -25,13 +25,15 @@ use crate::registry::Entry;
 use crate::roles::Verdict;
 use crate::settings::Capping;
 use crate::tool::{
-    Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
+    Details, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput, ToolStatus,
 };
 use crate::toolbox::Toolbox;
 use crate::workspace::Workspace;
 
 /// How long a cancelled call may take to stop by itself and say what it had done.
 const GRACE: Duration = Duration::from_secs(4);
+/// How long it may take to say what a call would change.
+const PREVIEW: Duration = Duration::from_millis(500);
 /// Reports of running calls that wait to be told; a call that reports faster loses reports.
 const PROGRESS_QUEUE: usize = 256;
 
@@ -130,7 +132,7 @@ impl Dispatch<'_> {
         if let Err(problem) = entry.validate(input) {
             return refuse(call, ToolOutput::invalid(problem), None);
         }
-        let permission = self.permission(&call);
+        let permission = self.permission(&call, entry.tool());
         let Some(permission) = self.cancel.run_until_cancelled(permission).await else {
             return refuse(call, cancelled(), None);
         };
@@ -160,19 +162,46 @@ impl Dispatch<'_> {
 
     /// Asks the company, and the operator where it says so. Returns the changed input, if it was
     /// changed.
-    async fn permission(&self, call: &ToolCall) -> Result<Option<Value>, Denial> {
+    async fn permission(
+        &self,
+        call: &ToolCall,
+        tool: &Arc<dyn Tool>,
+    ) -> Result<Option<Value>, Denial> {
         match self.company.judge(call).await {
             (Verdict::Allow, changed) => Ok(changed),
             (Verdict::Deny(denial), _) => Err(denial),
             (Verdict::Ask(question), _) => {
-                let inquiry = Inquiry::new(call.clone(), *question);
+                let mut inquiry = Inquiry::new(call.clone(), *question);
+                inquiry.preview = self.preview(&inquiry, tool).await;
                 self.ask_operator(&inquiry).await
             }
         }
     }
 
+    /// What a call would change. One that takes long is asked about without.
+    async fn preview(&self, inquiry: &Inquiry, tool: &Arc<dyn Tool>) -> Option<Details> {
+        let Inquiry { call, question, .. } = inquiry;
+        let input = question.input.as_ref().unwrap_or(&call.input);
+        let context = self.context(call, Progress::silent());
+        let preview = tool.preview(input.clone(), context);
+        timeout(PREVIEW, preview).await.ok().flatten()
+    }
+
+    fn context(&self, call: &ToolCall, progress: Progress) -> ToolContext {
+        ToolContext {
+            call_id: Arc::clone(&call.id),
+            session_id: Arc::clone(self.session_id),
+            workspace: Arc::clone(self.workspace),
+            reading: self.company.gate.reading(call),
+            cancel: self.cancel.clone(),
+            progress,
+        }
+    }
+
     async fn ask_operator(&self, inquiry: &Inquiry) -> Result<Option<Value>, Denial> {
-        let Inquiry { id, call, question } = inquiry;
+        let Inquiry {
+            id, call, question, ..
+        } = inquiry;
         self.listener
             .hear(Event::PermissionAsked {
                 inquiry: Box::new(inquiry.clone()),
@@ -282,14 +311,7 @@ impl Dispatch<'_> {
                 first_arg: call.first_arg.clone(),
             })
             .await;
-        let context = ToolContext {
-            call_id: Arc::clone(&call.id),
-            session_id: Arc::clone(self.session_id),
-            workspace: Arc::clone(self.workspace),
-            reading: self.company.gate.reading(&call),
-            cancel: self.cancel.clone(),
-            progress,
-        };
+        let context = self.context(&call, progress);
         let running = async {
             let output = tool.run(call.input.clone(), context).await;
             self.company.take_in_result(output).await

@@ -31,6 +31,8 @@ impl SessionSource {
 pub enum NotificationKind {
     /// A call waits for consent.
     Question,
+    /// An MCP server asks something.
+    Elicitation,
     /// The work on a prompt is over.
     Ended,
 }
@@ -39,6 +41,7 @@ impl NotificationKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Question => "permission_prompt",
+            Self::Elicitation => "elicitation_dialog",
             Self::Ended => "run_ended",
         }
     }

@@ -49,8 +49,8 @@ pub use hook_event::{HookEvent, NotificationKind, SessionSource};
 pub use listener::Listener;
 pub use mailbox::Mailbox;
 pub use operator::{
-    Answer, Elicitation, Inquiry, Interrupt, Operator, Question, Remember, Reply, SharedOperator,
-    Unattended,
+    Answer, Elicitation, Inquiry, Interrupt, Operator, PartVerdict, Question, QuestionPart,
+    Remember, Reply, SharedOperator, Unattended,
 };
 pub use outcome::Outcome;
 pub use reading::{Closed, ClosedReading, Extent, OpenReading, ReadGuard};
@@ -64,8 +64,8 @@ pub use settings::{
     Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,
 };
 pub use tool::{
-    Details, Ending, Progress, ProgressKind, ProgressReport, Tool, ToolContext, ToolOutput,
-    ToolStatus, TypedTool, input_schema,
+    Details, Ending, Progress, ProgressKind, ProgressReport, Task, TaskState, Tool, ToolContext,
+    ToolOutput, ToolStatus, TypedTool, input_schema,
 };
 pub use toolbox::{ToolSource, Toolbox};
 pub use workspace::{Confinement, PathError, ResolvedPath, Workspace};

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::call::ToolCall;
 use crate::event::{Denial, DenialSource};
+use crate::tool::Details;
 
 /// Answers questions about calls. Consent exists only as an [`Answer`] that came from here; no
 /// text of a model or a tool confers it.
@@ -51,6 +52,9 @@ pub struct Inquiry {
     pub id: Arc<str>,
     pub call: ToolCall,
     pub question: Question,
+    /// What the call would change, where its tool can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Details>,
 }
 
 impl Inquiry {
@@ -59,6 +63,7 @@ impl Inquiry {
             id: Arc::from(uuid::Uuid::new_v4().to_string()),
             call,
             question,
+            preview: None,
         }
     }
 }
@@ -77,6 +82,27 @@ pub struct Question {
     pub target: Option<String>,
     /// The input to run with, where a hook changed it.
     pub input: Option<Value>,
+    /// What the call was taken apart into, each judged by itself; empty where it is one thing.
+    #[serde(default)]
+    pub parts: Vec<QuestionPart>,
+}
+
+/// A part of a call: a command of a line, a file that it touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionPart {
+    pub item: String,
+    pub verdict: PartVerdict,
+    /// The rule that decided about it, as it is written, and whose it is.
+    pub rule: String,
+    pub origin: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartVerdict {
+    Allow,
+    Ask,
+    Deny,
 }
 
 /// What the operator says.

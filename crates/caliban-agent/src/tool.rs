@@ -40,6 +40,12 @@ pub trait Tool: Send + Sync + Debug {
         false
     }
 
+    /// What a call would change, for whoever is asked about it. Changes nothing; nothing where
+    /// that cannot be told.
+    fn preview(&self, _input: Value, _context: ToolContext) -> BoxFuture<'_, Option<Details>> {
+        async { None }.boxed()
+    }
+
     /// Runs to an end. Cancellation drops the future, which must stop everything it started.
     fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput>;
 }
@@ -118,10 +124,27 @@ pub enum Details {
         path: String,
         texts: Option<(String, String)>,
     },
+    /// The list of tasks is this from now on.
+    Tasks(Vec<Task>),
     /// Another agent worked; these are the calls it was not permitted, by id and tool.
     Delegated {
         denials: Vec<(Arc<str>, Arc<str>, Denial)>,
     },
+}
+
+/// A task of the list that the model keeps for itself and people follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    pub text: String,
+    pub state: TaskState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    Pending,
+    Active,
+    Done,
 }
 
 /// How a call ends the run it was made in.
@@ -267,6 +290,15 @@ pub trait TypedTool: Send + Sync + Debug + Sized + 'static {
         None
     }
 
+    /// What a call would change, as [`Tool::preview`] says.
+    fn preview(
+        &self,
+        _input: Self::Input,
+        _context: ToolContext,
+    ) -> impl Future<Output = Option<Details>> + Send {
+        async { None }
+    }
+
     fn run(
         &self,
         input: Self::Input,
@@ -321,6 +353,13 @@ impl<T: TypedTool> Tool for Typed<T> {
 
     fn understands(&self, input: &Value) -> bool {
         Self::parse(input).is_some()
+    }
+
+    fn preview(&self, input: Value, context: ToolContext) -> BoxFuture<'_, Option<Details>> {
+        match serde_json::from_value(input) {
+            Ok(input) => self.tool.preview(input, context).boxed(),
+            Err(_) => async { None }.boxed(),
+        }
     }
 
     fn run(&self, input: Value, context: ToolContext) -> BoxFuture<'_, ToolOutput> {

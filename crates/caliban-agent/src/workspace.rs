@@ -3,15 +3,16 @@
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
-/// The directories of a session, fixed when it starts. Nothing a tool is asked to do extends
-/// them.
+/// The directories of a session. Nothing a tool is asked to do extends them; the user's settings
+/// may, for everybody who has a copy of this.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     root: PathBuf,
-    additional: Vec<PathBuf>,
+    additional: Arc<RwLock<Arc<[PathBuf]>>>,
     home: Option<PathBuf>,
     confinement: Confinement,
     /// Directories of our own that may be read in restricted mode too. They need not exist.
@@ -78,10 +79,12 @@ impl Workspace {
         };
         Ok(Self {
             root: directory(root)?,
-            additional: additional
-                .iter()
-                .map(|path| directory(path))
-                .collect::<Result<_, _>>()?,
+            additional: Arc::new(RwLock::new(
+                additional
+                    .iter()
+                    .map(|path| directory(path))
+                    .collect::<Result<_, _>>()?,
+            )),
             home,
             confinement,
             readable: Vec::new(),
@@ -102,8 +105,20 @@ impl Workspace {
         &self.root
     }
 
-    pub fn additional(&self) -> &[PathBuf] {
-        &self.additional
+    pub fn additional(&self) -> Arc<[PathBuf]> {
+        let additional = self.additional.read();
+        Arc::clone(&additional.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes these the further roots, as far as they are directories.
+    pub fn replace_additional(&self, directories: &[PathBuf]) {
+        let real = directories.iter().filter_map(|it| it.canonicalize().ok());
+        let real = real.filter(|it| it.is_dir()).collect();
+        let mut additional = self
+            .additional
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *additional = real;
     }
 
     pub fn confinement(&self) -> Confinement {
@@ -128,7 +143,10 @@ impl Workspace {
         resolved: ResolvedPath,
         further: &[PathBuf],
     ) -> Result<ResolvedPath, PathError> {
-        let mut roots = self.roots().chain(further);
+        let additional = self.additional();
+        let mut roots = std::iter::once(&self.root)
+            .chain(&*additional)
+            .chain(further);
         let root = roots.find(|root| resolved.real.starts_with(root));
         match (self.confinement, root) {
             (Confinement::Open, _) => Ok(resolved),
@@ -169,10 +187,6 @@ impl Workspace {
             Ok(rest) => rest.display().to_string(),
             Err(_) => path.display().to_string(),
         }
-    }
-
-    fn roots(&self) -> impl Iterator<Item = &PathBuf> {
-        std::iter::once(&self.root).chain(&self.additional)
     }
 
     fn expand_home(&self, path: &str) -> Result<PathBuf, PathError> {

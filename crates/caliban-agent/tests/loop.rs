@@ -1165,6 +1165,7 @@ fn question() -> Box<Question> {
         rule: Some("Step".into()),
         remedy: "Run with `--allow Step`.".into(),
         suggestions: Vec::new(),
+        parts: Vec::new(),
         target: None,
         input: None,
     })

@@ -25,8 +25,8 @@ mod styles;
 pub use commands::{Command, CommandError, Commands, Expansion};
 pub use invisible::is_invisible;
 pub use memory::{
-    Addition, AllowlistError, Approval, ExternalImport, ImportAllowlist, Memory, OnDemand,
-    load as load_memory,
+    Addition, AllowlistError, Approval, Excludes, ExternalImport, ImportAllowlist, Memory,
+    OnDemand, load as load_memory,
 };
 pub use notes::{
     Author, InvalidTopic, NoteStore, NotesError, ReadMemoryTopic, ReadMemoryTopicInput, Topic,

@@ -61,6 +61,15 @@ pub(crate) fn notices(extras: &Extras) -> Vec<String> {
         .collect()
 }
 
+/// The patterns of instruction files that are not read.
+pub(crate) fn excludes(configuration: &Configuration) -> Vec<String> {
+    let variable = names::CALIBAN_CLAUDE_MD_EXCLUDES;
+    match configuration.environment().text(variable) {
+        Some(list) => list.split([':', '\n']).map(str::to_owned).collect(),
+        None => configuration.settings().claude_md_excludes.clone(),
+    }
+}
+
 pub fn context_places(configuration: &Configuration) -> Places {
     let locations = &configuration.locations;
     let workspace = &configuration.workspace;
@@ -112,12 +121,6 @@ pub fn context_options(
     let no_notes = environment.is_on(names::CALIBAN_DISABLE_AUTO_MEMORY)
         || memory.auto_memory_enabled == Some(false);
     let no_skills = run.tools.skills == Part::Off || environment.is_on(names::CALIBAN_NO_SKILLS);
-    let excludes = environment
-        .text(names::CALIBAN_CLAUDE_MD_EXCLUDES)
-        .map_or_else(
-            || settings.claude_md_excludes.clone(),
-            |list| list.split([':', '\n']).map(str::to_owned).collect(),
-        );
     let number = |name, setting: Option<u64>| -> Result<Option<u64>, LaunchError> {
         Ok(environment.number(name)?.or(setting))
     };
@@ -155,7 +158,7 @@ pub fn context_options(
         } else {
             SkillSources::Own
         },
-        excludes,
+        excludes: excludes(configuration),
         directories: opted_in_directories(variable.as_deref(), &further),
         skill_directories: further,
         imports: if environment.is_on(names::CALIBAN_APPROVE_IMPORTS) {

@@ -17,7 +17,7 @@ use caliban_mcp::Servers;
 use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
 use caliban_permissions::Regime;
 use caliban_session::Facts;
-use caliban_sessions::SessionState;
+use caliban_sessions::{SessionState, Writer};
 use caliban_settings::PermissionMode;
 use caliban_tools::{
     AgentKind, AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob,
@@ -25,6 +25,7 @@ use caliban_tools::{
     TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
 };
 
+use crate::checkpoints::Checkpoints;
 use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::edited::EditedFiles;
 use crate::extras::{CommandExpander, Extras, Opening, Repository};
@@ -223,15 +224,10 @@ impl Session {
         shared.select(&added.tools, choices.selection);
         let earlier = choices.history.earlier.as_deref();
         restore(earlier, &shared);
-        let recorder = choices.history.writer.map(|writer| {
-            Recorder::new(
-                writer,
-                notice_sink.clone(),
-                Arc::clone(&gate),
-                Arc::clone(&shared.plan),
-                Arc::clone(&shared.todos),
-            )
-        });
+        let writer = choices.history.writer;
+        let recorder = writer.map(|writer| recorder(writer, &notice_sink, &gate, &shared));
+        let place = choices.history.checkpoints;
+        let checkpoints = place.map(|it| Checkpoints::new(it, &workspace, &notice_sink));
         let opening = Arc::new(Opening::new(earlier, workspace.root()));
         let mut company = company(
             &added,
@@ -241,10 +237,13 @@ impl Session {
             &workspace,
             &Beginning::new(earlier, &opening, &shared),
         );
+        let witness = checkpoints.clone().map(|it| Arc::new(it) as _);
+        company.witnesses.extend(witness);
+        choices.partners.onlookers.set(&company.observers);
         company.intake = Some(Arc::new(ImageIntake(choices.images)));
         let servers = choices.partners.servers;
-        let dial = dial(&choices.settings);
         let mut agent = Agent {
+            dial: Some(dial(&choices.settings)),
             provider: choices.provider,
             tools: shared.toolbox([], choices.partners.tool_source.clone()),
             company,
@@ -255,12 +254,10 @@ impl Session {
             session_id,
             works_for: None,
             mailbox: Some(Mailbox::default()),
-            dial: Some(dial),
         };
         added.hook_agents.set(agent.clone());
         if shared.sub_agents == SubAgents::Offered {
-            let source = choices.partners.tool_source;
-            agent.tools = with_sub_agents(&agent, &shared, source);
+            agent.tools = with_sub_agents(&agent, &shared, choices.partners.tool_source);
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
         let source = source_of(earlier);
@@ -270,7 +267,9 @@ impl Session {
             agent,
             conversation: Conversation::new(messages),
             recorder,
+            checkpoints,
             jobs: shared.jobs,
+            todos: shared.todos,
             gate,
             commands: added.commands,
             servers,
@@ -282,13 +281,31 @@ impl Session {
             examiner: None,
             attachments: None,
             watch: choices.partners.watch,
+            excludes: added.on_demand.as_ref().map(OnDemand::excludes),
             following: None,
             facts: Facts::default(),
             source,
             stage: Stage::New,
+            last_prompt: None,
             totals: RunTotals::default(),
         })
     }
+}
+
+/// Who writes down what happens in a session.
+fn recorder(
+    writer: Writer,
+    notice_sink: &NoticeSink,
+    gate: &Arc<Gate>,
+    shared: &Shared,
+) -> Recorder {
+    Recorder::new(
+        writer,
+        notice_sink.clone(),
+        Arc::clone(gate),
+        Arc::clone(&shared.plan),
+        Arc::clone(&shared.todos),
+    )
 }
 
 /// What the operator may turn while the agent works.

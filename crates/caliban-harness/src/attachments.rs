@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_agent::{Closed, ReadGuard};
+use caliban_agent::{Closed, ReadGuard, Workspace};
 use caliban_images::{Scaling, ingest};
 use caliban_model::{Block, Image, Message, Role, ToolContent};
 use caliban_settings::variables::names;
@@ -42,8 +42,8 @@ impl AttachmentLimits {
 /// What the prompts of a run may attach.
 #[derive(Debug, Clone)]
 pub struct Attachments {
-    /// Where files may lie; canonical.
-    roots: Vec<PathBuf>,
+    /// Where files may lie.
+    workspace: Workspace,
     home: PathBuf,
     limits: AttachmentLimits,
     reading: Arc<dyn ReadGuard>,
@@ -82,18 +82,28 @@ impl Attachments {
                     }
                 }),
         };
-        let more = further_directories(&options.tools, configuration)?
-            .into_iter()
-            .filter_map(|path| path.canonicalize().ok());
-        let roots = std::iter::once(configuration.workspace.clone())
-            .chain(more)
-            .collect();
+        let workspace = Workspace::new(
+            &configuration.workspace,
+            &further_directories(&options.tools, configuration)?,
+            Some(configuration.process.home.clone()),
+            options.tools.confinement,
+        );
         Ok(Self {
-            roots,
+            workspace: workspace
+                .map_err(Problem::from_error)
+                .map_err(LaunchError::Configuration)?,
             home: configuration.process.home.clone(),
             limits,
             reading: reading(options, configuration)?,
         })
+    }
+
+    /// The same in the workspace of a session, whose directories may change.
+    pub(crate) fn within(self, workspace: &Workspace) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            ..self
+        }
     }
 
     /// How large images are sent.
@@ -182,13 +192,19 @@ impl Attachments {
     fn find<'a>(&self, name: &'a str) -> Found<'a> {
         let shorter =
             name.trim_end_matches([',', '.', ';', ':', '!', '?', ')', ']', '}', '\'', '"', '`']);
-        let given = |name: &str| match (name.strip_prefix("~/"), self.roots.first()) {
-            (Some(rest), _) => Some(self.home.join(rest)),
-            (None, root) => Some(root?.join(name)),
+        let given = |name: &str| match name.strip_prefix("~/") {
+            Some(rest) => self.home.join(rest),
+            None => self.workspace.root().join(name),
+        };
+        let is_inside = |file: &NamedFile| {
+            let additional = self.workspace.additional();
+            let mut roots = std::iter::once(self.workspace.root())
+                .chain(additional.iter().map(PathBuf::as_path));
+            roots.any(|root| file.real.starts_with(root))
         };
         let mut is_directory = false;
         let file = [name, shorter].into_iter().find_map(|name| {
-            let given = given(name)?;
+            let given = given(name);
             let real = given.canonicalize().ok()?;
             is_directory |= real.is_dir();
             real.is_file().then_some((name, NamedFile { given, real }))
@@ -196,9 +212,7 @@ impl Attachments {
         match file {
             None if is_directory => Found::Directory,
             None => Found::Nothing,
-            Some((name, file)) if self.roots.iter().any(|root| file.real.starts_with(root)) => {
-                Found::Inside(name, file)
-            }
+            Some((name, file)) if is_inside(&file) => Found::Inside(name, file),
             Some(_) => Found::Outside,
         }
     }
@@ -213,34 +227,41 @@ impl Attachments {
         message: &mut Message,
     ) -> Result<Vec<String>, LaunchError> {
         let names = server_names(servers);
-        let mut notices = Vec::new();
+        let mut notices = Notices::default();
         let mut total = 0;
         for reference in references(typed) {
             let Some((server, resource)) = is_resource(reference, &names) else {
                 continue;
             };
             let (resource, args) = template_arguments(resource);
-            let unreadable = |reason: &str| format!("`@{reference}` cannot be read: {reason}");
-            let failed = |error: caliban_mcp::McpError| {
-                LaunchError::NoInput(Problem::caused(unreadable(&error.to_string()), error))
+            let address = match servers.resource_address(server, resource, &args).await {
+                Ok(address) => address,
+                Err(error) => {
+                    notices.add(as_text_only(reference, &error));
+                    continue;
+                }
             };
-            let address = servers.resource_address(server, resource, &args).await;
-            let address = address.map_err(failed)?;
             if let Some(path) = address.file()
                 && let Err(closed) = may_read(&path, reading)
             {
-                notices.push(format!("`@{reference}` does not go along: {closed}"));
+                notices.add(format!("`@{reference}` does not go along: {closed}"));
                 continue;
             }
-            let content = servers.read_resource(server, &address).await;
-            let content = content.map_err(failed)?;
+            let content = match servers.read_resource(server, &address).await {
+                Ok(content) => content,
+                Err(error) => {
+                    notices.add(as_text_only(reference, &error));
+                    continue;
+                }
+            };
             for part in content {
                 let block = match part {
                     ToolContent::Text { text } => {
                         total += text.len() as u64;
                         if text.len() as u64 > self.limits.one || total > self.limits.all {
-                            let reason = unreadable("it is too large to be attached");
-                            return Err(LaunchError::no_input(reason));
+                            return Err(LaunchError::no_input(format!(
+                                "`@{reference}` cannot be read: it is too large to be attached"
+                            )));
                         }
                         Block::text(format!(
                             "<resource server=\"{server}\" name=\"{resource}\">\n{text}\n</resource>"
@@ -251,7 +272,7 @@ impl Attachments {
                 message.content.push(block);
             }
         }
-        Ok(notices)
+        Ok(notices.told())
     }
 }
 
@@ -263,6 +284,11 @@ pub(crate) fn server_names(servers: &caliban_mcp::Servers) -> Vec<Arc<str>> {
 fn is_resource<'a>(reference: &'a str, servers: &[Arc<str>]) -> Option<(&'a str, &'a str)> {
     let named = reference.split_once(':');
     named.filter(|(server, _)| servers.iter().any(|name| **name == **server))
+}
+
+/// Text of strangers may only look like the name of a resource, so none is needed for a prompt.
+fn as_text_only(reference: &str, error: &caliban_mcp::McpError) -> String {
+    format!("`@{reference}` is sent as text only: {error}")
 }
 
 /// Whether a file may be read that somebody else opens.
@@ -460,7 +486,7 @@ impl NamedFile {
 #[cfg(test)]
 mod tests {
     use base64::Engine;
-    use caliban_agent::OpenReading;
+    use caliban_agent::{Confinement, OpenReading};
 
     use super::*;
 
@@ -478,7 +504,7 @@ mod tests {
 
     fn attachments(root: &Path, limits: AttachmentLimits) -> Attachments {
         Attachments {
-            roots: vec![root.to_owned()],
+            workspace: Workspace::new(root, &[], None, Confinement::Open).unwrap(),
             home: root.join("home"),
             limits,
             reading: OpenReading::shared(),

@@ -16,10 +16,12 @@ use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 use caliban_sessions::{SessionState, Writer};
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoints::CheckpointPlace;
 use crate::config_watch::ConfigWatch;
 use crate::extras::Extras;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::Permissions;
+use crate::servers::Onlookers;
 use crate::switches::Switches;
 
 /// Everything a session is made of. Nothing is read from the environment or the disk except what
@@ -69,6 +71,8 @@ pub struct Partners {
     pub stop_stages: Vec<Arc<dyn StopStage>>,
     /// Who looks on beside the configured hooks.
     pub observers: Vec<Arc<dyn Observer>>,
+    /// Where servers find everybody who looks on.
+    pub onlookers: Onlookers,
 }
 
 impl Default for Partners {
@@ -85,6 +89,7 @@ impl Default for Partners {
             prompt_stages: Vec::new(),
             stop_stages: Vec::new(),
             observers: Vec::new(),
+            onlookers: Onlookers::default(),
         }
     }
 }
@@ -98,6 +103,8 @@ pub struct History {
     pub writer: Option<Writer>,
     /// Where the conversation can be read.
     pub transcript: Option<PathBuf>,
+    /// Where the changes of its prompts are kept; nowhere if they are not.
+    pub checkpoints: Option<CheckpointPlace>,
 }
 
 /// What stands at the beginning of the conversation.

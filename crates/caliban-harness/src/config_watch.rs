@@ -1,17 +1,20 @@
 //! Follows the settings files while a run goes on and tells the run what changed.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use caliban_agent::{Advice, Adviser, Event, HookEvent, Observer, ToolCall};
+use caliban_agent::{Advice, Adviser, Event, HookEvent, Observer, ToolCall, Workspace};
+use caliban_context::Excludes;
 use caliban_hooks::ExternalHooks;
 use caliban_settings::{Change, Consent, LiveSettings, LoadedSettings, Reload, SettingsWatcher};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use crate::additions::configured_hooks;
+use crate::additions::{configured_hooks, excludes};
+use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::error::LaunchError;
 use crate::notice_sink::NoticeSink;
@@ -39,6 +42,8 @@ pub struct ConfigWatch {
     looking: tokio::sync::Mutex<()>,
     /// The settings that are followed.
     taken: Mutex<Arc<LoadedSettings>>,
+    /// Directories that the operator added to the session.
+    added: Mutex<Vec<PathBuf>>,
 }
 
 /// What follows the settings.
@@ -47,6 +52,8 @@ struct Targets {
     rules: LiveRules,
     environment: LiveEnvironment,
     hooks: Option<Arc<ExternalHooks>>,
+    workspace: Arc<Workspace>,
+    excludes: Option<Excludes>,
     observers: Vec<Arc<dyn Observer>>,
     notice_sink: NoticeSink,
 }
@@ -62,7 +69,26 @@ impl ConfigWatch {
             options,
             configuration,
             targets: OnceLock::new(),
+            added: Mutex::default(),
         }
+    }
+
+    pub(crate) fn options(&self) -> &RunOptions {
+        &self.options
+    }
+
+    /// The configuration with the settings as they were read last.
+    pub(crate) fn configuration(&self) -> Configuration {
+        Configuration {
+            loaded: LoadedSettings::clone(&self.live.load()),
+            ..self.configuration.clone()
+        }
+    }
+
+    /// This directory belongs to the session whatever the settings say.
+    pub(crate) fn keep_directory(&self, directory: PathBuf) {
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        added.push(directory);
     }
 
     /// From here on this session follows.
@@ -72,6 +98,8 @@ impl ConfigWatch {
             rules: session.rules(),
             environment: session.environment(),
             hooks: session.hooks.clone(),
+            workspace: Arc::clone(&session.agent.workspace),
+            excludes: session.excludes.clone(),
             observers: session.agent.company.observers.clone(),
             notice_sink: session.notice_sink.clone(),
         });
@@ -98,7 +126,14 @@ impl ConfigWatch {
         if let Some(hooks) = &targets.hooks {
             hooks.replace(configured_hooks(&self.options, &configuration)?);
         }
-        Ok(())
+        if let Some(own) = &targets.excludes {
+            own.replace(&excludes(&configuration));
+        }
+        let mut further = further_directories(&self.options.tools, &configuration)?;
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        further.extend(added.iter().cloned());
+        targets.workspace.replace_additional(&further);
+        configuration.key_helpers.follow(&configuration)
     }
 
     /// Takes over what has changed since the last look.
@@ -134,6 +169,18 @@ impl ConfigWatch {
         std::future::pending().await
     }
 
+    /// The change, with what only a restart brings about here.
+    fn with_restarts(&self, mut change: Change) -> Change {
+        let now = self.live.load().settings.api_key_helper.is_some();
+        let is_changed = |key: &&String| key.split('.').next() == Some("api_key_helper");
+        // A program takes the place of another, not of a key that does not come from one.
+        if now == self.configuration.key_helpers.is_empty() {
+            let keys = change.keys.iter().filter(is_changed).cloned();
+            change.restart_required.extend(keys);
+        }
+        change
+    }
+
     async fn tell(&self, reload: Reload) {
         let Some(targets) = self.targets.get() else {
             return;
@@ -145,7 +192,7 @@ impl ConfigWatch {
             }
             Reload::Applied(change) => {
                 let message = match self.take_over(targets) {
-                    Ok(()) => describe(&change),
+                    Ok(()) => describe(&self.with_restarts(change.clone())),
                     Err(error) => format!(
                         "the settings changed and their rules cannot be used; the old ones stay: {error}"
                     ),
@@ -181,7 +228,7 @@ fn describe(change: &Change) -> String {
         names.join(", ")
     };
     let mut message = format!(
-        "the settings changed ({}); permission rules, hooks and `env` count from now on, the rest from the next run on",
+        "the settings changed ({}); permission rules, hooks, `env`, `additional_directories`, `api_key_helper` and, for files that were not read yet, `claude_md_excludes` count from now on, the rest from the next run on",
         list(&change.keys)
     );
     if !change.restart_required.is_empty() {

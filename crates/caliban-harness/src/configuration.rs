@@ -15,6 +15,7 @@ use caliban_settings::{
 use crate::child_environment::{Child, child_environment};
 use crate::error::{LaunchError, Problem};
 use crate::options::{Extent, SettingsEnvironment, SettingsOptions};
+use crate::provider::KeyHelpersInUse;
 use crate::surroundings::Process;
 
 /// Everything that was configured, and by whom.
@@ -28,6 +29,8 @@ pub struct Configuration {
     pub request: LoadRequest,
     pub loaded: LoadedSettings,
     pub router: Option<LoadedRouterFile>,
+    /// The programs that are asked for keys, in this configuration and its copies.
+    pub(crate) key_helpers: KeyHelpersInUse,
 }
 
 /// Where caliban keeps things for this user.
@@ -114,6 +117,7 @@ impl Configuration {
             request,
             loaded,
             router,
+            key_helpers: KeyHelpersInUse::default(),
         })
     }
 
@@ -131,6 +135,7 @@ impl Configuration {
             locations,
             workspace,
             router: None,
+            key_helpers: KeyHelpersInUse::default(),
         }
     }
 

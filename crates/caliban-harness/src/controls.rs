@@ -1,11 +1,11 @@
 //! What can be changed in a session while it works.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::Dial;
 use caliban_mcp::Servers;
 use caliban_model::Reasoning;
-use caliban_permissions::Latch;
+use caliban_permissions::{Latch, Regime};
 use caliban_session::{Controls, ModelChange, RuleChange, ServerCommand};
 use caliban_settings::PermissionMode;
 use caliban_tools::Jobs;
@@ -18,7 +18,7 @@ use crate::switches::{Switch, Switches};
 pub(crate) struct SessionControls {
     pub(crate) gate: Arc<Gate>,
     /// Whether everything may be allowed without asking.
-    pub(crate) latch: Latch,
+    pub(crate) latch: Mutex<Latch>,
     pub(crate) dial: Dial,
     pub(crate) default_model: Arc<str>,
     pub(crate) servers: Option<Servers>,
@@ -26,9 +26,15 @@ pub(crate) struct SessionControls {
     pub(crate) jobs: Option<Arc<Jobs>>,
 }
 
+impl SessionControls {
+    fn latch(&self) -> Latch {
+        *self.latch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Controls for SessionControls {
     fn set_mode(&self, mode: PermissionMode) -> Result<(), String> {
-        if mode == PermissionMode::BypassPermissions && self.latch == Latch::Absent {
+        if mode == PermissionMode::BypassPermissions && self.latch() == Latch::Absent {
             return Err(
                 "the session was not begun with `--allow-dangerously-skip-permissions`".to_owned(),
             );
@@ -47,6 +53,16 @@ impl Controls for SessionControls {
         };
         self.dial.set_model(Arc::clone(model));
         Ok(Arc::clone(model))
+    }
+
+    fn drop_latch(&self) -> PermissionMode {
+        *self.latch.lock().unwrap_or_else(PoisonError::into_inner) = Latch::Absent;
+        let mode = match self.gate.regime() {
+            Regime::Rules(mode) if mode != PermissionMode::BypassPermissions => mode,
+            Regime::Rules(_) | Regime::Disabled => PermissionMode::Default,
+        };
+        self.gate.set_mode(mode);
+        mode
     }
 
     fn set_reasoning(&self, reasoning: Reasoning) {
@@ -86,6 +102,12 @@ impl Controls for SessionControls {
                 self.switches.turn(server, all(), Switch::Off);
                 Ok(())
             }
+        }
+    }
+
+    fn send_to_background(&self) {
+        if let Some(jobs) = &self.jobs {
+            jobs.send_to_background();
         }
     }
 

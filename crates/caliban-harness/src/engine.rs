@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use caliban_agent::{Event, Listener, Outcome};
 use caliban_model::{Block, CancellationToken, Message};
-use caliban_session::{Attach, Engine, ExchangeEnd, Facts, McpServer, Prompt};
+use caliban_session::{Attach, Engine, ExchangeEnd, Facts, McpServer, Prompt, PromptId};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use serde_json::json;
 use tokio::time::timeout;
 
 use crate::attachments::{leave_out_known, server_names};
@@ -52,7 +53,7 @@ impl Engine for Session {
                 message,
                 attach,
             } = prompt;
-            let message = match self.heed(message, told, cancel).await {
+            let message = match Box::pin(self.heed(message, told, cancel)).await {
                 Wish::Prompt(message) => message,
                 Wish::Done(outcome, totals) => {
                     let totals = *totals;
@@ -89,6 +90,27 @@ impl Engine for Session {
         async move {
             let (outcome, totals) = self.condense(instructions.as_deref(), told, cancel).await;
             ExchangeEnd { outcome, totals }
+        }
+        .boxed()
+    }
+
+    fn shell<'a>(
+        &'a mut self,
+        id: PromptId,
+        command: String,
+        told: &'a dyn Listener,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, ExchangeEnd> {
+        async move {
+            let input = json!({ "command": command });
+            self.agent.call(&id, "Bash", input, told, cancel).await;
+            self.unbegun(if cancel.is_cancelled() {
+                Outcome::Cancelled
+            } else {
+                Outcome::Obeyed {
+                    text: String::new(),
+                }
+            })
         }
         .boxed()
     }

@@ -70,7 +70,13 @@ impl PromptStage for CommandExpander {
         async move {
             self.gate.lend(&[]);
             match self.commands.expand(typed(prompt)) {
-                Ok(None) => PromptVerdict::Accept,
+                Ok(None) => match caliban_slash::prompt_of(typed(prompt)) {
+                    Some(prompt) => PromptVerdict::Replace {
+                        prompt,
+                        addition: None,
+                    },
+                    None => PromptVerdict::Accept,
+                },
                 Ok(Some(expansion)) => {
                     self.lend(&expansion);
                     PromptVerdict::Replace {

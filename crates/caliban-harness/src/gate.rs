@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use caliban_agent::{
     Advice, Adviser, Answer, Consultant, Denial, DenialSource, Effect, Event, OpenReading, Opinion,
-    Question, ReadGuard, Remember, ToolCall, TypedTool, Verdict,
+    PartVerdict, Question, QuestionPart, ReadGuard, Remember, ToolCall, TypedTool, Verdict,
 };
 use caliban_model::CancellationToken;
 use caliban_permissions::{
@@ -130,6 +130,11 @@ impl Gate {
     }
 
     /// The rules as they are at this moment.
+    /// How calls are judged at this moment.
+    pub(crate) fn judge_by(&self) -> Judge {
+        Judge::clone(&self.judge.load())
+    }
+
     pub(crate) fn book(&self) -> RuleBook {
         self.judge.load().book.clone()
     }
@@ -272,6 +277,7 @@ impl Gate {
                 suggestions: Vec::new(),
                 target: None,
                 input: None,
+                parts: Vec::new(),
             };
         }
         let judge = self.judge.load();
@@ -286,6 +292,7 @@ impl Gate {
                 _ => None,
             },
             input: None,
+            parts: parts(&judge, decision),
         }
     }
 
@@ -551,6 +558,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn rule<'a>(judge: &'a Judge, decision: &Decision) -> &'a Rule {
     &judge.book.rules()[decision.rule]
+}
+
+/// What a call was taken apart into, for whoever is asked about it.
+fn parts(judge: &Judge, decision: &Decision) -> Vec<QuestionPart> {
+    if decision.parts.len() < 2 {
+        return Vec::new();
+    }
+    let parts = decision.parts.iter().filter_map(|part| {
+        let rule = judge.book.rules().get(part.rule)?;
+        Some(QuestionPart {
+            item: part.item.to_string(),
+            verdict: match part.action {
+                RuleAction::Allow => PartVerdict::Allow,
+                RuleAction::Ask => PartVerdict::Ask,
+                RuleAction::Deny => PartVerdict::Deny,
+            },
+            rule: rule.pattern.text().to_owned(),
+            origin: rule.origin.described().to_owned(),
+        })
+    });
+    parts.collect()
 }
 
 fn refuse(judge: &Judge, decision: &Decision) -> Settled {

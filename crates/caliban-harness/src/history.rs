@@ -1,7 +1,9 @@
 //! Which session a run continues or begins, and where it is kept.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use caliban_model::{Message, Role};
 use caliban_sessions::{
     Error, NewSession, Opened, SessionName, SessionState, Store, Warning, Writer,
 };
@@ -9,6 +11,7 @@ use caliban_settings::variables::names;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
+use crate::checkpoints::{CheckpointPlace, checkpoint_store, forget_checkpoints};
 use crate::choices::{History, SystemPrompt};
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
@@ -77,6 +80,14 @@ impl Found {
             Wanted::Existing(source) => {
                 let (state, writer, found) = open(options, &store, &source, id)?;
                 warnings.extend(found.iter().map(ToString::to_string));
+                if writer.is_some() && options.continuation == Continuation::Fork {
+                    let checkpoints = checkpoint_store(configuration)?;
+                    let forked =
+                        checkpoints.map(|it| it.fork(source.as_str(), state.name.as_str()));
+                    if let Some(Err(error)) = forked {
+                        warnings.push(format!("the copy has no checkpoints: {error}"));
+                    }
+                }
                 if options.continuation == Continuation::InPlace {
                     session_id = state.session_id;
                 }
@@ -112,6 +123,20 @@ impl Found {
             ));
         }
         Ok(())
+    }
+
+    /// The system prompt of a run that asks for this one: a session that began without any goes on
+    /// without.
+    pub(crate) fn system(&self, asked: SystemPrompt) -> SystemPrompt {
+        let goes_without = |state: &SessionState| {
+            let has_begun = state.title.is_some() || !state.messages.is_empty();
+            let is_system = |message: &Arc<Message>| message.role == Role::System;
+            has_begun && !state.messages.iter().any(is_system)
+        };
+        match asked {
+            SystemPrompt::Default if self.earlier().is_some_and(goes_without) => SystemPrompt::None,
+            asked => asked,
+        }
     }
 
     /// What the session was, if it goes on.
@@ -151,6 +176,7 @@ impl Found {
                 };
                 match self.store.create(&name, new) {
                     Ok(writer) => History {
+                        checkpoints: CheckpointPlace::wanted(name.as_str(), configuration)?,
                         earlier: None,
                         writer: Some(writer),
                         transcript: Some(transcript(&name)),
@@ -163,6 +189,10 @@ impl Found {
                 }
             }
             Kind::Resumed { state, writer } => History {
+                checkpoints: match writer {
+                    Some(_) => CheckpointPlace::wanted(state.name.as_str(), configuration)?,
+                    None => None,
+                },
                 transcript: Some(transcript(&state.name)),
                 earlier: Some(state),
                 writer: writer.map(|writer| *writer),
@@ -260,8 +290,11 @@ pub(crate) fn prune_sometimes(
         .ok()
         .and_then(|time| Timestamp::try_from(time).ok())
         .is_some_and(|time| now.duration_since(time) < PRUNE_EVERY);
-    if !recently && std::fs::write(&marker, "").is_ok() {
-        let _ = store.prune(age, now);
+    if !recently
+        && std::fs::write(&marker, "").is_ok()
+        && let Ok(pruned) = store.prune(age, now)
+    {
+        let _ = forget_checkpoints(configuration, &pruned.removed);
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ use crate::choosing::{further_directories, rates, settings_of_agent, tools};
 use crate::config_watch::ConfigWatch;
 use crate::configuration::{Configuration, workspace};
 use crate::debug_log::{DebugLog, LoggedProvider};
+use crate::desk::SessionDesk;
 use crate::error::LaunchError;
 use crate::history::{Found, prune_sometimes, session_store};
 use crate::journal::Keeper;
@@ -122,6 +123,11 @@ impl Launched {
         Ok(message)
     }
 
+    /// What can be looked up in it.
+    pub fn desk(&self) -> SessionDesk {
+        SessionDesk::of(&self.session)
+    }
+
     /// How its calls are judged, at every moment.
     pub fn mode(&self) -> LiveMode {
         LiveMode(Arc::clone(&self.session.gate))
@@ -205,7 +211,7 @@ pub(crate) fn facts_of(session: &Session) -> Facts {
 impl Prepared {
     /// Finds the session and who answers in it. A session that goes on is locked from here on.
     pub fn new(
-        options: RunOptions,
+        mut options: RunOptions,
         dialect: DialectParts,
         configuration: Configuration,
     ) -> Result<Self, LaunchError> {
@@ -213,6 +219,7 @@ impl Prepared {
         let attachments = Attachments::new(&options, &configuration)?;
         let found = Found::new(&options.session, &configuration)?;
         found.check_system(&options.system, &options.session)?;
+        options.system = found.system(options.system);
         let session_id = found.session_id;
         let chosen = choose(&options, &dialect, found.earlier(), &configuration)?;
         let recorded = found.earlier().and_then(|state| state.mode.as_deref());
@@ -337,6 +344,7 @@ impl Prepared {
             &configuration,
         ));
         all.append(&mut warnings);
+        let attachments = attachments.within(&session.agent.workspace);
         session.attachments = Some(attachments);
         session.examiner = dialect.examiner;
         let facts = Facts {
@@ -363,10 +371,13 @@ impl Prepared {
 
 /// The commands that can be typed where there is no screen, with what they do.
 fn typeable(own: &Commands) -> Vec<(String, String)> {
+    // Where both have a name, the user's own is meant.
+    let built_in = BUILT_IN
+        .iter()
+        .filter(|entry| entry.works_anywhere() && own.get(entry.name).is_none());
+    let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
     let own = own.iter();
     let own = own.map(|command| (command.name().to_owned(), command.description().to_owned()));
-    let built_in = BUILT_IN.iter().filter(|entry| entry.works_anywhere());
-    let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
     own.chain(built_in).collect()
 }
 

@@ -2,10 +2,13 @@
 //! and history, and from these to a session. The only place where parts are wired; knows neither
 //! the command line nor a face.
 
+mod accounts;
 mod additions;
 mod agent_settings;
+mod asides;
 mod assembly;
 mod attachments;
+mod checkpoints;
 mod child_environment;
 mod choices;
 mod choosing;
@@ -13,11 +16,16 @@ mod config_watch;
 mod configuration;
 mod controls;
 mod debug_log;
+mod desk;
+mod draft;
 mod edited;
 mod engine;
 mod error;
+mod exporting;
 mod extras;
+mod feedback;
 mod gate;
+mod git;
 mod history;
 mod hook_parts;
 mod intake;
@@ -33,18 +41,21 @@ mod permissions;
 pub mod provider;
 mod recorder;
 mod reminders;
+mod repeating;
 mod reports;
 mod servers;
 mod session;
 mod surroundings;
 mod switches;
 mod system_prompt;
+mod tending;
 mod tool_sources;
 
 pub use additions::{context_options, context_places, load_extras};
 pub use agent_settings::{agent_settings, model_for};
 pub use attachments::{Attached, Attachments};
 pub use caliban_slash::Depth;
+pub use checkpoints::{CheckpointPlace, checkpoint_store, forget_checkpoints};
 pub use child_environment::{Child, child_environment};
 pub use choices::{
     BuiltIn, Choices, History, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools,
@@ -52,16 +63,17 @@ pub use choices::{
 pub use choosing::further_directories;
 pub use configuration::{Configuration, locations, workspace};
 pub use debug_log::DebugLog;
+pub use desk::SessionDesk;
 pub use error::{LaunchError, Problem};
 pub use extras::{Extras, Repository};
 pub use history::{session_age, session_store};
 pub use launch::{Launched, Prepared, configure, launch};
-pub use logins::logins;
+pub use logins::{HAS_SECRET_STORE, LoginPlace, login_place, logins};
 pub use mcp::{ServerState, server_parts, server_states, server_variables, status_name};
 pub use notice_sink::NoticeSink;
 pub use options::RunOptions;
 pub use permissions::{Permissions, idle_rules, judge, protected, rule_book};
-pub use servers::{Elicitations, MayAsk, PromptTool};
+pub use servers::{Elicitations, MayAsk, Onlookers, PromptTool};
 pub use session::LiveMode;
 pub use surroundings::{Diagnostics, DialectParts, Examiner, Process, StandIn, Surroundings, Wrap};
 pub use switches::Switches;

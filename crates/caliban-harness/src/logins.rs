@@ -1,6 +1,7 @@
 //! The logins to MCP servers: in the desktop's secret store where there is one, else in a file.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_mcp::oauth::{Clock, Keyring, Oauth, OauthServer, TokenStore};
@@ -19,6 +20,25 @@ pub fn logins(configuration: &Configuration, servers: BTreeMap<String, OauthServ
         Clock::system(),
     )
 }
+
+/// Where logins are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoginPlace {
+    SecretStore,
+    /// A file that only the user can read.
+    File(PathBuf),
+}
+
+/// Where the logins of this machine are kept.
+pub fn login_place(configuration: &Configuration) -> LoginPlace {
+    match find(configuration.environment()) {
+        Some(_) => LoginPlace::SecretStore,
+        None => LoginPlace::File(configuration.locations.mcp_tokens()),
+    }
+}
+
+/// Whether this build can use a secret store at all.
+pub const HAS_SECRET_STORE: bool = cfg!(feature = "keyring");
 
 #[cfg(feature = "keyring")]
 fn find(environment: &Environment) -> Option<Arc<dyn Keyring>> {

@@ -25,7 +25,7 @@ use crate::logins::logins;
 use crate::notice_sink::NoticeSink;
 use crate::options::{ConfiguredServers, Extent, Part, RunOptions};
 use crate::permissions::{judge, protected, rule_book};
-use crate::servers::{Elicitations, MayAsk, PromptTool};
+use crate::servers::{Elicitations, MayAsk, Onlookers, PromptTool};
 
 /// How long a server of the embedding program may take to introduce itself.
 const HOSTED_PATIENCE: Duration = Duration::from_secs(30);
@@ -118,6 +118,7 @@ pub(crate) struct RunServers {
     hosted: Vec<String>,
     notice_sink: NoticeSink,
     operator: SharedOperator,
+    onlookers: Onlookers,
 }
 
 impl RunServers {
@@ -134,11 +135,13 @@ impl RunServers {
         let names = hosted.iter().map(|(name, _)| name.clone()).collect();
         let configured = configured(options, configuration)?;
         let is_needed = !configured.is_empty() || !hosted.is_empty();
+        let onlookers = Onlookers::default();
         let connected = if is_needed && options.tools.built_in == Part::AsConfigured {
             let mut parts = server_parts(&configured, configuration, &notice_sink, debug);
             let book = rule_book(&options.permissions, &configuration.loaded)?;
             parts.elicitor = Some(Arc::new(Elicitations {
                 operator: Arc::clone(questions) as _,
+                onlookers: onlookers.clone(),
                 notice_sink: notice_sink.clone(),
                 may_ask: may_ask(book, configuration)?,
             }));
@@ -168,6 +171,7 @@ impl RunServers {
             hosted: names,
             notice_sink,
             operator: Arc::clone(questions) as _,
+            onlookers,
         })
     }
 
@@ -206,6 +210,7 @@ impl RunServers {
             servers: self.connected,
             notice_sink: self.notice_sink,
             operator: self.operator,
+            onlookers: self.onlookers,
             ..Partners::default()
         }
     }

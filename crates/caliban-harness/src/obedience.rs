@@ -1,22 +1,28 @@
 //! Commands that are typed at the prompt, obeyed by the session itself: no model is asked unless
 //! the command says so, and nothing of it joins the conversation.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use caliban_agent::{Listener, Outcome, PromptStage, PromptVerdict, RunTotals};
 use caliban_context::TopicName;
-use caliban_model::{CancellationToken, Message};
+use caliban_model::{CancellationToken, Message, Role};
 use caliban_permissions::Regime;
-use caliban_sessions::Transcript;
 use caliban_settings::PermissionMode;
-use caliban_slash::{Action, Depth, ExportFormat, Known, MemoryAction, Reading};
-use jiff::Zoned;
-use serde_json::json;
+use caliban_slash::{Action, Depth, Known, MemoryAction, Reading};
+use tokio::time::timeout;
 
+use crate::accounts;
 use crate::extras::typed;
 use crate::recorder::Recorder;
 use crate::reports;
 use crate::session::Session;
+
+/// How long a provider may take to list its models.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
+/// What `/effort` takes.
+const LEVELS: &str = "levels: low, medium, high, xhigh, max, auto, off";
 
 /// What a prompt is to a session.
 pub(crate) enum Wish {
@@ -27,20 +33,18 @@ pub(crate) enum Wish {
 }
 
 impl Session {
-    /// Obeys a prompt that is a command. Hooks see it first and may refuse it, as they may every
-    /// prompt.
+    /// Obeys a prompt that is a command. Hooks see it first and may refuse it or put another in its
+    /// place, as they may every prompt.
     pub(crate) async fn heed(
         &mut self,
         prompt: Message,
         told: &dyn Listener,
         cancel: &CancellationToken,
     ) -> Wish {
-        let line = typed(&prompt);
-        let own = |name: &str| self.knows(name);
-        let names = self.commands.iter().map(caliban_context::Command::name);
-        let action = match caliban_slash::read(line, own, names) {
-            Reading::Prompt => return Wish::Prompt(prompt),
+        let mut action = match self.read(typed(&prompt)) {
             Reading::Misused(message) => return self.done(Outcome::Misused { message }),
+            // A review becomes a prompt of ours where those of others become theirs, after hooks.
+            Reading::Prompt | Reading::Act(_, Action::Review) => return Wish::Prompt(prompt),
             Reading::Act(_, action) => action,
         };
         if let Some(hooks) = &self.hooks {
@@ -52,12 +56,15 @@ impl Session {
                 Some(PromptVerdict::Deny { reason }) => {
                     return self.done(Outcome::HookDenied { reason });
                 }
+                Some(PromptVerdict::Replace { prompt, .. }) => match self.read(&prompt) {
+                    Reading::Misused(message) => return self.done(Outcome::Misused { message }),
+                    Reading::Prompt | Reading::Act(_, Action::Review) => {
+                        return Wish::Prompt(Message::user(prompt));
+                    }
+                    Reading::Act(_, other) => action = other,
+                },
                 // What hooks add is for the model, which is not asked.
-                Some(
-                    PromptVerdict::Accept
-                    | PromptVerdict::AcceptWith(_)
-                    | PromptVerdict::Replace { .. },
-                ) => {}
+                Some(PromptVerdict::Accept | PromptVerdict::AcceptWith(_)) => {}
             }
         }
         match action {
@@ -70,16 +77,34 @@ impl Session {
                 let (outcome, totals) = self.recap(told, cancel).await;
                 Wish::Done(outcome, Box::new(totals))
             }
+            Action::Aside { question } => {
+                let (outcome, totals) = self.aside(&question, told, cancel).await;
+                Wish::Done(outcome, Box::new(totals))
+            }
+            Action::Repeat(repetition) => {
+                let (outcome, totals) = self.repeat(repetition, told, cancel).await;
+                Wish::Done(outcome, Box::new(totals))
+            }
             Action::Clear => {
                 self.agent.clear(&mut self.conversation, told).await;
                 let text = "The conversation begins anew.".to_owned();
                 self.done(Outcome::Obeyed { text })
             }
-            action => match self.obey(action).await {
-                Ok(text) => self.done(Outcome::Obeyed { text }),
-                Err(message) => self.done(Outcome::Misused { message }),
+            action => match cancel
+                .run_until_cancelled(Box::pin(self.obey(action)))
+                .await
+            {
+                None => self.done(Outcome::Cancelled),
+                Some(Ok(text)) => self.done(Outcome::Obeyed { text }),
+                Some(Err(message)) => self.done(Outcome::Misused { message }),
             },
         }
+    }
+
+    fn read(&self, line: &str) -> Reading {
+        let own = |name: &str| self.knows(name);
+        let names = self.commands.iter().map(caliban_context::Command::name);
+        caliban_slash::read(line, own, names)
     }
 
     fn done(&self, outcome: Outcome) -> Wish {
@@ -98,38 +123,53 @@ impl Session {
     async fn obey(&self, action: Action) -> Result<String, String> {
         Ok(match action {
             Action::Help => reports::help(&self.commands),
-            Action::Model(None) => self.model(),
+            Action::System => self.system_prompt(),
+            Action::Model(None) => self.models().await,
             Action::Model(Some(model)) => {
                 self.dial()?.set_model(model.into());
                 self.model()
             }
-            Action::Effort(None) => self.effort()?,
+            Action::Effort(None) => format!("{}\n\n{LEVELS}", self.effort()?),
             Action::Effort(Some(reasoning)) => {
                 self.dial()?.set_reasoning(reasoning);
                 self.effort()?
             }
             Action::Status => reports::status(self),
-            Action::Cost => reports::cost(&self.totals, self.before()),
-            Action::Usage => reports::usage(&self.totals, self.before()),
-            Action::Context => reports::context(self),
+            Action::Cost => accounts::cost(&self.totals, self.before(), self),
+            Action::Usage => accounts::usage(&self.totals, self.before()),
+            Action::Context => accounts::context(self),
             Action::Plan => self.toggle_plan(),
             Action::Permissions => reports::permissions(&self.gate),
             Action::Export { path, format } => self.export(path, format)?,
             Action::Memory(action) => self.memory(&action)?,
             Action::Skills => reports::listed(&self.inventory.skills, "no skills"),
             Action::OutputStyle => reports::styles(&self.inventory),
-            Action::Hooks => match self.hooks.as_ref().map(|hooks| hooks.listed()) {
-                Some(hooks) if !hooks.is_empty() => hooks.join("\n"),
-                Some(_) | None => "no hooks".to_owned(),
-            },
+            Action::Hooks => reports::hooks(self.hooks.as_deref()),
             Action::Mcp => reports::servers(&caliban_session::Engine::facts(self).servers),
             Action::Doctor(depth) => self.examine(depth).await?,
+            Action::Draft(existing) => self.draft(existing).await?,
+            Action::Diff => self.diff().await?,
+            Action::Rename { title } => self.rename(&title)?,
+            Action::Fork { name } => self.fork(name).await?,
+            Action::AddDirectory { path } => self.add_directory(&path)?,
+            Action::Tasks => self.tasks(),
+            Action::Trust => self.trust()?,
+            Action::Config => match &self.examiner {
+                Some(examiner) => examiner.settings()?,
+                None => return Err("use `caliban config print`".to_owned()),
+            },
+            Action::Feedback { text } => self.give_feedback(&text).await?,
             // These need more than a look at the session.
-            Action::Compact { .. } | Action::Recap | Action::Clear => String::new(),
+            Action::Compact { .. }
+            | Action::Recap
+            | Action::Aside { .. }
+            | Action::Repeat(_)
+            | Action::Review
+            | Action::Clear => String::new(),
         })
     }
 
-    fn before(&self) -> reports::Before {
+    fn before(&self) -> accounts::Before {
         let recorder = self.recorder.as_ref();
         recorder.map_or_else(Default::default, Recorder::before)
     }
@@ -141,12 +181,50 @@ impl Session {
             .ok_or_else(|| "the model of this session cannot be changed".to_owned())
     }
 
-    fn model(&self) -> String {
-        let model = match &self.agent.dial {
+    /// What the model is told before everything else.
+    pub(crate) fn system_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
+        let messages = self.conversation.messages().iter();
+        messages.filter(|message| message.role == Role::System)
+    }
+
+    fn system_prompt(&self) -> String {
+        let texts: Vec<String> = self.system_messages().map(|it| it.text()).collect();
+        if texts.is_empty() {
+            return "there is no system prompt".to_owned();
+        }
+        texts.join("\n\n")
+    }
+
+    fn current_model(&self) -> Arc<str> {
+        match &self.agent.dial {
             Some(dial) => dial.read().model,
-            None => self.agent.settings.model.clone(),
+            None => Arc::clone(&self.agent.settings.model),
+        }
+    }
+
+    fn model(&self) -> String {
+        let provider = self.agent.provider.id();
+        format!("model: {} ({provider})", self.current_model())
+    }
+
+    /// The model and what else there is: what the provider offers this account, or, if it does not
+    /// say in time, those whose prices are known.
+    async fn models(&self) -> String {
+        let provider = &self.agent.provider;
+        let (names, source) = match timeout(LIST_PATIENCE, provider.models()).await {
+            Ok(Ok(models)) if !models.is_empty() => {
+                let names = models.into_iter().map(|model| model.id).collect();
+                (names, "offered to this account")
+            }
+            Ok(_) | Err(_) => {
+                let ledger = self.agent.ledger.lock();
+                let ledger = ledger.unwrap_or_else(PoisonError::into_inner);
+                let known = ledger.card().models(provider.id());
+                let names = known.map(str::to_owned).collect();
+                (names, "known; the provider did not say which it offers")
+            }
         };
-        format!("model: {model} ({})", self.agent.provider.id())
+        reports::models(&self.model(), &self.current_model(), names, source)
     }
 
     fn effort(&self) -> Result<String, String> {
@@ -165,41 +243,6 @@ impl Session {
             self.gate.set_mode(PermissionMode::Plan);
             "Plan mode is on: only tools that change nothing may run.".to_owned()
         }
-    }
-
-    fn export(&self, path: Option<PathBuf>, format: ExportFormat) -> Result<String, String> {
-        let facts = caliban_session::Engine::facts(self);
-        let messages = self.conversation.messages();
-        let (text, extension) = match format {
-            ExportFormat::Markdown => {
-                let transcript = Transcript {
-                    title: "Session",
-                    about: format!("{} · {}/{}", facts.session_id, facts.provider, facts.model),
-                    messages,
-                };
-                (transcript.markdown(), "md")
-            }
-            ExportFormat::Json => {
-                let document = json!({
-                    "session_id": facts.session_id,
-                    "provider": facts.provider,
-                    "model": facts.model,
-                    "cwd": facts.cwd,
-                    "messages": messages,
-                });
-                (format!("{document:#}\n"), "json")
-            }
-        };
-        let named = path.unwrap_or_else(|| {
-            let today = Zoned::now().strftime("%Y-%m-%d").to_string();
-            PathBuf::from(format!("caliban-session-{today}.{extension}"))
-        });
-        let path = self.agent.workspace.root().join(named);
-        // What was there is not ours to replace.
-        std::fs::File::create_new(&path)
-            .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
-            .map_err(|error| format!("`{}` cannot be written: {error}", path.display()))?;
-        Ok(format!("The conversation is in `{}`.", path.display()))
     }
 
     fn memory(&self, action: &MemoryAction) -> Result<String, String> {

@@ -101,6 +101,8 @@ pub struct ModelOptions {
     pub prompt_cache: Part,
     /// How hard the model thinks; without a word, as the settings say.
     pub reasoning: Option<Reasoning>,
+    /// Beta features of the provider's interface.
+    pub betas: Vec<String>,
 }
 
 /// Where a run ends, and how much a prompt may attach.
@@ -343,6 +345,7 @@ mod tests {
                 temperature: Some(0.25),
                 prompt_cache: Part::Off,
                 reasoning: Some(Reasoning::Budget(9)),
+                betas: vec!["context-1m-2025-08-07".to_owned()],
             },
             limits: LimitOptions {
                 max_turns: NonZeroU32::new(3),

@@ -1,7 +1,7 @@
 //! Builds the provider that options and the configuration ask for.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use caliban_model::{Credentials, Provider, ProviderKind, Purpose, UnknownProvider};
 use caliban_providers::cassette::{Masking, Recording, Replay};
@@ -120,7 +120,9 @@ pub fn key_source(
     kind: ProviderKind,
     configuration: &Configuration,
 ) -> Result<KeySource, LaunchError> {
-    if let Some(credentials) = helper(kind, configuration)? {
+    if let Some(key) = helper(kind, configuration)? {
+        let credentials = Arc::new(key);
+        configuration.key_helpers.add(kind, &credentials);
         let provenance = &configuration.loaded.provenance;
         return Ok(KeySource::Program {
             // Whose it is not known counts as the workspace's, which is trusted least.
@@ -158,19 +160,21 @@ fn variable(kind: ProviderKind, configuration: &Configuration, name: &str) -> Op
     value
 }
 
-/// The provider with its retries.
+/// The provider with its retries, asked for beta features where it has such.
 pub fn connect(
     kind: ProviderKind,
+    betas: &[String],
     configuration: &Configuration,
 ) -> Result<Arc<dyn Provider>, LaunchError> {
     let credentials = key_source(kind, configuration)?.credentials();
-    connect_with(kind, credentials, configuration)
+    connect_with(kind, credentials, betas, configuration)
 }
 
 /// The same with these keys; without any, those of the environment, which it must have.
 pub fn connect_with(
     kind: ProviderKind,
     credentials: Option<Arc<dyn Credentials>>,
+    betas: &[String],
     configuration: &Configuration,
 ) -> Result<Arc<dyn Provider>, LaunchError> {
     let block = configuration.provider_block(kind);
@@ -178,6 +182,7 @@ pub fn connect_with(
         timeouts: timeouts(configuration.environment())?,
         openai_api: block.and_then(|block| block.api),
         credentials,
+        betas: betas.to_vec(),
     };
     let lookup = |name: &str| variable(kind, configuration, name);
     let key_variable = block.and_then(|block| block.api_key_env.as_deref());
@@ -196,11 +201,44 @@ pub fn connect_with(
     )))
 }
 
+/// The programs that providers ask for keys. When the settings name others, those are asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeyHelpersInUse(Arc<Mutex<Vec<KeyInUse>>>);
+
+/// A key that lasts as long as its provider does.
+type KeyInUse = (ProviderKind, Weak<HelperKey>);
+
+impl KeyHelpersInUse {
+    fn add(&self, kind: ProviderKind, key: &Arc<HelperKey>) {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|(_, key)| key.strong_count() > 0);
+        keys.push((kind, Arc::downgrade(key)));
+    }
+
+    /// Asks the programs of this configuration from now on. A provider that has its key from
+    /// elsewhere then, or had it until now, goes on as it began.
+    pub(crate) fn follow(&self, configuration: &Configuration) -> Result<(), LaunchError> {
+        let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (kind, key) in &*keys {
+            if let (Some(key), Some(other)) = (key.upgrade(), helper(*kind, configuration)?) {
+                key.replace(&other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nobody has a key from a program.
+    pub(crate) fn is_empty(&self) -> bool {
+        let keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().all(|(_, key)| key.strong_count() == 0)
+    }
+}
+
 /// The program that prints this provider's key, if one is configured.
 fn helper(
     kind: ProviderKind,
     configuration: &Configuration,
-) -> Result<Option<Arc<dyn Credentials>>, LaunchError> {
+) -> Result<Option<HelperKey>, LaunchError> {
     let Some(helpers) = &configuration.settings().api_key_helper else {
         return Ok(None);
     };
@@ -213,7 +251,7 @@ fn helper(
         .environment()
         .text(names::CALIBAN_API_KEY_HELPER_TTL_MS);
     let diagnostics = Arc::clone(&configuration.process.diagnostics);
-    Ok(Some(Arc::new(HelperKey::new(
+    Ok(Some(HelperKey::new(
         kind.as_str(),
         spec.clone(),
         Surroundings {
@@ -223,7 +261,7 @@ fn helper(
             ttl: ttl_override(ttl.as_deref()).map_err(unusable)?,
             warn: Arc::new(move |message| diagnostics.warning(&message)),
         },
-    ))))
+    )))
 }
 
 fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> LaunchError {
@@ -284,13 +322,13 @@ pub fn choose(
         return Ok(replayed(replay, options.model.as_deref()));
     }
     let kind = kind(options.provider, options.model.as_deref(), configuration)?;
-    let mut provider = connect(kind, configuration)?;
+    let mut provider = connect(kind, &options.betas, configuration)?;
     let fallback = options.fallback.clone().map(ModelChoice::Name);
     let fallback = fallback.or_else(|| configuration.settings().fallback_model.clone());
     if let Some(model) = &fallback {
         // Another provider's model needs that provider; any other name is this provider's.
         let other = provider_of(model).unwrap_or(kind);
-        let secondary = connect(other, configuration)?;
+        let secondary = connect(other, &options.betas, configuration)?;
         provider = Arc::new(Fallback::new(provider, secondary, model.name()));
     }
     if let Some(Cassette::Record(path)) = cassette {

@@ -55,6 +55,11 @@ impl Recorder {
         }))
     }
 
+    /// What the session is opened by.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.with(|writer| writer.name().as_str().to_owned())
+    }
+
     /// What the session came to before this process.
     pub(crate) fn before(&self) -> (Usage, Decimal) {
         self.0.before
@@ -83,6 +88,24 @@ impl Recorder {
         });
         if let Some(Some(record)) = record {
             self.append(record);
+        }
+    }
+
+    /// The same for a session that nothing was ever recorded in.
+    pub(crate) fn begin_if_new(&self, agent: &Agent, messages: &[Arc<Message>]) {
+        let is_new = self.with(|writer| writer.state().messages.is_empty());
+        if is_new == Some(true) {
+            self.begin(agent, messages);
+        }
+    }
+
+    /// Gives the session another title.
+    pub(crate) fn entitle(&self, title: &str) -> Result<(), String> {
+        let text = title.to_owned();
+        let record = Record::Title { text };
+        match self.with(|writer| writer.append(record, Durability::Written)) {
+            Some(result) => result.map_err(|error| error.to_string()),
+            None => Err("the session is closed".to_owned()),
         }
     }
 

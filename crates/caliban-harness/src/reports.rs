@@ -2,23 +2,22 @@
 
 use std::fmt::Write as _;
 
-use caliban_agent::RunTotals;
 use caliban_context::Commands;
-use caliban_model::{Block, Message, Reasoning, Role, ToolContent, Usage};
+use caliban_hooks::ExternalHooks;
+use caliban_model::Reasoning;
 use caliban_permissions::Origin;
 use caliban_session::{Engine, McpServer};
-use caliban_slash::{BUILT_IN, Category, Entry};
-use rust_decimal::Decimal;
+use caliban_slash::{Asks, BUILT_IN, Category, Entry, Place};
 
 use crate::gate::Gate;
 use crate::inventory::{Inventory, Listed};
 use crate::session::Session;
 
-/// The largest parts of a conversation that are named.
-const LARGEST: usize = 5;
+/// The most models that are listed.
+const MODELS: usize = 200;
 
 /// Left column and right column, lined up.
-fn columns(rows: impl IntoIterator<Item = (String, String)>) -> String {
+pub(crate) fn columns(rows: impl IntoIterator<Item = (String, String)>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let width = rows.iter().map(|(left, _)| left.chars().count()).max();
     let width = width.unwrap_or_default();
@@ -34,13 +33,26 @@ pub(crate) fn help(own: &Commands) -> String {
             .iter()
             .filter(|entry| entry.category == category && entry.works_anywhere());
         let rows: Vec<_> = entries
-            .map(|entry: &Entry| (format!("  {}", entry.usage()), entry.summary.to_owned()))
+            .map(|entry: &Entry| {
+                let asks = match entry.asks {
+                    Asks::Nobody => "",
+                    Asks::Model => "; asks a model",
+                };
+                let does = format!("{}{asks}", entry.summary);
+                (format!("  {}", entry.usage()), does)
+            })
             .collect();
         if !rows.is_empty() {
             // Writing to a string does not fail.
             let _ = write!(text, "{}\n{}\n\n", category.title(), columns(rows));
         }
     }
+    let on_screen: Vec<String> = BUILT_IN
+        .iter()
+        .filter(|entry| entry.place() == Place::Screen)
+        .map(Entry::usage)
+        .collect();
+    let _ = write!(text, "On a terminal also\n  {}\n\n", on_screen.join(", "));
     let rows: Vec<_> = own
         .iter()
         .map(|command| {
@@ -102,131 +114,6 @@ pub(crate) fn status(session: &Session) -> String {
     columns(rows.map(|(name, value)| (name.to_owned(), value)))
 }
 
-/// What a session came to before this process.
-pub(crate) type Before = (Usage, Decimal);
-
-pub(crate) fn cost(totals: &RunTotals, (_, before): Before) -> String {
-    let all = totals.cost + before;
-    let mut rows = vec![("session".to_owned(), format!("${all:.4}"))];
-    if !before.is_zero() {
-        rows.push(("earlier runs of it".to_owned(), format!("${before:.4}")));
-    }
-    for model in &totals.models {
-        let price = match &model.cost {
-            Some(cost) => format!("${cost:.4}"),
-            None => "price not known".to_owned(),
-        };
-        rows.push((format!("{}/{}", model.provider, model.model), price));
-    }
-    columns(rows)
-}
-
-pub(crate) fn usage(totals: &RunTotals, (earlier, before): Before) -> String {
-    let told = |usage: &Usage| {
-        format!(
-            "{} in, {} out, {} read from cache, {} written to it",
-            usage.total_input(),
-            usage.output,
-            usage.cache_read,
-            usage.cache_write()
-        )
-    };
-    let mut rows = vec![
-        ("turns".to_owned(), totals.turns.to_string()),
-        ("calls".to_owned(), totals.tool_calls.to_string()),
-        ("tokens".to_owned(), told(&totals.usage)),
-    ];
-    if earlier != Usage::default() {
-        rows.push(("earlier runs of it".to_owned(), told(&earlier)));
-    }
-    for model in &totals.models {
-        rows.push((
-            format!("{}/{}", model.provider, model.model),
-            told(&model.usage),
-        ));
-    }
-    let all = totals.cost + before;
-    rows.push(("cost".to_owned(), format!("${all:.4}")));
-    columns(rows)
-}
-
-pub(crate) fn context(session: &Session) -> String {
-    let window = session.facts().context_window;
-    let tools = session.agent.tool_tokens();
-    let used = session.conversation.tokens(tools);
-    let percent = used.saturating_mul(100) / window.max(1);
-    let messages = session.conversation.messages();
-    let size = |role: Option<Role>| -> u64 {
-        let wanted = messages
-            .iter()
-            .filter(|message| role.is_none_or(|role| message.role == role));
-        wanted
-            .map(|message| caliban_agent::estimated_tokens(message))
-            .sum()
-    };
-    let rows = [
-        ("window", format!("{window} tokens")),
-        ("in use", format!("about {used} tokens, {percent} %")),
-        (
-            "system prompt",
-            format!("about {}", size(Some(Role::System))),
-        ),
-        ("tools", format!("about {tools}")),
-        (
-            "conversation",
-            format!(
-                "about {} in {} messages",
-                size(Some(Role::User)) + size(Some(Role::Assistant)),
-                messages.len()
-            ),
-        ),
-    ];
-    let mut text = columns(rows.map(|(name, value)| (name.to_owned(), value)));
-    let mut blocks: Vec<(usize, String)> = messages
-        .iter()
-        .filter(|message| message.role != Role::System)
-        .flat_map(|message| message.content.iter().map(|block| part(message, block)))
-        .collect();
-    blocks.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-    if !blocks.is_empty() {
-        text.push_str("\n\nlargest parts\n");
-        let rows = blocks.into_iter().take(LARGEST);
-        text.push_str(&columns(
-            rows.map(|(size, what)| (format!("  {size} characters"), what)),
-        ));
-    }
-    text
-}
-
-/// How long a part of a message is, and what it is.
-fn part(message: &Message, block: &Block) -> (usize, String) {
-    let beginning = |text: &str| -> String {
-        let line = text.trim().lines().next().unwrap_or_default();
-        line.chars().take(60).collect()
-    };
-    let who = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    match block {
-        Block::Text { text, .. } => (text.len(), format!("{who}: {}", beginning(text))),
-        Block::Thinking { text, .. } => (text.len(), "thinking".to_owned()),
-        Block::RedactedThinking { data } => (data.len(), "thinking".to_owned()),
-        Block::ToolUse { name, input, .. } => (input.to_string().len(), format!("call of {name}")),
-        Block::ToolResult { content, .. } => {
-            let texts = content.iter().map(|part| match part {
-                ToolContent::Text { text } => text.as_str(),
-                ToolContent::Image(_) => "",
-            });
-            let all: String = texts.collect();
-            (all.len(), format!("result: {}", beginning(&all)))
-        }
-        Block::Image(_) => (0, "image".to_owned()),
-        Block::Opaque { value } => (value.to_string().len(), "data of the provider".to_owned()),
-    }
-}
-
 pub(crate) fn permissions(gate: &Gate) -> String {
     let mut text = format!("mode: {}\n", gate.regime().as_str());
     let book = gate.book();
@@ -259,6 +146,47 @@ pub(crate) fn listed(things: &[Listed], none: &str) -> String {
         )
     };
     columns(things.iter().map(row))
+}
+
+/// How many handlers each event has, and which.
+pub(crate) fn hooks(hooks: Option<&ExternalHooks>) -> String {
+    let counts = hooks.map(ExternalHooks::counts).unwrap_or_default();
+    let (Some(hooks), false) = (hooks, counts.is_empty()) else {
+        return "no hooks".to_owned();
+    };
+    let rows = counts.into_iter().map(|(event, count)| {
+        let handlers = match count {
+            1 => "1 handler".to_owned(),
+            count => format!("{count} handlers"),
+        };
+        (event.to_owned(), handlers)
+    });
+    format!("{}\n\n{}", columns(rows), hooks.listed().join("\n"))
+}
+
+/// The models there are, with a mark at the one that answers.
+pub(crate) fn models(
+    headline: &str,
+    current: &str,
+    mut names: Vec<String>,
+    source: &str,
+) -> String {
+    // A provider need not list what it answers to.
+    if !names.iter().any(|name| name == current) {
+        names.insert(0, current.to_owned());
+    }
+    let more = names.len().saturating_sub(MODELS);
+    let mut lines = vec![headline.to_owned(), String::new(), source.to_owned()];
+    lines.extend(names.into_iter().take(MODELS).map(|name| {
+        let mark = if name == current { '*' } else { ' ' };
+        format!("{mark} {name}")
+    }));
+    if more > 0 {
+        lines.push(format!(
+            "  … and {more} more; `caliban models` lists them all"
+        ));
+    }
+    lines.join("\n")
 }
 
 pub(crate) fn styles(inventory: &Inventory) -> String {

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 use caliban_agent::{
-    Answer, Elicitation, Event, Inquiry, Interrupt, Operator, PromptStage, PromptVerdict, Remember,
-    Reply, SharedOperator, ToolOutput,
+    Answer, Elicitation, Event, HookEvent, Inquiry, Interrupt, NotificationKind, Observer,
+    Operator, PromptStage, PromptVerdict, Remember, Reply, SharedOperator, ToolOutput,
 };
 use caliban_hooks::{McpCall, McpRunner};
 use caliban_mcp::{Elicited, Elicitor, Prompt, Servers};
@@ -195,9 +195,29 @@ impl Operator for PromptTool {
 /// Whether a server may ask at all.
 pub type MayAsk = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Who looks on at a session: known once it is made, after the servers have begun. Hooks may hold
+/// the servers, so these do not hold them.
+#[derive(Debug, Clone, Default)]
+pub struct Onlookers(Arc<OnceLock<Vec<Weak<dyn Observer>>>>);
+
+impl Onlookers {
+    /// The first that are given stay.
+    pub(crate) fn set(&self, observers: &[Arc<dyn Observer>]) {
+        let _ = self.0.set(observers.iter().map(Arc::downgrade).collect());
+    }
+
+    async fn tell(&self, event: &HookEvent) {
+        let observers = self.0.get().into_iter().flatten();
+        for observer in observers.filter_map(Weak::upgrade) {
+            observer.notify(event).await;
+        }
+    }
+}
+
 /// Puts servers' questions to the operator.
 pub struct Elicitations {
     pub operator: SharedOperator,
+    pub onlookers: Onlookers,
     pub notice_sink: NoticeSink,
     pub may_ask: MayAsk,
 }
@@ -234,6 +254,11 @@ impl Elicitor for Elicitations {
                 message: message.to_owned(),
                 schema: schema.clone(),
             };
+            let event = HookEvent::Notification {
+                kind: NotificationKind::Elicitation,
+                message: format!("the MCP server {server} asks: {message}"),
+            };
+            self.onlookers.tell(&event).await;
             match self.operator.elicit(&question).await {
                 Reply::Accept(value) => Elicited::Accept(value),
                 Reply::Decline => Elicited::Decline,

@@ -2,23 +2,26 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
     Agent, Conversation, Dial, Event, HookEvent, Listener, Outcome, RunTotals, SessionSource,
 };
-use caliban_context::Commands;
+use caliban_checkpoints::Kind;
+use caliban_context::{Commands, Excludes};
 use caliban_hooks::ExternalHooks;
 use caliban_mcp::Servers;
 use caliban_model::{CancellationToken, Message};
 use caliban_permissions::{Latch, Regime, RuleBook};
 use caliban_session::Facts;
-use caliban_tools::{Jobs, Shell};
+use caliban_settings::PermissionMode;
+use caliban_tools::{Jobs, Shell, TodoList};
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::attachments::Attachments;
+use crate::checkpoints::Checkpoints;
 use crate::config_watch::ConfigWatch;
 use crate::controls::SessionControls;
 use crate::extras::{Opening, typed};
@@ -40,7 +43,9 @@ pub(crate) struct Session {
     pub(crate) agent: Agent,
     pub(crate) conversation: Conversation,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) checkpoints: Option<Checkpoints>,
     pub(crate) jobs: Option<Arc<Jobs>>,
+    pub(crate) todos: Arc<TodoList>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) commands: Commands,
     pub(crate) servers: Option<Servers>,
@@ -55,11 +60,15 @@ pub(crate) struct Session {
     pub(crate) attachments: Option<Attachments>,
     /// What follows the settings while it lives.
     pub(crate) watch: Option<Arc<ConfigWatch>>,
+    /// Which instruction files are left out.
+    pub(crate) excludes: Option<Excludes>,
     pub(crate) following: Option<AbortOnDropHandle<()>>,
     /// What is told of it, but for what changes.
     pub(crate) facts: Facts,
     pub(crate) source: SessionSource,
     pub(crate) stage: Stage,
+    /// The prompt that was worked on last in this process.
+    pub(crate) last_prompt: Option<Message>,
     /// What all runs so far came to.
     pub(crate) totals: RunTotals,
 }
@@ -159,7 +168,7 @@ impl Session {
         let dial = self.agent.dial.clone();
         SessionControls {
             gate: Arc::clone(&self.gate),
-            latch,
+            latch: Mutex::new(latch),
             dial: dial.unwrap_or_else(|| Dial::new(settings.model.clone(), settings.reasoning)),
             default_model: Arc::clone(&settings.model),
             servers: self.servers.clone(),
@@ -177,6 +186,7 @@ impl Session {
     ) -> (Outcome, RunTotals) {
         #[cfg(debug_assertions)]
         break_on_request(&prompt);
+        self.last_prompt = Some(prompt.clone());
         if self.stage == Stage::New {
             self.stage = Stage::Begun;
             if let Some(recorder) = &self.recorder {
@@ -195,9 +205,20 @@ impl Session {
             self.agent.settings.reasoning = reading.reasoning;
         }
         let agent = agent_for(&self.agent, &self.commands, &prompt);
+        if let Some(checkpoints) = &self.checkpoints {
+            let kind = match self.gate.regime() {
+                Regime::Rules(PermissionMode::Plan) => Kind::Plan,
+                Regime::Rules(_) | Regime::Disabled => Kind::Files,
+            };
+            let mark = self.conversation.messages().len();
+            checkpoints.begin(kind, prompt.text(), mark).await;
+        }
         let (outcome, totals) = agent
             .run(&mut self.conversation, prompt, &listener, cancel)
             .await;
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.end().await;
+        }
         self.account(outcome, &totals)
     }
 
@@ -243,6 +264,9 @@ impl Session {
             Some(recorder) => recorder.close().await,
             None => Ok(()),
         };
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.close().await;
+        }
         if let Some(hooks) = &self.hooks
             && self.stage == Stage::Begun
         {

@@ -30,6 +30,10 @@ pub trait Diagnostics: Debug + Send + Sync {
 /// Looks the installation over, as `caliban doctor` does.
 pub trait Examiner: Debug + Send + Sync {
     fn examine(&self, depth: Depth) -> BoxFuture<'_, String>;
+
+    /// The settings that count, without secrets, and where they come from, as `caliban config
+    /// print` shows them to people.
+    fn settings(&self) -> Result<String, String>;
 }
 
 /// The process a run lives in.

@@ -120,6 +120,20 @@ impl ExternalHooks {
         listed.collect()
     }
 
+    /// How many handlers each event has, of those that have any.
+    pub fn counts(&self) -> Vec<(&'static str, usize)> {
+        let dispatch = self.dispatch();
+        let mut counts: Vec<(&'static str, usize)> = Vec::new();
+        for handler in dispatch.config.configured() {
+            let event = handler.event.as_str();
+            match counts.iter_mut().find(|(known, _)| *known == event) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((event, 1)),
+            }
+        }
+        counts
+    }
+
     fn dispatch(&self) -> Arc<Dispatch> {
         let dispatch = self.dispatch.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&dispatch)

@@ -1,6 +1,7 @@
 //! The rate card: what a million tokens cost, from embedded data and an optional override.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -75,6 +76,13 @@ impl RateCard {
     /// The day the prices were collected.
     pub fn as_of(&self) -> &str {
         &self.as_of
+    }
+
+    /// The models of a provider whose prices are known, each once, in the order of their names.
+    pub fn models<'a>(&'a self, provider: &str) -> impl Iterator<Item = &'a str> {
+        let own = self.rates.iter().filter(|rate| rate.provider == provider);
+        let names = own.map(|rate| &*rate.model).filter(|name| *name != "*");
+        names.collect::<BTreeSet<&str>>().into_iter()
     }
 
     /// The price of a model: its exact name first, then its base name, then `*`.

@@ -14,6 +14,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use crate::origin::Origin;
+
 /// A log beyond this is packed away.
 const ROTATION_BYTES: u64 = 100 * 1024 * 1024;
 /// How much of a call's input is kept.
@@ -72,8 +74,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     pub tool: Option<String>,
     pub action: Option<RuleAction>,
-    /// Only what rules of this scope decided.
-    pub scope: Option<String>,
+    /// Only what rules of these writers decided.
+    pub writers: Option<Vec<Origin>>,
     /// Only so many, the most recent ones.
     pub head: Option<usize>,
 }
@@ -340,11 +342,12 @@ impl Filter {
             .as_ref()
             .is_none_or(|tool| *tool == entry.tool_name);
         let action = self.action.is_none_or(|action| action == entry.action);
-        let scope = self
-            .scope
-            .as_ref()
-            .is_none_or(|scope| entry.matched_rule.scope.as_ref() == Some(scope));
-        after && tool && action && scope
+        let scope = entry.matched_rule.scope.as_deref();
+        let writer = self.writers.as_ref().is_none_or(|writers| {
+            let mut writers = writers.iter();
+            writers.any(|writer| scope == Some(writer.as_str()))
+        });
+        after && tool && action && writer
     }
 }
 
@@ -435,11 +438,14 @@ mod tests {
             ..some()
         };
         assert_eq!(read(&log, &head(1)), all[2..]);
-        let scope = |name: &str| Filter {
-            scope: Some(name.into()),
+        let of = |writer: Origin| Filter {
+            writers: Some(vec![writer]),
             ..some()
         };
-        assert_eq!((count(scope("user")), count(scope("project"))), (3, 0));
+        assert_eq!(
+            (count(of(Origin::User)), count(of(Origin::Project))),
+            (3, 0)
+        );
     }
 
     #[test]

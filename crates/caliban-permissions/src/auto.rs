@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::evaluation::Judge;
-use crate::rulebook::{Origin, Rule, RuleBook, RuleError};
+use crate::origin::Origin;
+use crate::rule::{Rule, RuleError};
+use crate::rulebook::RuleBook;
 
 /// The verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]

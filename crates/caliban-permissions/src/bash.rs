@@ -10,9 +10,11 @@ use crate::commands::Text;
 use crate::evaluation::{Decision, Heard, Item, Judge, Why};
 use crate::lines::{self, in_a_home};
 use crate::mentions::{self, MAX_REDIRECTIONS, Mention, Role, Spelling};
+use crate::origin::Origin;
 use crate::pattern::{About, CommandPattern, FieldValue, Reach};
 use crate::protected::Access;
-use crate::rulebook::{Defaults, Origin, Rule};
+use crate::rule::Rule;
+use crate::rulebook::Defaults;
 use crate::shell::{self, Command, Completeness, Script};
 
 /// Whether a line writes a file whose name its input or another of its commands gives.

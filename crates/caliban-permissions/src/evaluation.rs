@@ -9,10 +9,13 @@ use caliban_settings::RuleAction;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::origin::Origin;
 use crate::paths::{PathPattern, Places, Subject};
 use crate::pattern::{About, FieldPattern, FieldValue};
+use crate::precedence::{Found, Guard};
 use crate::protected::{Access, Protected};
-use crate::rulebook::{Defaults, Found, Guard, Origin, Rule, RuleBook};
+use crate::rule::Rule;
+use crate::rulebook::{Defaults, RuleBook};
 use crate::{tools, twins};
 
 /// What verdicts are given with.

@@ -6,20 +6,27 @@ mod audit;
 mod auto;
 mod bash;
 mod catastrophe;
+mod command_index;
 mod commands;
+mod default_rules;
 mod evaluation;
+mod git_objects;
 mod lines;
 mod lint;
 mod mentions;
 mod mode;
+mod origin;
 mod paths;
 mod pattern;
+mod precedence;
 mod probe;
 mod protected;
 mod reading;
 mod reads;
 mod remedy;
+mod rule;
 mod rulebook;
+mod server_rules;
 pub mod shell;
 mod tools;
 mod twins;
@@ -38,14 +45,17 @@ pub use lint::{Finding, lint};
 pub use mode::{
     AutoAllow, Enforcement, Gating, Latch, ModeError, ModeRequest, Regime, Relaxed, relax,
 };
+pub use origin::Origin;
 pub use paths::{PathPattern, Places, Subject};
 pub use pattern::{
     About, CommandPattern, FieldPattern, FieldValue, Pattern, PatternError, Reach, ToolName,
 };
+pub use precedence::{Found, Guard, Precedence};
 pub use probe::Probe;
 pub use protected::{Access, Protected};
 pub use reading::Reader;
 pub use remedy::{Place, remedy, suggestions};
-pub use rulebook::{Defaults, Found, Guard, Origin, Precedence, Rule, RuleBook, RuleError};
+pub use rule::{Rule, RuleError};
+pub use rulebook::{Defaults, RuleBook};
 pub use urls::{UrlPattern, UrlPatternError};
 pub use wildcard::Wildcard;

@@ -11,9 +11,11 @@ use crate::alternatives::AnyOf;
 use crate::catastrophe::is_disk;
 use crate::commands::Text;
 use crate::evaluation::{Decision, Heard, Item, Judge, Why, names};
+use crate::origin::Origin;
 use crate::pattern::{About, CommandPattern, FieldValue};
 use crate::protected::Access;
-use crate::rulebook::{Defaults, Origin, Rule};
+use crate::rule::Rule;
+use crate::rulebook::Defaults;
 use crate::shell::{Certainty, Command, Redirection, RedirectionKind, Script, Wrapping};
 
 /// Where relative paths of a line may start: the directory it starts in, and those it changes to.

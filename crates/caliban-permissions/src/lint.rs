@@ -8,7 +8,7 @@ use caliban_settings::RuleAction;
 use jiff::Timestamp;
 
 use crate::pattern::{About, CommandPattern, Reach, ToolName};
-use crate::rulebook::Rule;
+use crate::rule::Rule;
 use crate::tools;
 use crate::wildcard::Wildcard;
 
@@ -312,7 +312,7 @@ mod tests {
     use caliban_settings::RuleSpec;
 
     use super::*;
-    use crate::rulebook::Origin;
+    use crate::origin::Origin;
 
     fn findings(rules: &[(&str, RuleAction)]) -> Vec<String> {
         let rules: Vec<Rule> = rules

@@ -87,10 +87,10 @@ impl Places {
         homes.map(PathBuf::as_path)
     }
 
-    fn roots(&self) -> impl Iterator<Item = &Path> {
-        [self.project.as_path(), self.workspace.root()]
-            .into_iter()
-            .chain(self.workspace.additional().iter().map(PathBuf::as_path))
+    fn any_root(&self, is_meant: impl Fn(&Path) -> bool) -> bool {
+        is_meant(&self.project)
+            || is_meant(self.workspace.root())
+            || self.workspace.additional().iter().any(|it| is_meant(it))
     }
 }
 
@@ -187,7 +187,7 @@ impl PathPattern {
                 .is_ok_and(|rest| self.matcher.is_match(rest))
         };
         match self.anchor {
-            Anchor::AnyDepth => places.roots().any(beneath),
+            Anchor::AnyDepth => places.any_root(beneath),
             Anchor::Workspace => beneath(places.workspace.root()),
             Anchor::Home => places.homes().any(beneath),
             Anchor::Root => beneath(Path::new("/")),

@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::evaluation::Judge;
-use crate::rulebook::{Origin, Rule, RuleBook, RuleError};
+use crate::origin::Origin;
+use crate::rule::{Rule, RuleError};
+use crate::rulebook::RuleBook;
 
 /// A pattern that matches as an objection does: any command of a line, either name of a file.
 #[derive(Debug)]

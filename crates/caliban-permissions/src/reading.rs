@@ -13,10 +13,11 @@ use serde_json::json;
 
 use crate::evaluation::{Decision, Heard, Item, Judge, Why};
 use crate::mode::{AutoAllow, Relaxed, relax};
+use crate::origin::Origin;
 use crate::paths::Subject;
 use crate::pattern::About;
 use crate::protected::Access;
-use crate::rulebook::{Origin, Rule};
+use crate::rule::Rule;
 use crate::twins::{self, Twins};
 
 /// The tool whose rules say what may be read.

@@ -14,11 +14,13 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::evaluation::{Decision, Heard, Judge, Why};
+use crate::git_objects;
 use crate::mentions;
+use crate::origin::Origin;
 use crate::paths::Subject;
 use crate::pattern::About;
 use crate::protected::Access;
-use crate::rulebook::{Origin, Rule};
+use crate::rule::Rule;
 use crate::shell::{self, Candidate};
 use crate::twins::{self, Twins};
 use crate::values::Values;
@@ -118,16 +120,23 @@ impl Judge {
         let mut decision = decision;
         let mut names = 0;
         let mut seen: HashSet<PathBuf> = HashSet::new();
+        let stored: Vec<(Operand, PathBuf)> = commands
+            .iter()
+            .flat_map(|words| line.stored(words))
+            .collect();
+        if stored.len() > MAX_FILES {
+            return unproved(decision);
+        }
+        for (operand, path) in stored {
+            let objection = line.closed(&path, &operand, &decision);
+            decision = decision.and_maybe(objection);
+        }
         let commands = commands.iter().copied().chain([fed.as_slice()]);
         for operand in commands.flat_map(|words| line.operands(words)) {
             for path in line.paths(&operand.word) {
                 names += 1;
                 if names > MAX_NAMES || seen.len() > MAX_FILES {
-                    let what = "the command names more files than are looked at";
-                    return match decision.action {
-                        RuleAction::Allow => decision.asked(Why::Unproved(what.to_owned())),
-                        RuleAction::Ask | RuleAction::Deny => decision,
-                    };
+                    return unproved(decision);
                 }
                 if !line.may_be_read(&path) || !seen.insert(path.clone()) {
                     continue;
@@ -177,6 +186,15 @@ impl Judge {
     }
 }
 
+/// A line with too many names is not allowed by anybody.
+fn unproved(decision: Decision) -> Decision {
+    let what = "the command names more files than are looked at";
+    match decision.action {
+        RuleAction::Allow => decision.asked(Why::Unproved(what.to_owned())),
+        RuleAction::Ask | RuleAction::Deny => decision,
+    }
+}
+
 /// A word that a program may open.
 struct Operand {
     word: String,
@@ -217,6 +235,29 @@ impl Line<'_> {
             });
         }
         operands
+    }
+
+    /// Every path that a command of these words may have git print, whether it is there or not.
+    fn stored(&self, words: &[String]) -> Vec<(Operand, PathBuf)> {
+        let words: Vec<String> = words
+            .iter()
+            .flat_map(|word| self.values.readings(word).into_words())
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let paths = git_objects::stored_paths(&words);
+        let bases = if paths.is_empty() {
+            Vec::new()
+        } else {
+            git_objects::beginnings(&self.bases)
+        };
+        let from = |path: &str| {
+            let operand = |base: &PathBuf| {
+                let (word, depth) = (path.to_owned(), Depth::Itself);
+                (Operand { word, depth }, base.join(path))
+            };
+            bases.iter().map(operand).collect::<Vec<_>>()
+        };
+        paths.into_iter().flat_map(from).collect()
     }
 
     /// Every path that a word, or a part of it, may spell: `-d @file`, `if=file`, `from:to`, an

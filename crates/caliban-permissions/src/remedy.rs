@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::evaluation::{Decision, Item, Judge};
-use crate::rulebook::{Origin, Rule, RuleBook};
+use crate::origin::Origin;
+use crate::rule::Rule;
+use crate::rulebook::RuleBook;
 use crate::tools;
 use crate::wildcard::Wildcard;
 

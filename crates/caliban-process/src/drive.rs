@@ -1,6 +1,7 @@
 //! Driving a command to its end: its output is passed on all the time, and a timeout or a
 //! cancellation ends it and everything it started.
 
+use std::convert::Infallible;
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -43,27 +44,65 @@ pub trait Sink: Send {
     fn take(&mut self, bytes: &[u8]) -> impl Future<Output = ()> + Send;
 }
 
+/// What became of a command that somebody else may take over.
+#[derive(Debug)]
+pub enum Driven<T> {
+    Finished(Finished),
+    /// It runs on, and is whoever's it is given to.
+    HandedOver {
+        process: Box<Process>,
+        output: pipe::Receiver,
+        /// What made it so.
+        wanted: T,
+    },
+}
+
 /// Runs a started command to its end. Dropping the future ends the command.
 pub async fn drive(
-    mut process: Process,
+    process: Process,
     output: pipe::Receiver,
     limit: Duration,
     cancel: &CancellationToken,
     sink: &mut impl Sink,
 ) -> io::Result<Finished> {
+    let never = std::future::pending::<Infallible>();
+    match drive_until(process, output, limit, cancel, sink, never).await? {
+        Driven::Finished(finished) => Ok(finished),
+        Driven::HandedOver { wanted, .. } => match wanted {},
+    }
+}
+
+/// Runs a started command to its end, or until it is to be handed over.
+pub async fn drive_until<T>(
+    mut process: Process,
+    output: pipe::Receiver,
+    limit: Duration,
+    cancel: &CancellationToken,
+    sink: &mut impl Sink,
+    hand_over: impl Future<Output = T>,
+) -> io::Result<Driven<T>> {
     let started = Instant::now();
     let mut output = Output::new(output);
     let stop = async {
         tokio::select! {
-            () = cancel.cancelled() => Ending::Cancelled,
-            () = tokio::time::sleep(limit) => Ending::TimedOut,
+            () = cancel.cancelled() => Err(Ending::Cancelled),
+            () = tokio::time::sleep(limit) => Err(Ending::TimedOut),
+            wanted = hand_over => Ok(wanted),
         }
     };
     let first = until_end(&mut process, &mut output, sink, stop).await;
     let elapsed = started.elapsed();
     let ending = match first {
         Step::Ended(status) => Exit::from(status?).into(),
-        Step::Stopped(reason) => {
+        Step::Stopped(Ok(wanted)) => {
+            let output = output.pipe;
+            return Ok(Driven::HandedOver {
+                process: Box::new(process),
+                output,
+                wanted,
+            });
+        }
+        Step::Stopped(Err(reason)) => {
             process.end();
             let patience = tokio::time::sleep(STOP);
             if let Step::Stopped(()) = until_end(&mut process, &mut output, sink, patience).await {
@@ -75,7 +114,7 @@ pub async fn drive(
         }
     };
     output.drain(sink).await;
-    Ok(Finished { ending, elapsed })
+    Ok(Driven::Finished(Finished { ending, elapsed }))
 }
 
 enum Step<T> {

@@ -12,7 +12,7 @@ mod seclusion;
 mod tree;
 
 pub use capture::{Beyond, Bound, Bounds, CaptureError, Captured};
-pub use drive::{Ending, Finished, Sink, drive};
+pub use drive::{Driven, Ending, Finished, Sink, drive, drive_until};
 pub use guard::{GUARD_ARGUMENT, guard_main, start_error};
 pub use invocation::{Guard, Invocation, Streams};
 pub use process::{Exit, Process, SignalNumber};

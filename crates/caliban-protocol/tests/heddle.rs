@@ -294,6 +294,7 @@ fn asked(id: &str) -> Event {
         rule: None,
         remedy: String::new(),
         suggestions: Vec::new(),
+        parts: Vec::new(),
         target: None,
         input: None,
     };

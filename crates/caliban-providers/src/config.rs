@@ -22,6 +22,8 @@ pub struct Connection {
     pub openai_api: Option<OpenAiApi>,
     /// Where keys come from instead of the environment.
     pub credentials: Option<Arc<dyn Credentials>>,
+    /// Beta features that are asked for, where the provider has such.
+    pub betas: Vec<String>,
 }
 
 /// A provider that cannot be set up. Nothing has been sent.
@@ -77,7 +79,7 @@ pub fn connect(
                 Some(_) | None => AuthHeader::XApiKey,
             };
             let transport = Direct::new(base, header, credentials, headers);
-            Adapter::new(Anthropic::new(), transport, timeouts)
+            Adapter::new(Anthropic::new(&connection.betas), transport, timeouts)
         }
         ProviderKind::OpenAi => {
             let headers = [

@@ -232,6 +232,7 @@ async fn perform(
     match work {
         Work::Prompt(prompt) => engine.work(*prompt, told, cancel).await,
         Work::Compact { instructions, .. } => engine.compact(instructions, told, cancel).await,
+        Work::Shell { id, command } => engine.shell(id, command, told, cancel).await,
     }
 }
 

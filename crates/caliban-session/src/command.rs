@@ -49,11 +49,20 @@ pub enum Command {
         id: PromptId,
         instructions: Option<String>,
     },
+    /// Runs a line in the shell: judged like a call of the model's, which hears nothing of it.
+    Shell {
+        id: PromptId,
+        line: String,
+    },
+    /// From here on not everything may be allowed without asking, and never again.
+    DropLatch,
     Servers(ServerCommand),
     /// Ends a background job.
     EndJob {
         job: String,
     },
+    /// Commands that are waited for go on as background jobs.
+    Background,
     Shutdown {
         when: Shutdown,
     },

@@ -8,7 +8,7 @@ use caliban_model::{CancellationToken, Reasoning};
 use caliban_settings::PermissionMode;
 use futures::future::BoxFuture;
 
-use crate::command::{ModelChange, Prompt, RuleChange, ServerCommand};
+use crate::command::{ModelChange, Prompt, PromptId, RuleChange, ServerCommand};
 use crate::event::Facts;
 
 /// How a piece of work ended. Totals are sums over the session.
@@ -40,6 +40,15 @@ pub trait Engine: Send + Debug {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, ExchangeEnd>;
 
+    /// Runs a line in the shell, as far as the rules permit it.
+    fn shell<'a>(
+        &'a mut self,
+        id: PromptId,
+        command: String,
+        told: &'a dyn Listener,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, ExchangeEnd>;
+
     /// Ends everything it started and makes what was said final. The error says why it could not
     /// be kept.
     fn close(self: Box<Self>) -> BoxFuture<'static, Result<(), String>>;
@@ -53,11 +62,17 @@ pub trait Controls: Send + Sync + Debug {
     /// Returns the model that is used from now on.
     fn set_model(&self, model: &ModelChange) -> Result<Arc<str>, String>;
 
+    /// From here on not everything may be allowed without asking. Returns the mode that counts.
+    fn drop_latch(&self) -> PermissionMode;
+
     fn set_reasoning(&self, reasoning: Reasoning);
 
     fn change_rule(&self, change: &RuleChange) -> Result<(), String>;
 
     fn command_server(&self, command: &ServerCommand) -> Result<(), String>;
+
+    /// Commands that are waited for go on as background jobs.
+    fn send_to_background(&self);
 
     fn end_job(&self, job: &str) -> Result<(), String>;
 }

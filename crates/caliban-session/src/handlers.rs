@@ -45,12 +45,18 @@ impl Actor {
             }
             Command::Rule(change) => self.change_rule(change),
             Command::Compact { id, instructions } => self.compact(id, instructions),
+            Command::Shell { id, line } => self.shell(id, line),
+            Command::DropLatch => {
+                let mode = self.controls.drop_latch();
+                self.fanout.tell(What::ModeChanged { mode });
+            }
             Command::Servers(command) => self.command_server(&command),
             Command::EndJob { job } => {
                 if let Err(reason) = self.controls.end_job(&job) {
                     self.refuse(Place::Job(job), reason);
                 }
             }
+            Command::Background => self.controls.send_to_background(),
             Command::Shutdown { when } => self.shut_down(when),
         }
     }
@@ -71,6 +77,14 @@ impl Actor {
             Standing::Pending => {}
             Standing::Ended(outcome, totals) => self.repeat(id, outcome, totals),
             Standing::New => self.queue(Work::Compact { id, instructions }),
+        }
+    }
+
+    fn shell(&mut self, id: PromptId, command: String) {
+        match self.standing(&id) {
+            Standing::Pending => {}
+            Standing::Ended(outcome, totals) => self.repeat(id, outcome, totals),
+            Standing::New => self.queue(Work::Shell { id, command }),
         }
     }
 

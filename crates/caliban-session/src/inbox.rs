@@ -17,13 +17,17 @@ pub(crate) enum Work {
         id: PromptId,
         instructions: Option<String>,
     },
+    Shell {
+        id: PromptId,
+        command: String,
+    },
 }
 
 impl Work {
     pub(crate) fn id(&self) -> &PromptId {
         match self {
             Self::Prompt(prompt) => &prompt.id,
-            Self::Compact { id, .. } => id,
+            Self::Compact { id, .. } | Self::Shell { id, .. } => id,
         }
     }
 }
@@ -153,6 +157,7 @@ fn size(work: &Work) -> usize {
     use caliban_model::{Block, ImageSource};
     match work {
         Work::Compact { instructions, .. } => instructions.as_ref().map_or(0, String::len),
+        Work::Shell { command, .. } => command.len(),
         Work::Prompt(prompt) => {
             let blocks = prompt.message.content.iter();
             blocks

@@ -14,8 +14,6 @@ use crate::variables::{Environment, names};
 pub enum Part {
     AgentProfiles,
     Azure,
-    Checkpoints,
-    Feedback,
     Fleet,
     Graphics,
     ModelList,
@@ -23,7 +21,6 @@ pub enum Part {
     Router,
     Sandbox,
     Telemetry,
-    Terminal,
     Worktrees,
 }
 
@@ -33,8 +30,6 @@ impl Part {
         match self {
             Self::AgentProfiles => "agent profiles",
             Self::Azure => "Azure provider",
-            Self::Checkpoints => "checkpoints",
-            Self::Feedback => "`/feedback`",
             Self::Fleet => "background agents",
             Self::Graphics => "graphics",
             Self::ModelList => "list of models to choose from",
@@ -42,7 +37,6 @@ impl Part {
             Self::Router => "model router",
             Self::Sandbox => "sandbox",
             Self::Telemetry => "telemetry",
-            Self::Terminal => "terminal interface",
             Self::Worktrees => "worktrees",
         }
     }
@@ -63,9 +57,7 @@ enum Consequence {
 const KEYS: &[(&str, Part, Consequence)] = &[
     ("agent", Part::AgentProfiles, Consequence::Told),
     ("available_models", Part::ModelList, Consequence::Told),
-    ("editor_mode", Part::Terminal, Consequence::Told),
     ("enable_telemetry", Part::Telemetry, Consequence::Told),
-    ("feedback_url", Part::Feedback, Consequence::Told),
     ("plugins", Part::Plugins, Consequence::Told),
     (ROUTES, Part::Router, Consequence::Refused(UNROUTED)),
     ("router", Part::Router, Consequence::Told),
@@ -75,15 +67,12 @@ const KEYS: &[(&str, Part, Consequence)] = &[
         Consequence::Refused("commands would run unconfined"),
     ),
     ("sandbox", Part::Sandbox, Consequence::Told),
-    ("statusLine", Part::Terminal, Consequence::Told),
     (
         "strict_plugin_only_customization",
         Part::Plugins,
         Consequence::Refused(UNRESTRICTED),
     ),
     ("telemetry", Part::Telemetry, Consequence::Told),
-    ("tui", Part::Terminal, Consequence::Told),
-    ("view_mode", Part::Terminal, Consequence::Told),
 ];
 
 const ROUTES: &str = "router.route";
@@ -100,11 +89,6 @@ const VARIABLES: &[(&str, Part, Consequence)] = {
         (names::AZURE_OPENAI_API_VERSION, Part::Azure, Nothing),
         // Without the part it is as these say.
         (names::CALIBAN_NO_PLUGINS, Part::Plugins, Nothing),
-        (
-            names::CALIBAN_CHECKPOINT_DISABLED,
-            Part::Checkpoints,
-            Nothing,
-        ),
         (names::CALIBAN_BLOCKED_MARKETPLACES, Part::Plugins, Nothing),
         (
             names::CALIBAN_STRICT_KNOWN_MARKETPLACES,
@@ -121,13 +105,6 @@ const VARIABLES: &[(&str, Part, Consequence)] = {
             Refused(UNRESTRICTED),
         ),
         (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
-        (names::CALIBAN_CHECKPOINT_ROOT, Part::Checkpoints, Told),
-        (
-            names::CALIBAN_CHECKPOINT_MAX_FILE_BYTES,
-            Part::Checkpoints,
-            Told,
-        ),
-        (names::CALIBAN_CHECKPOINT_MAX_BYTES, Part::Checkpoints, Told),
         (names::CALIBAN_KEEP_WORKTREES, Part::Worktrees, Told),
         (names::CALIBAN_GRAPHICS, Part::Graphics, Told),
         (names::CALIBAN_ENABLE_TELEMETRY, Part::Telemetry, Told),

@@ -1,6 +1,10 @@
 //! What a command asks the session to do, read from what is written after its name.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use caliban_model::{Effort, Reasoning};
 
@@ -8,6 +12,8 @@ use caliban_model::{Effort, Reasoning};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     Help,
+    /// What the model is told before everything else.
+    System,
     /// Begin the conversation anew; tasks, plan mode and the system prompt stay.
     Clear,
     Compact {
@@ -27,8 +33,40 @@ pub enum Action {
         path: Option<PathBuf>,
         format: ExportFormat,
     },
-    /// A summary that changes nothing. The only one of these that asks the model.
+    /// A summary that changes nothing.
     Recap,
+    /// One question beside the conversation, which knows nothing of it.
+    Aside {
+        question: String,
+    },
+    /// A review of what changed: a prompt of ours, which [`prompt_of`](crate::prompt_of) tells.
+    Review,
+    /// The last prompt, again and again.
+    Repeat(Repetition),
+    /// Draft the file that tells a model about the project.
+    Draft(Existing),
+    /// What differs from the last commit.
+    Diff,
+    Rename {
+        title: String,
+    },
+    /// Copy the session; the copy is opened by its name.
+    Fork {
+        name: Option<String>,
+    },
+    AddDirectory {
+        path: String,
+    },
+    /// Background jobs and the task list.
+    Tasks,
+    /// What does not count because the workspace is not trusted.
+    Trust,
+    /// The settings that count, and where they come from.
+    Config,
+    /// Send this, and nothing else, to who is configured to hear it.
+    Feedback {
+        text: String,
+    },
     Memory(MemoryAction),
     Skills,
     Hooks,
@@ -37,6 +75,34 @@ pub enum Action {
     OutputStyle,
     Doctor(Depth),
 }
+
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    Kept,
+    Replaced,
+}
+
+/// How often something is done, and how long the rests in between are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repetition {
+    pub times: u32,
+    pub pause: Duration,
+}
+
+impl Default for Repetition {
+    fn default() -> Self {
+        Self {
+            times: 3,
+            pause: Duration::from_secs(15),
+        }
+    }
+}
+
+/// How many repetitions there may be; more are a mistake or a job for another program.
+const TIMES: RangeInclusive<u32> = 1..=1_000;
+/// How long a rest may be: a day.
+const SECONDS: RangeInclusive<u64> = 0..=86_400;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
@@ -76,6 +142,11 @@ macro_rules! plain {
 
 plain! {
     help => Help,
+    system => System,
+    diff => Diff,
+    tasks => Tasks,
+    trust => Trust,
+    config => Config,
     clear => Clear,
     status => Status,
     cost => Cost,
@@ -102,6 +173,89 @@ fn written(arguments: &str) -> Option<String> {
     (!arguments.is_empty()).then(|| arguments.to_owned())
 }
 
+/// What is written after the name, where there must be something.
+fn needed(arguments: &str, what: &str) -> Result<String, String> {
+    written(arguments).ok_or_else(|| format!("it needs {what}"))
+}
+
+fn one_word(arguments: &str, what: &str) -> Result<Option<String>, String> {
+    if arguments.contains(char::is_whitespace) {
+        return Err(format!("`{arguments}` is not one {what}"));
+    }
+    Ok(written(arguments))
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "every entry of the table has this form"
+)]
+pub(crate) fn review(_: &str) -> Result<Action, String> {
+    Ok(Action::Review)
+}
+
+pub(crate) fn aside(arguments: &str) -> Result<Action, String> {
+    let question = needed(arguments, "a question")?;
+    Ok(Action::Aside { question })
+}
+
+pub(crate) fn feedback(arguments: &str) -> Result<Action, String> {
+    let text = needed(arguments, "the words to send")?;
+    Ok(Action::Feedback { text })
+}
+
+pub(crate) fn rename(arguments: &str) -> Result<Action, String> {
+    let title = needed(arguments, "a name")?;
+    Ok(Action::Rename { title })
+}
+
+pub(crate) fn fork(arguments: &str) -> Result<Action, String> {
+    let name = one_word(arguments, "name")?;
+    Ok(Action::Fork { name })
+}
+
+pub(crate) fn add_directory(arguments: &str) -> Result<Action, String> {
+    let path = needed(arguments, "a directory")?;
+    Ok(Action::AddDirectory { path })
+}
+
+pub(crate) fn draft(arguments: &str) -> Result<Action, String> {
+    match arguments {
+        "" => Ok(Action::Draft(Existing::Kept)),
+        "--force" => Ok(Action::Draft(Existing::Replaced)),
+        other => Err(format!("`{other}` is not known; use `--force` or nothing")),
+    }
+}
+
+/// `--n=3 --interval=15`, with spaces as well.
+pub(crate) fn repeat(arguments: &str) -> Result<Action, String> {
+    let mut repetition = Repetition::default();
+    let mut words = arguments
+        .split(|c: char| c.is_whitespace() || c == '=')
+        .filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let value = words.next().unwrap_or_default();
+        match word {
+            "--n" => repetition.times = bounded(value, &TIMES)?,
+            "--interval" => {
+                repetition.pause = Duration::from_secs(bounded(value, &SECONDS)?);
+            }
+            other => return Err(format!("`{other}` is not known")),
+        }
+    }
+    Ok(Action::Repeat(repetition))
+}
+
+fn bounded<T>(text: &str, range: &RangeInclusive<T>) -> Result<T, String>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        format!("`{text}` is not a number from {least} to {most}")
+    })
+}
+
 #[expect(
     clippy::unnecessary_wraps,
     reason = "every entry of the table has this form"
@@ -113,10 +267,7 @@ pub(crate) fn compact(arguments: &str) -> Result<Action, String> {
 }
 
 pub(crate) fn model(arguments: &str) -> Result<Action, String> {
-    if arguments.contains(char::is_whitespace) {
-        return Err(format!("`{arguments}` is not one model"));
-    }
-    Ok(Action::Model(written(arguments)))
+    one_word(arguments, "model").map(Action::Model)
 }
 
 pub(crate) fn effort(arguments: &str) -> Result<Action, String> {

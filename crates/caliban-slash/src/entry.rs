@@ -13,7 +13,28 @@ pub struct Entry {
     pub arguments: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
+    pub asks: Asks,
     pub does: Does,
+}
+
+/// Who answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// The program itself, at no cost.
+    Nobody,
+    /// A model, which costs.
+    Model,
+}
+
+/// Where a command works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Wherever a prompt can be sent.
+    Anywhere,
+    /// Where there is a screen.
+    Screen,
+    /// Nowhere in this version.
+    Nowhere,
 }
 
 /// What comes of a command, and where.
@@ -24,8 +45,11 @@ pub enum Does {
     Act(fn(&str) -> Result<Action, String>),
     /// It needs a screen; without one this is what serves instead.
     NeedsScreen { instead: &'static str },
-    /// The part that it belongs to is not there yet.
-    Missing { part: &'static str },
+    /// The part that it belongs to is not there yet; this is what serves instead.
+    Missing {
+        part: &'static str,
+        instead: &'static str,
+    },
 }
 
 /// Where a command stands in lists.
@@ -71,12 +95,17 @@ impl Category {
 }
 
 impl Entry {
+    pub fn place(&self) -> Place {
+        match self.does {
+            Does::Act(_) => Place::Anywhere,
+            Does::NeedsScreen { .. } => Place::Screen,
+            Does::Missing { .. } => Place::Nowhere,
+        }
+    }
+
     /// Whether it works where there is no screen.
     pub fn works_anywhere(&self) -> bool {
-        match self.does {
-            Does::Act(_) => true,
-            Does::NeedsScreen { .. } | Does::Missing { .. } => false,
-        }
+        self.place() == Place::Anywhere
     }
 
     /// How it is written.

@@ -3,11 +3,15 @@
 
 mod action;
 mod entry;
+mod page;
+mod prompts;
 mod reading;
 mod table;
 
-pub use action::{Action, Depth, ExportFormat, MemoryAction};
-pub use entry::{Category, Does, Entry};
+pub use action::{Action, Depth, Existing, ExportFormat, MemoryAction, Repetition};
+pub use entry::{Asks, Category, Does, Entry, Place};
+pub use page::reference_page;
+pub use prompts::prompt_of;
 pub use reading::{Known, Reading, called, read};
 pub use table::BUILT_IN;
 
@@ -18,12 +22,13 @@ pub fn built_in(name: &str) -> Option<&'static Entry> {
         .find(|entry| entry.name == name || entry.aliases.contains(&name))
 }
 
-/// Every name that belongs to a built-in command, aliases too.
+/// Every name that belongs to a built-in command and to nobody else, aliases too.
 pub fn reserved() -> Vec<&'static str> {
     let names = |entry: &'static Entry| {
         [entry.name]
             .into_iter()
             .chain(entry.aliases.iter().copied())
     };
-    BUILT_IN.iter().flat_map(names).collect()
+    let ours = BUILT_IN.iter().filter(|entry| !prompts::yields(entry));
+    ours.flat_map(names).collect()
 }

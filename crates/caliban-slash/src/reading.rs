@@ -3,8 +3,10 @@
 use caliban_model::nearest;
 
 use crate::action::Action;
+use crate::built_in;
 use crate::entry::{Does, Entry};
-use crate::{built_in, reserved};
+use crate::prompts::yields;
+use crate::table::BUILT_IN;
 
 /// What a line means.
 #[derive(Debug)]
@@ -48,6 +50,9 @@ pub fn read<'a>(
             Known::Yes | Known::No => Reading::Prompt,
         };
     };
+    if yields(entry) && own(name) == Known::Yes {
+        return Reading::Prompt;
+    }
     match entry.does {
         Does::Act(action) => match action(arguments) {
             Ok(action) => Reading::Act(entry, action),
@@ -58,14 +63,15 @@ pub fn read<'a>(
         Does::NeedsScreen { instead } => {
             Reading::Misused(format!("`/{name}` needs a screen: {instead}"))
         }
-        Does::Missing { part } => Reading::Misused(format!(
-            "`/{name}` does nothing: this version has no {part}"
+        Does::Missing { part, instead } => Reading::Misused(format!(
+            "`/{name}` does nothing: this version has no {part}; {instead}"
         )),
     }
 }
 
 fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Reading {
-    let meant = nearest(name, reserved().into_iter().chain(names))
+    let ours = BUILT_IN.iter().map(|entry| entry.name);
+    let meant = nearest(name, ours.chain(names))
         .map_or_else(String::new, |meant| format!(" did you mean `/{meant}`?"));
     Reading::Misused(format!(
         "there is no command `/{name}`;{meant} `/help` lists those there are"
@@ -75,14 +81,15 @@ fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Reading 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     use caliban_model::{Effort, Reasoning};
     use proptest::prelude::*;
     use rstest::rstest;
 
     use super::*;
-    use crate::action::{Depth, ExportFormat, MemoryAction};
-    use crate::table::BUILT_IN;
+    use crate::action::{Depth, Existing, ExportFormat, MemoryAction, Repetition};
+    use crate::reserved;
 
     fn nobody(_: &str) -> Known {
         Known::No
@@ -106,6 +113,19 @@ mod tests {
     #[case("/memory delete a", Action::Memory(MemoryAction::Remove { topic: "a".to_owned() }))]
     #[case("/memory rebuild-index", Action::Memory(MemoryAction::RebuildIndex))]
     #[case("/doctor --deep", Action::Doctor(Depth::Deep))]
+    #[case("/system", Action::System)]
+    #[case("/init", Action::Draft(Existing::Kept))]
+    #[case("/init --force", Action::Draft(Existing::Replaced))]
+    #[case("/btw why?  so?", Action::Aside { question: "why?  so?".to_owned() })]
+    #[case("/review", Action::Review)]
+    #[case("/review the last commit", Action::Review)]
+    #[case("/loop", Action::Repeat(Repetition { times: 3, pause: Duration::from_secs(15) }))]
+    #[case("/loop --interval=0 --n 7", Action::Repeat(Repetition { times: 7, pause: Duration::ZERO }))]
+    #[case("/rename A better name", Action::Rename { title: "A better name".to_owned() })]
+    #[case("/fork", Action::Fork { name: None })]
+    #[case("/fork b", Action::Fork { name: Some("b".to_owned()) })]
+    #[case("/add-dir a b", Action::AddDirectory { path: "a b".to_owned() })]
+    #[case("/bug it broke", Action::Feedback { text: "it broke".to_owned() })]
     fn commands_are_actions(#[case] line: &str, #[case] action: Action) {
         match read(line, nobody, []) {
             Reading::Act(_, read) => assert_eq!(read, action),
@@ -123,10 +143,11 @@ mod tests {
     #[case("/")]
     #[case("//comment")]
     #[case("/mine")]
+    #[case("/review the tests")]
     fn other_lines_are_prompts(#[case] line: &str) {
         let own = |name: &str| match name {
             // A directory that happens to look like a command is told apart by nobody but the user.
-            "mine" | "tmp" => Known::Yes,
+            "mine" | "tmp" | "review" => Known::Yes,
             _ => Known::No,
         };
         assert!(matches!(read(line, own, []), Reading::Prompt), "{line}");
@@ -135,6 +156,20 @@ mod tests {
     #[rstest]
     #[case("/hlep", "did you mean `/help`?")]
     #[case("/reveiw", "did you mean `/review`?")]
+    #[case("/tydy", "did you mean `/tidy`?")]
+    #[case("/loop --n=0", "from 1 to 1000")]
+    #[case("/loop --n", "from 1 to 1000")]
+    #[case("/loop --interval=-1", "from 0 to 86400")]
+    #[case("/loop --interval=99999999999999999999", "from 0 to 86400")]
+    #[case("/loop forever", "`forever` is not known")]
+    #[case("/btw", "it needs a question")]
+    #[case("/feedback", "it needs the words")]
+    #[case("/rename", "it needs a name")]
+    #[case("/fork a b", "not one name")]
+    #[case("/add-dir", "it needs a directory")]
+    #[case("/init --hard", "`--force` or nothing")]
+    #[case("/keys", "needs a screen")]
+    #[case("/login", "api_key_helper")]
     #[case("/zzzzzz", "`/help` lists")]
     #[case("/effort enormous", "low, medium, high")]
     #[case("/cost now", "no arguments")]
@@ -143,9 +178,9 @@ mod tests {
     #[case("/memory burn", "`burn` is not known")]
     #[case("/resume", "needs a screen")]
     #[case("/exit", "needs a screen")]
-    #[case("/rewind", "no checkpoints")]
+    #[case("/rewind", "`caliban rewind` restores files")]
     fn what_cannot_be_obeyed_says_why(#[case] line: &str, #[case] part: &str) {
-        match read(line, nobody, ["review"]) {
+        match read(line, nobody, ["tidy"]) {
             Reading::Misused(reason) => assert!(reason.contains(part), "{reason}"),
             other => panic!("{other:?}"),
         }

@@ -1,7 +1,7 @@
 //! Every built-in command, in the order of lists.
 
 use crate::action;
-use crate::entry::{Category, Does, Entry};
+use crate::entry::{Asks, Category, Does, Entry};
 
 const fn entry(
     name: &'static str,
@@ -16,8 +16,21 @@ const fn entry(
         category,
         arguments,
         summary,
+        asks: Asks::Nobody,
         does,
     }
+}
+
+/// The same for one that a model answers.
+const fn asking(entry: Entry) -> Entry {
+    Entry {
+        asks: Asks::Model,
+        ..entry
+    }
+}
+
+const fn also(entry: Entry, aliases: &'static [&'static str]) -> Entry {
+    Entry { aliases, ..entry }
 }
 
 #[rustfmt::skip]
@@ -26,32 +39,56 @@ pub const BUILT_IN: &[Entry] = {
     use Does::{Act, Missing, NeedsScreen};
     &[
         entry("help", General, "", "List the commands", Act(action::help)),
-        Entry {
-            aliases: &["exit"],
-            ..entry("quit", General, "", "Leave caliban",
-                NeedsScreen { instead: "end the input, and the session ends when everything is done" })
-        },
+        also(entry("quit", General, "", "Leave caliban",
+            NeedsScreen { instead: "end the input, and the session ends when everything is done" }), &["exit"]),
+        entry("keys", General, "", "Show the keys and what they do",
+            NeedsScreen { instead: "keys are those of a terminal; others are set in `tui.keys`" }),
+        entry("copy", General, "", "Copy the last answer to the clipboard",
+            NeedsScreen { instead: "the answer is on standard output, for a pipe to take" }),
 
         entry("clear", Session, "", "Begin the conversation anew; tasks, plan mode and system prompt stay",
             Act(action::clear)),
-        entry("compact", Session, "[what matters]", "Condense the conversation to a summary",
-            Act(action::compact)),
-        entry("recap", Session, "", "Summarize the conversation without changing it; asks the model",
-            Act(action::recap)),
+        asking(entry("compact", Session, "[what matters]", "Condense the conversation to a summary",
+            Act(action::compact))),
+        asking(entry("recap", Session, "", "Summarize the conversation without changing it",
+            Act(action::recap))),
+        asking(entry("btw", Session, "QUESTION", "Ask the small model something beside the conversation",
+            Act(action::aside))),
+        asking(entry("loop", Session, "[--n=3] [--interval=15]", "Repeat the last prompt, with seconds in between",
+            Act(action::repeat))),
         entry("export", Session, "[path] [--format json]", "Write the conversation to a file",
             Act(action::export)),
+        entry("rename", Session, "NAME", "Give the session another title", Act(action::rename)),
+        entry("fork", Session, "[NAME]", "Copy the session as it is now", Act(action::fork)),
         entry("resume", Session, "[text]", "Open an earlier session",
             NeedsScreen { instead: "start caliban with `-c` or `--resume NAME`; `caliban sessions list` shows them" }),
         entry("rewind", Session, "", "Take prompts back, in files and conversation",
-            Missing { part: "checkpoints" }),
+            Missing { part: "menu for it yet", instead: "`caliban rewind` restores files; `--resume NAME --fork-session` goes on in a copy" }),
+        entry("tasks", Session, "", "Show background jobs and the task list", Act(action::tasks)),
+        entry("init", Session, "[--force]", "Draft `CLAUDE.md` from what the project says about itself",
+            Act(action::draft)),
+        entry("diff", Session, "", "Show what differs from the last commit", Act(action::diff)),
+        asking(entry("review", Session, "[what]", "Review what changed; a command of your own of this name takes its place",
+            Act(action::review))),
 
-        entry("model", Model, "[id]", "Show or change the model", Act(action::model)),
+        entry("model", Model, "[id]", "List the models, or change to one", Act(action::model)),
         entry("effort", Model, "[level]", "Show or set how hard the model thinks: low, medium, high, xhigh, max, auto, off",
             Act(action::effort)),
         entry("status", Model, "", "Show session, provider, model and mode", Act(action::status)),
+        entry("system", Model, "", "Show what the model is told before everything else", Act(action::system)),
+        entry("login", Model, "", "Log in to the provider",
+            Missing { part: "logins for providers", instead: "set the provider's key variable, for example `ANTHROPIC_API_KEY`, or `api_key_helper` in the settings; `caliban mcp login NAME` logs in to MCP servers" }),
+        entry("logout", Model, "", "Forget the login of the provider",
+            Missing { part: "logins for providers", instead: "unset its key variable or `api_key_helper`; `caliban mcp logout NAME` forgets those of MCP servers" }),
+        entry("setup-token", Model, "", "Make a lasting token for CI",
+            Missing { part: "logins for providers", instead: "make a key at the provider and give it to CI as a variable, for example `ANTHROPIC_API_KEY`, or by `api_key_helper`" }),
 
         entry("permissions", Permissions, "", "Show mode and rules", Act(action::permissions)),
         entry("plan", Permissions, "", "Turn plan mode on or off", Act(action::plan)),
+        entry("add-dir", Permissions, "PATH", "Let the session work in a further directory", Act(action::add_directory)),
+        entry("trust", Permissions, "", "Show what the workspace may not set, and how to trust it", Act(action::trust)),
+        entry("sandbox", Permissions, "", "Confine commands",
+            Missing { part: "sandbox", instead: "`--restrict-paths` confines file tools and rules in `permissions.deny` refuse commands; run caliban in a container to confine programs" }),
 
         entry("cost", Usage, "", "Show what the session cost, by model", Act(action::cost)),
         entry("usage", Usage, "", "Show the tokens of the session, by model", Act(action::usage)),
@@ -63,16 +100,28 @@ pub const BUILT_IN: &[Entry] = {
         entry("skills", Extensions, "", "List the skills", Act(action::skills)),
         entry("hooks", Extensions, "", "List the hooks by event", Act(action::hooks)),
         entry("mcp", Extensions, "", "List the MCP servers and their state", Act(action::mcp)),
-        entry("config", Extensions, "", "Look at settings and change them",
-            NeedsScreen { instead: "use `caliban config print` and `caliban settings`" }),
-        entry("plugins", Extensions, "", "List the plugins", Missing { part: "plugins" }),
-        entry("agents", Extensions, "", "List the background agents", Missing { part: "background agents" }),
+        entry("config", Extensions, "", "Show the settings that count and where they come from",
+            Act(action::config)),
+        entry("plugins", Extensions, "", "List the plugins",
+            Missing { part: "plugins", instead: "skills, commands, hooks and MCP servers can be configured one by one" }),
+        entry("agents", Extensions, "", "List the background agents",
+            Missing { part: "background agents", instead: "the `Agent` tool runs sub-agents within a run" }),
 
         entry("output-style", Output, "", "Show the output style and those there are", Act(action::output_style)),
+        entry("theme", Output, "[auto|dark|light|none]", "Choose the colours",
+            NeedsScreen { instead: "colours are those of a terminal; `tui.theme` in the settings keeps them" }),
+        entry("vim", Output, "", "Turn vi keys on or off",
+            NeedsScreen { instead: "keys are those of a terminal; `editor_mode` in the settings keeps them" }),
+        entry("tui", Output, "[fullscreen|inline]", "Choose how the terminal is drawn on, or show what it can do",
+            NeedsScreen { instead: "there is nothing to draw on" }),
+        entry("statusline", Output, "", "Show how the status line is made",
+            NeedsScreen { instead: "look at `statusLine` in `caliban config print`" }),
 
         entry("doctor", Diagnostics, "[--deep]", "Check settings, keys, servers, skills and hooks",
             Act(action::doctor)),
-        entry("statusline", Diagnostics, "", "Show how the status line is made",
-            NeedsScreen { instead: "look at `status_line` in `caliban config print`" }),
+        also(entry("feedback", Diagnostics, "WORDS", "Send these words, version and platform to `feedback_url` of the settings",
+            Act(action::feedback)), &["bug"]),
+        entry("heapdump", Diagnostics, "", "Write a profile of the memory in use",
+            Missing { part: "heap profiler", instead: "measure the program from outside, for example with `heaptrack`" }),
     ]
 };

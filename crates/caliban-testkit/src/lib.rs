@@ -11,6 +11,8 @@
 //!    {"when": {"tool_result": "present"}, "blocks": [{"text": "Done."}], "chunk_delay_ms": 5}],
 //!  "after": "repeat_last"}
 //! ```
+//!
+//! Beside it, [`terminal`] runs a program in a terminal, types as a person does and sees its screen.
 
 mod anthropic;
 mod ask;
@@ -36,6 +38,8 @@ mod record;
 mod route;
 mod script;
 mod server;
+#[cfg(target_os = "linux")]
+pub mod terminal;
 mod text;
 mod turn;
 

@@ -15,7 +15,7 @@ pub use search::{Glob, Grep};
 pub use session::{
     EnterPlanMode, ExitPlanMode, InvalidTodos, PlanMode, Todo, TodoList, TodoStatus, TodoWrite,
 };
-pub use shell::{Bash, BashOutput, JobLimits, Jobs, KillShell, Shell};
+pub use shell::{Bash, BashOutput, JobEnd, JobLimits, Jobs, KillShell, ListedJob, Shell};
 pub use web::{
     PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch, WebPolicy,
     WebSearch,

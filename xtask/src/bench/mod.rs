@@ -14,6 +14,8 @@ mod sessions;
 mod size;
 mod stage;
 mod start;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod turns;
 
 use std::io::Write as _;
@@ -24,7 +26,7 @@ use clap::ValueEnum;
 use self::report::{Report, Row};
 use self::stage::Stage;
 use crate::environment;
-use crate::shell::{cargo, root, run as run_command, say};
+use crate::shell::{cargo, run as run_command, say, target};
 
 /// Fewer runs than this say little.
 const FEWEST_RUNS: usize = 15;
@@ -62,6 +64,9 @@ enum Rows {
     Evaluation,
     /// Instructions under callgrind.
     Instructions,
+    /// The interface in a terminal: prompt, keys, streams, rest.
+    #[cfg(target_os = "linux")]
+    Terminal,
     /// Size of the binary.
     Size,
 }
@@ -79,6 +84,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             "--quiet",
             "--package",
             "caliban",
+            "--features",
+            "keyring",
         ];
         run_command(cargo().args(arguments))?;
     }
@@ -94,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             report.rows.extend(rows.measured(&stage)?);
         }
     }
-    let file = root().join("target/bench.json");
+    let file = target().join("bench.json");
     report.write(&file)?;
     write!(std::io::stdout(), "{}", report.table())?;
     Ok(())
@@ -110,6 +117,8 @@ impl Rows {
             Self::Sessions => sessions::rows(stage),
             Self::Evaluation => evaluation::rows(),
             Self::Instructions => instructions::rows(stage),
+            #[cfg(target_os = "linux")]
+            Self::Terminal => terminal::rows(stage),
             Self::Size => size::rows(),
         }
     }

@@ -21,6 +21,9 @@ pub(super) enum Unit {
     MegaInstructions,
     /// A ratio by itself.
     Times,
+    Bytes,
+    /// Of whatever the row counts.
+    Number,
 }
 
 /// What a row is to reach.
@@ -142,6 +145,8 @@ fn written(value: f64, unit: Unit) -> String {
         Unit::PerSecond => " /s",
         Unit::MegaInstructions => " M",
         Unit::Times => " ×",
+        Unit::Bytes => " B",
+        Unit::Number => "",
     };
     format!("{value:.digits$}{unit}")
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -18,6 +18,8 @@ use super::stage::Stage;
 const MESSAGES: usize = 2_000;
 const MESSAGE_BYTES: usize = 50_000;
 const SESSIONS: usize = 5_000;
+/// What messages consist of.
+pub(super) const SAID: &str = "what was said about this part of the work, and why\n";
 
 pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
     let mut rows = resume(stage)?;
@@ -27,19 +29,15 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
 
 /// A conversation of 100 MB goes on. It is more than any model takes, so it is shortened first.
 fn resume(stage: &Stage) -> Result<Vec<Row>> {
-    let directory = stage.place("long-session");
-    std::fs::create_dir_all(&directory)?;
-    let file = directory.join("long.json");
-    if !file.exists() {
-        write_session(&file, 1, MESSAGES, MESSAGE_BYTES)?;
-    }
+    let file = long_session(stage)?;
+    let directory = file.parent().context("a directory")?;
     stage
         .server
         .play(vec![answers::text("hello")], Bodies::Dropped);
     let mut samples: [Vec<f64>; 3] = Default::default();
     for _ in 0..stage.runs {
         let mut command = stage.prompt(&["--resume", "long", "--no-save", "--sessions-dir"]);
-        let ours = measure(command.arg(&directory))?;
+        let ours = measure(command.arg(directory))?;
         let asked = stage.server.exchanges();
         let curl = measure(&mut stage.curl(&file, 1))?;
         let posted = stage.server.exchanges();
@@ -58,6 +56,17 @@ fn resume(stage: &Stage) -> Result<Vec<Row>> {
             .note("curl posts the file"),
         Row::new("resume 100 MB, peak memory", Unit::Megabytes, peaks),
     ])
+}
+
+/// The file of a session of 100 MB that is called `long`, alone in its directory.
+pub(super) fn long_session(stage: &Stage) -> Result<PathBuf> {
+    let directory = stage.place("long-session");
+    std::fs::create_dir_all(&directory)?;
+    let file = directory.join("long.json");
+    if !file.exists() {
+        write_session(&file, 1, MESSAGES, MESSAGE_BYTES)?;
+    }
+    Ok(file)
 }
 
 fn list(stage: &Stage) -> Result<Row> {
@@ -110,7 +119,7 @@ fn write_session(path: &Path, number: usize, messages: usize, bytes: usize) -> R
     let head = serde_json::to_string_pretty(&head)?;
     let head = head.trim_end_matches("\n}");
     write!(file, "{head},\n  \"messages\": [")?;
-    let line = "what was said about this part of the work, and why\n";
+    let line = SAID;
     let text = line.repeat(bytes / line.len() + 1);
     for number in 0..messages {
         let role = if number % 2 == 0 { "user" } else { "assistant" };

@@ -7,12 +7,12 @@ use anyhow::Result;
 use super::process::megabytes;
 use super::report::{Row, Target, Unit};
 use super::samples::Summary;
-use crate::shell::root;
+use crate::shell::target;
 
 pub(super) fn rows() -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for profile in ["release", "dist"] {
-        let binary = root().join("target").join(profile).join("caliban");
+        let binary = target().join(profile).join("caliban");
         if binary.exists() {
             rows.push(row(profile, &binary)?);
         }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::answers::{self, Answer};
 use super::process::measure;
 use super::server::{Bodies, Server};
-use crate::shell::root;
+use crate::shell::target;
 
 /// Small files in the workspace, for calls that read one.
 const NOTES: usize = 50;
@@ -23,11 +23,11 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn new(runs: usize) -> Result<Self> {
-        let directory = root().join("target/bench");
+        let directory = target().join("bench");
         let stage = Self {
             runs,
             server: Server::start()?,
-            binary: root().join("target/release/caliban"),
+            binary: target().join("release/caliban"),
             directory,
         };
         // What earlier benches left would be listed and pruned.

@@ -128,6 +128,7 @@ mod tests {
             rule: None,
             remedy: String::new(),
             suggestions: Vec::new(),
+            parts: Vec::new(),
             target: None,
             input: None,
         };

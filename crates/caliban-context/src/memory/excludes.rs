@@ -1,6 +1,7 @@
 //! Patterns of instruction files that are not read.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -9,52 +10,67 @@ use crate::notice::Notice;
 /// The most patterns that are used.
 const MAX_PATTERNS: usize = 1000;
 
-/// Gitignore patterns relative to a workspace. Directories above it are spelled with `..`.
+/// Gitignore patterns relative to a workspace. Directories above it are spelled with `..`. Copies
+/// share them.
 #[derive(Debug, Clone)]
-pub(super) struct Excludes {
+pub struct Excludes {
     workspace: PathBuf,
-    patterns: Gitignore,
+    patterns: Arc<RwLock<Gitignore>>,
 }
 
 impl Excludes {
     pub(super) fn new(workspace: &Path, patterns: &[String], notices: &mut Vec<Notice>) -> Self {
-        // The root is not the workspace: paths are made relative here, and `.` is not stripped.
-        let mut builder = GitignoreBuilder::new(".");
-        builder.allow_unclosed_class(false);
-        if patterns.len() > MAX_PATTERNS {
-            notices.push(Notice::TooMany {
-                what: "patterns in claude_md_excludes",
-                limit: MAX_PATTERNS,
-            });
-        }
-        for pattern in patterns.iter().take(MAX_PATTERNS) {
-            if let Err(error) = builder.add_line(None, pattern) {
-                notices.push(Notice::Pattern {
-                    pattern: pattern.clone(),
-                    reason: error.to_string(),
-                });
-            }
-        }
-        let patterns = builder.build().unwrap_or_else(|error| {
-            notices.push(Notice::Pattern {
-                pattern: "*".to_owned(),
-                reason: error.to_string(),
-            });
-            Gitignore::empty()
-        });
         Self {
             workspace: workspace.to_owned(),
-            patterns,
+            patterns: Arc::new(RwLock::new(compiled(patterns, notices))),
         }
     }
 
+    /// Makes these the patterns, for files that are not read yet. What is no pattern is left out.
+    pub fn replace(&self, patterns: &[String]) {
+        let patterns = compiled(patterns, &mut Vec::new());
+        let mut own = self
+            .patterns
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *own = patterns;
+    }
+
     pub(super) fn contains(&self, file: &Path) -> bool {
+        let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
         relative(&self.workspace, file).is_some_and(|path| {
-            self.patterns
+            patterns
                 .matched_path_or_any_parents(path, false)
                 .is_ignore()
         })
     }
+}
+
+fn compiled(patterns: &[String], notices: &mut Vec<Notice>) -> Gitignore {
+    // The root is not the workspace: paths are made relative here, and `.` is not stripped.
+    let mut builder = GitignoreBuilder::new(".");
+    builder.allow_unclosed_class(false);
+    if patterns.len() > MAX_PATTERNS {
+        notices.push(Notice::TooMany {
+            what: "patterns in claude_md_excludes",
+            limit: MAX_PATTERNS,
+        });
+    }
+    for pattern in patterns.iter().take(MAX_PATTERNS) {
+        if let Err(error) = builder.add_line(None, pattern) {
+            notices.push(Notice::Pattern {
+                pattern: pattern.clone(),
+                reason: error.to_string(),
+            });
+        }
+    }
+    builder.build().unwrap_or_else(|error| {
+        notices.push(Notice::Pattern {
+            pattern: "*".to_owned(),
+            reason: error.to_string(),
+        });
+        Gitignore::empty()
+    })
 }
 
 /// The way from a directory to a file.

@@ -10,9 +10,10 @@ mod rules;
 mod walk;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use allowlist::{AllowlistError, Approval, ExternalImport, ImportAllowlist};
+pub use excludes::Excludes;
 pub use on_demand::{Addition, OnDemand};
 
 use crate::notes;
@@ -22,7 +23,6 @@ use crate::origin::Origin;
 use crate::places::{Places, foreign_part, project_part};
 use crate::section::{Section, Tag, bytes_of};
 use crate::source::Fence;
-use excludes::Excludes;
 use reader::{Imports, Reader, real};
 use rules::{Rule, RuleScope};
 use walk::{NAMES, Walk};
@@ -69,7 +69,13 @@ pub fn load(places: &Places, options: &Options) -> Memory {
             for ((_, origin), walk) in roots.iter().zip(&walks) {
                 loader.walk(walk, origin);
             }
-            scoped_rules = loader.rules(&workspace);
+            let of_workspace = walks.first();
+            // Outside a repository the directories above may be anybody's.
+            let foreign = match of_workspace.filter(|walk| walk.repository.is_some()) {
+                Some(walk) => &walk.directories[..],
+                None => std::slice::from_ref(&workspace),
+            };
+            scoped_rules = loader.rules(&real(&places.project), foreign);
         }
     }
     let Loader {
@@ -140,15 +146,18 @@ impl Loader {
         }
     }
 
-    /// Adds the rules that always count and returns the others.
-    fn rules(&mut self, workspace: &Path) -> Vec<Rule> {
-        let fence = Fence::Within(workspace.to_owned());
+    /// Adds the rules that always count and returns the others. What was written for another
+    /// program is taken of the nearest of these directories, the last of which is the workspace.
+    fn rules(&mut self, project: &Path, foreign: &[PathBuf]) -> Vec<Rule> {
+        let own = (project, project_part(project, "rules"));
+        let foreign = foreign
+            .iter()
+            .rev()
+            .map(|of| (&**of, foreign_part(of, "rules")));
+        let foreign = foreign.filter(|(_, directory)| directory.is_dir());
         let mut scoped = Vec::new();
-        for directory in [
-            project_part(workspace, "rules"),
-            foreign_part(workspace, "rules"),
-        ] {
-            for rule in rules::load(&directory, &fence, self.reader.notices()) {
+        for (of, directory) in std::iter::once(own).chain(foreign.take(1)) {
+            for rule in rules::load(of, &directory, self.reader.notices()) {
                 match rule.scope {
                     RuleScope::Always => self.sections.push(rule.section()),
                     RuleScope::Paths(_) => scoped.push(rule),

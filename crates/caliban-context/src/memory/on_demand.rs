@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::allowlist::ExternalImport;
 use super::excludes::Excludes;
 use super::reader::{Imports, Reader};
-use super::rules::{Rule, RuleScope};
+use super::rules::Rule;
 use super::walk::NAMES;
 use crate::notice::Notice;
 use crate::origin::Origin;
@@ -52,17 +52,20 @@ impl Addition {
 }
 
 impl OnDemand {
+    /// Which files are left out, here and in every copy.
+    pub fn excludes(&self) -> Excludes {
+        self.excludes.clone()
+    }
+
     /// A tool has used this absolute path. Returns what that brings up for the first time.
     pub fn touch(&mut self, path: &Path) -> Addition {
         let mut sections = Vec::new();
-        if let Some(path) = existing(path)
-            && let Some((root, origin)) = self
-                .roots
-                .iter()
-                .find(|(root, _)| path.real.starts_with(root))
-                .cloned()
-        {
-            self.nested(&path, &root, &origin, &mut sections);
+        if let Some(path) = existing(path) {
+            let mut roots = self.roots.iter();
+            let within = roots.find(|(root, _)| path.real.starts_with(root));
+            if let Some((root, origin)) = within.cloned() {
+                self.nested(&path, &root, &origin, &mut sections);
+            }
             self.activate(&path, &mut sections);
         }
         sections.retain(|section| !section.text.is_empty());
@@ -160,16 +163,7 @@ impl OnDemand {
     }
 
     fn activate(&mut self, path: &Existing, sections: &mut Vec<Section>) {
-        let Some((workspace, _)) = self.roots.first() else {
-            return;
-        };
-        let Ok(relative) = path.real.strip_prefix(workspace) else {
-            return;
-        };
-        let is_activated = |rule: &mut Rule| match &rule.scope {
-            RuleScope::Always => true,
-            RuleScope::Paths(globs) => globs.is_match(relative),
-        };
+        let is_activated = |rule: &mut Rule| rule.is_activated_by(&path.real);
         let activated = self.rules.extract_if(.., is_activated);
         sections.extend(activated.map(|rule| rule.section()));
     }

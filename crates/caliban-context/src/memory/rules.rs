@@ -20,6 +20,8 @@ const MAX_PATTERNS: usize = 100;
 
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
+    /// The real directory that it is about, which its paths begin in.
+    pub(super) of: PathBuf,
     pub(super) path: PathBuf,
     pub(super) text: String,
     /// How many bytes of the file were not read.
@@ -28,6 +30,12 @@ pub(super) struct Rule {
 }
 
 impl Rule {
+    /// Whether the use of a real path makes it count.
+    pub(super) fn is_activated_by(&self, path: &Path) -> bool {
+        let relative = path.strip_prefix(&self.of);
+        relative.is_ok_and(|relative| self.scope.holds(relative))
+    }
+
     pub(super) fn section(&self) -> Section {
         Section::new(Origin::Project, Tag::ProjectRule, &self.path, &self.text).without(self.beyond)
     }
@@ -46,9 +54,20 @@ struct Fields {
     paths: Option<OneOrMany>,
 }
 
-/// The rules in a directory, by name. One that cannot be understood is left out: it must not
-/// count where it was not meant to.
-pub(super) fn load(directory: &Path, fence: &Fence, notices: &mut Vec<Notice>) -> Vec<Rule> {
+impl RuleScope {
+    /// Whether a path below the rule's directory makes it count.
+    fn holds(&self, relative: &Path) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Paths(globs) => globs.is_match(relative),
+        }
+    }
+}
+
+/// The rules of a project, which lie in a directory of it, by name. One that cannot be understood
+/// is left out: it must not count where it was not meant to.
+pub(super) fn load(of: &Path, directory: &Path, notices: &mut Vec<Notice>) -> Vec<Rule> {
+    let fence = Fence::Within(of.to_owned());
     let names: Vec<String> = source::names(directory, 10 * MAX_RULES)
         .into_iter()
         .filter(|name| source::markdown_stem(name).is_some())
@@ -62,13 +81,14 @@ pub(super) fn load(directory: &Path, fence: &Fence, notices: &mut Vec<Notice>) -
     let mut rules = Vec::new();
     for name in names.iter().take(MAX_RULES) {
         let path = directory.join(name);
-        match source::read_head_within(&path, fence, MAX_RULE) {
+        match source::read_head_within(&path, &fence, MAX_RULE) {
             Ok(None) => {}
             Err(problem) => notices.push(Notice::Unusable { path, problem }),
             Ok(Some(document)) => match parse(&document.text) {
                 Ok((scope, text)) => {
                     notices.extend(document.notice());
                     rules.push(Rule {
+                        of: of.to_owned(),
                         path,
                         text,
                         beyond: document.beyond,

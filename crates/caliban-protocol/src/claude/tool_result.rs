@@ -155,7 +155,7 @@ pub(super) fn structured(input: &Value, output: &ToolOutput) -> Option<Value> {
             "userModified": false,
             "replaceAll": input.get("replace_all").and_then(Value::as_bool).unwrap_or(false),
         }),
-        Details::Delegated { .. } => return None,
+        Details::Delegated { .. } | Details::Tasks(_) => return None,
     })
 }
 

@@ -323,6 +323,7 @@ fn inquiry(id: Arc<str>, reason: String) -> Inquiry {
         rule: None,
         remedy: String::new(),
         suggestions: Vec::new(),
+        parts: Vec::new(),
         target: None,
         input: None,
     };

@@ -12,6 +12,7 @@ use caliban_model::{Error, ErrorKind, ModelInfo, Origin, Request};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use reqwest::Method;
+use reqwest::header::HeaderName;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
@@ -31,11 +32,16 @@ const MAX_PAGES: usize = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Anthropic {
     memory: Memory<ToolLoop>,
+    /// Beta features that every call asks for, besides those that it needs.
+    betas: Vec<String>,
 }
 
 impl Anthropic {
-    pub(crate) fn new() -> Self {
-        Self::default()
+    pub(crate) fn new(betas: &[String]) -> Self {
+        Self {
+            betas: betas.to_vec(),
+            ..Self::default()
+        }
     }
 }
 
@@ -53,7 +59,21 @@ impl Family for Anthropic {
         request: &'a Request,
         _link: &'a Link,
     ) -> BoxFuture<'a, Result<Encoded, Error>> {
-        ready(Ok(encode::encode(request, &self.memory))).boxed()
+        let mut encoded = encode::encode(request, &self.memory);
+        let needed = encoded.call.headers.iter();
+        let needed = needed
+            .filter(|(name, _)| name == BETA)
+            .flat_map(|(_, value)| value.split(','));
+        let mut betas: Vec<&str> = needed.collect();
+        let more = self.betas.iter().map(String::as_str);
+        more.for_each(|beta| {
+            if !betas.contains(&beta) {
+                betas.push(beta);
+            }
+        });
+        let betas = betas.join(",");
+        set_betas(&mut encoded.call.headers, &betas);
+        ready(Ok(encoded)).boxed()
     }
 
     fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {
@@ -96,7 +116,7 @@ impl Family for Anthropic {
                 if thinking.is_some_and(|thinking| thinking["type"] == "enabled") {
                     // A manual budget requires the very blocks that were just removed.
                     fields.shift_remove("thinking");
-                    call.headers.retain(|(name, _)| name != BETA);
+                    set_betas(&mut call.headers, &self.betas.join(","));
                 }
                 Revision::Resend
             }
@@ -127,6 +147,14 @@ impl Family for Anthropic {
             Ok(models)
         }
         .boxed()
+    }
+}
+
+/// Names the beta features of a call, if there are any.
+fn set_betas(headers: &mut Vec<(HeaderName, String)>, betas: &str) {
+    headers.retain(|(name, _)| name != BETA);
+    if !betas.is_empty() {
+        headers.push((HeaderName::from_static(BETA), betas.to_owned()));
     }
 }
 
@@ -198,7 +226,7 @@ fn strip_thinking(body: &mut Map<String, Value>) -> Stripped {
 mod tests {
     use super::*;
     use caliban_model::RetryAdvice;
-    use reqwest::header::{HeaderMap, HeaderName};
+    use reqwest::header::HeaderMap;
     use serde_json::json;
     use std::time::Duration;
 
@@ -207,7 +235,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        Anthropic::new().refusal(Refusal {
+        Anthropic::default().refusal(Refusal {
             origin: &Origin::new(ID, "claude-sonnet-4-6"),
             status,
             headers: &map,
@@ -318,7 +346,7 @@ mod tests {
 
     #[test]
     fn remedies_name_the_key_and_the_option() {
-        let family = Anthropic::new();
+        let family = Anthropic::default();
         let remedy = |kind| family.remedy(&kind, "m");
         assert_eq!(
             remedy(ErrorKind::Auth).as_deref(),
@@ -396,7 +424,7 @@ mod tests {
 
     #[test]
     fn thinking_that_is_not_recognised_is_given_up_once() {
-        let family = Anthropic::new();
+        let family = Anthropic::default();
         let error = refused(400, &[], FOREIGN);
         let mut call = call(&json!({"type": "adaptive"}));
         assert_eq!(family.revise(&mut call, &error), Revision::Resend);
@@ -416,7 +444,10 @@ mod tests {
     fn a_budget_goes_with_the_thinking_it_requires() {
         let error = refused(400, &[], FOREIGN);
         let mut call = call(&json!({"type": "enabled", "budget_tokens": 1024}));
-        assert_eq!(Anthropic::new().revise(&mut call, &error), Revision::Resend);
+        assert_eq!(
+            Anthropic::default().revise(&mut call, &error),
+            Revision::Resend
+        );
         assert_eq!(call.body.unwrap().values().get("thinking"), None);
         assert_eq!(call.headers, []);
     }
@@ -429,6 +460,9 @@ mod tests {
             r#"{"error":{"type":"invalid_request_error","message":"bad tool"}}"#,
         );
         let mut call = call(&json!({"type": "adaptive"}));
-        assert_eq!(Anthropic::new().revise(&mut call, &error), Revision::GiveUp);
+        assert_eq!(
+            Anthropic::default().revise(&mut call, &error),
+            Revision::GiveUp
+        );
     }
 }

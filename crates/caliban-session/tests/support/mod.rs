@@ -11,8 +11,8 @@ use caliban_agent::{
 use caliban_model::{CancellationToken, Reasoning};
 use caliban_session::{
     Bounds, Command, Controls, Engine, EventBatch, Events, ExchangeEnd, Facts, Fanout, ModelChange,
-    Parts, Prompt, Questions, Retention, RuleChange, ServerCommand, SessionEvent, SessionHandle,
-    Shutdown, What, begin,
+    Parts, Prompt, PromptId, Questions, Retention, RuleChange, ServerCommand, SessionEvent,
+    SessionHandle, Shutdown, What, begin,
 };
 use caliban_settings::PermissionMode;
 use futures::FutureExt;
@@ -140,6 +140,7 @@ fn inquiry() -> Inquiry {
         rule: None,
         remedy: String::new(),
         suggestions: Vec::new(),
+        parts: Vec::new(),
         target: None,
         input: None,
     };
@@ -193,6 +194,25 @@ impl Engine for Scripted {
         .boxed()
     }
 
+    fn shell<'a>(
+        &'a mut self,
+        _: PromptId,
+        _: String,
+        told: &'a dyn Listener,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, ExchangeEnd> {
+        async move {
+            say(told).await;
+            ExchangeEnd {
+                outcome: Outcome::Obeyed {
+                    text: String::new(),
+                },
+                totals: RunTotals::default(),
+            }
+        }
+        .boxed()
+    }
+
     fn close(self: Box<Self>) -> BoxFuture<'static, Result<(), String>> {
         async { Ok(()) }.boxed()
     }
@@ -207,6 +227,10 @@ impl Controls for Knobs {
             PermissionMode::BypassPermissions => Err("not launched so".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    fn drop_latch(&self) -> PermissionMode {
+        PermissionMode::Default
     }
 
     fn set_model(&self, model: &ModelChange) -> Result<Arc<str>, String> {
@@ -225,6 +249,8 @@ impl Controls for Knobs {
     fn command_server(&self, _: &ServerCommand) -> Result<(), String> {
         Err("there is no such server".to_owned())
     }
+
+    fn send_to_background(&self) {}
 
     fn end_job(&self, _: &str) -> Result<(), String> {
         Err("there is no such job".to_owned())

@@ -40,9 +40,9 @@ impl fmt::Debug for Surroundings {
     }
 }
 
-/// The key that a helper prints for one provider.
+/// The key that a helper prints for one provider. Another helper may take its place.
 #[derive(Debug)]
-pub struct HelperKey(Arc<Helper>);
+pub struct HelperKey(Mutex<Arc<Helper>>);
 
 #[derive(Debug)]
 struct Helper {
@@ -69,19 +69,33 @@ impl fmt::Debug for Memory {
 
 impl HelperKey {
     pub fn new(provider: impl Into<String>, spec: HelperSpec, surroundings: Surroundings) -> Self {
-        Self(Arc::new(Helper {
+        Self(Mutex::new(Arc::new(Helper {
             provider: provider.into(),
             spec,
             surroundings,
             memory: Mutex::default(),
-        }))
+        })))
+    }
+
+    /// Asks what another one asks from now on; what was remembered is forgotten, unless it is the
+    /// same helper.
+    pub fn replace(&self, other: &Self) {
+        let other = other.helper();
+        let mut helper = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if helper.spec != other.spec {
+            *helper = other;
+        }
+    }
+
+    fn helper(&self) -> Arc<Helper> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Credentials for HelperKey {
     fn key(&self, freshness: Freshness) -> BoxFuture<'_, Result<Option<SecretString>, Error>> {
         async move {
-            let flight = match self.0.remembered(freshness) {
+            let flight = match self.helper().remembered(freshness) {
                 Remembered::Key(key) => return Ok(Some(key)),
                 Remembered::Flight(flight) => flight,
             };

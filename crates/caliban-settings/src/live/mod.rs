@@ -2,6 +2,7 @@
 //! workspace's files loosen waits for consent.
 
 mod difference;
+mod directories;
 mod holding;
 mod settings;
 mod watcher;

@@ -3,17 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
-use notify::{RecommendedWatcher, RecursiveMode};
-use notify_debouncer_full::{DebounceEventResult, Debouncer, RecommendedCache, new_debouncer};
-
+use super::directories::{Directories, Noticed};
 use super::settings::{Consent, LiveSettings, Reload};
 use crate::load::LoadRequest;
 use crate::scope::Scope;
-
-/// How long a burst of changes is waited out.
-const DEBOUNCE: Duration = Duration::from_millis(250);
 
 /// Keeps the settings up to date for as long as it lives.
 #[derive(Debug)]
@@ -23,7 +17,7 @@ pub struct SettingsWatcher {
 
 #[derive(Debug)]
 struct Inner {
-    debouncer: Option<Debouncer<RecommendedWatcher, RecommendedCache>>,
+    directories: Option<Directories>,
     targets: Targets,
     watched: BTreeSet<PathBuf>,
 }
@@ -93,21 +87,21 @@ impl SettingsWatcher {
     pub fn start(
         settings: Arc<LiveSettings>,
         mut listener: impl FnMut(Reload) + Send + 'static,
-    ) -> notify::Result<Self> {
+    ) -> std::io::Result<Self> {
         let inner = Arc::new(Mutex::new(Inner {
-            debouncer: None,
+            directories: None,
             targets: Targets::of(settings.request()),
             watched: BTreeSet::new(),
         }));
         let weak: Weak<Mutex<Inner>> = Arc::downgrade(&inner);
-        let handler = move |result: DebounceEventResult| {
+        let handler = move |noticed: Noticed| {
             let Some(inner) = weak.upgrade() else {
                 return;
             };
             if !inner
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .take_notice(&result)
+                .take_notice(&noticed)
             {
                 return;
             }
@@ -116,10 +110,10 @@ impl SettingsWatcher {
                 outcome @ (Reload::Applied(_) | Reload::Failed(_)) => listener(outcome),
             }
         };
-        let debouncer = new_debouncer(DEBOUNCE, None, handler)?;
+        let directories = Directories::start(handler)?;
         {
             let mut guard = inner.lock().unwrap_or_else(PoisonError::into_inner);
-            guard.debouncer = Some(debouncer);
+            guard.directories = Some(directories);
             guard.follow();
         }
         Ok(Self { _inner: inner })
@@ -129,15 +123,11 @@ impl SettingsWatcher {
 impl Inner {
     /// Whether events concern the settings; directories that have come into being are watched
     /// from now on.
-    fn take_notice(&mut self, result: &DebounceEventResult) -> bool {
-        let concerns = match result {
-            Ok(events) => events
-                .iter()
-                .filter(|event| !event.kind.is_access())
-                .flat_map(|event| &event.paths)
-                .any(|path| self.targets.concerns(path)),
-            // Events were lost; looking is cheap.
-            Err(_) => true,
+    fn take_notice(&mut self, noticed: &Noticed) -> bool {
+        let concerns = match noticed {
+            Noticed::Paths(paths) => paths.iter().any(|path| self.targets.concerns(path)),
+            // Looking is cheap.
+            Noticed::Lost => true,
         };
         if concerns {
             self.follow();
@@ -146,18 +136,17 @@ impl Inner {
     }
 
     fn follow(&mut self) {
-        let Some(debouncer) = &mut self.debouncer else {
+        let Some(directories) = &mut self.directories else {
             return;
         };
         let present = self.targets.present();
         for gone in self.watched.difference(&present) {
-            // A directory that is gone has stopped being watched by itself.
-            let _ = debouncer.unwatch(gone);
+            directories.unwatch(gone);
         }
         let new: Vec<PathBuf> = present.difference(&self.watched).cloned().collect();
         self.watched = present;
         for path in new {
-            if debouncer.watch(&path, RecursiveMode::NonRecursive).is_err() {
+            if directories.watch(&path).is_err() {
                 self.watched.remove(&path);
             }
         }

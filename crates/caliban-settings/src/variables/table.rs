@@ -217,6 +217,8 @@ variables! {
     }
     Output {
         CALIBAN_OUTPUT_STYLE = "default": "The output style.";
+        CALIBAN_TUI = "fullscreen": "What the terminal interface draws on: `fullscreen`, `inline` or `plain`.";
+        CALIBAN_SCREEN_READER: "Switch: the terminal interface adds lines and draws nothing.";
         CALIBAN_GRAPHICS: "How images are drawn in the terminal: `kitty`, `iterm`, `sixel` or `none`.";
     }
     Web {

@@ -41,9 +41,11 @@ const READ_IN: &[(&str, &str)] = &[
         "disable_auto_mode",
         "crates/caliban-harness/src/permissions.rs",
     ),
+    ("editor_mode", "caliban/src/interactive/preferences.rs"),
     ("effort", "crates/caliban-harness/src/agent_settings.rs"),
     ("env", "crates/caliban-harness/src/configuration.rs"),
     ("fallback_model", "crates/caliban-harness/src/provider.rs"),
+    ("feedback_url", "crates/caliban-harness/src/feedback.rs"),
     ("hooks", "crates/caliban-hooks/src/config/mod.rs"),
     (
         "http_hook_allowed_env_vars",
@@ -73,12 +75,15 @@ const READ_IN: &[(&str, &str)] = &[
         "crates/caliban-settings/src/load.rs",
     ),
     ("permissions", "crates/caliban-harness/src/permissions.rs"),
+    ("statusLine", "caliban/src/interactive/preferences.rs"),
     (
         "tool_result_cap_chars",
         "crates/caliban-settings/src/types/mod.rs",
     ),
     ("tools", "crates/caliban-harness/src/mcp.rs"),
     ("trusted_directories", "crates/caliban-settings/src/load.rs"),
+    ("tui", "caliban/src/interactive/preferences.rs"),
+    ("view_mode", "caliban/src/interactive/preferences.rs"),
 ];
 
 fn root() -> PathBuf {
@@ -98,6 +103,7 @@ fn every_key_is_read_somewhere_or_waits_for_its_part() {
                 let text = fs::read_to_string(root().join(file)).unwrap_or_default();
                 let word = match key.as_str() {
                     "auto_compact_threshold" => "compaction_threshold",
+                    "statusLine" => "status_line",
                     word => word,
                 };
                 assert!(text.contains(word), "{file} does not read `{key}`");

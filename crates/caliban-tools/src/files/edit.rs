@@ -56,9 +56,26 @@ impl TypedTool for EditTool {
         conflict_key_for(&input.path, workspace)
     }
 
+    async fn preview(&self, input: EditInput, context: ToolContext) -> Option<Details> {
+        self.change(input, &context, Doing::Show).await.details
+    }
+
     async fn run(&self, input: EditInput, context: ToolContext) -> ToolOutput {
+        self.change(input, &context, Doing::Save).await
+    }
+}
+
+/// Whether a change is made or only shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    Save,
+    Show,
+}
+
+impl EditTool {
+    async fn change(&self, input: EditInput, context: &ToolContext, doing: Doing) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |site, stop| {
+        on_disk(context, move |site, stop| {
             let change = Change {
                 old_string: input.old_string,
                 new_string: input.new_string,
@@ -70,7 +87,10 @@ impl TypedTool for EditTool {
             let times = revision
                 .apply(&change)
                 .map_err(|error| refusal(&error, &format!("`{}` was not edited", place.shown)))?;
-            document.save(&revision.text, &state, stop)?;
+            match doing {
+                Doing::Save => document.save(&revision.text, &state, stop)?,
+                Doing::Show => {}
+            }
             Ok(report(&place, &document, &revision, times as u64))
         })
         .await
@@ -78,7 +98,7 @@ impl TypedTool for EditTool {
 }
 
 /// The most bytes of a text before and after a change that are passed on for showing.
-const SHOWN_TEXTS: usize = 256 * 1024;
+pub(super) const SHOWN_TEXTS: usize = 256 * 1024;
 
 /// A file that does not exist can only be filled.
 pub(super) fn missing(first: Option<&Change>) -> Missing {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool, Workspace};
+use caliban_agent::{Details, Effect, ToolContext, ToolOutput, TypedTool, Workspace};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::change::{Change, Revision};
 use super::document::Document;
-use super::edit::{missing, refusal, report};
+use super::edit::{Doing, missing, refusal, report};
 use super::error::FileError;
 use super::opener::Place;
 use super::state::FileState;
@@ -51,9 +51,24 @@ impl TypedTool for MultiEditTool {
         conflict_key_for(&input.path, workspace)
     }
 
+    async fn preview(&self, input: MultiEditInput, context: ToolContext) -> Option<Details> {
+        self.change(input, &context, Doing::Show).await.details
+    }
+
     async fn run(&self, input: MultiEditInput, context: ToolContext) -> ToolOutput {
+        self.change(input, &context, Doing::Save).await
+    }
+}
+
+impl MultiEditTool {
+    async fn change(
+        &self,
+        input: MultiEditInput,
+        context: &ToolContext,
+        doing: Doing,
+    ) -> ToolOutput {
         let state = Arc::clone(&self.state);
-        on_disk(&context, move |site, stop| {
+        on_disk(context, move |site, stop| {
             let edits = &input.edits;
             if edits.is_empty() {
                 return Err(FileError::Invalid("edits is empty; give some.".to_owned()));
@@ -73,7 +88,10 @@ impl TypedTool for MultiEditTool {
                     .apply(change)
                     .map_err(|error| refusal(&error, &failed))? as u64;
             }
-            document.save(&revision.text, &state, stop)?;
+            match doing {
+                Doing::Save => document.save(&revision.text, &state, stop)?,
+                Doing::Show => {}
+            }
             Ok(report(&place, &document, &revision, times))
         })
         .await

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::directory::Parents;
+use super::edit::SHOWN_TEXTS;
 use super::opener::Place;
 use super::state::FileState;
 use super::target::Target;
@@ -47,6 +48,22 @@ impl TypedTool for WriteTool {
 
     fn conflict_key(&self, input: &WriteInput, workspace: &Workspace) -> Option<String> {
         conflict_key_for(&input.path, workspace)
+    }
+
+    async fn preview(&self, input: WriteInput, context: ToolContext) -> Option<Details> {
+        let shown = on_disk(&context, move |site, _stop| {
+            let place = Place::to_change(site, &input.path)?;
+            let path = place.real().display().to_string();
+            let size = std::fs::metadata(place.real()).map_or(0, |meta| meta.len());
+            let before = (size <= SHOWN_TEXTS as u64)
+                .then(|| std::fs::read_to_string(place.real()).unwrap_or_default());
+            let texts = before.filter(|_| input.content.len() <= SHOWN_TEXTS);
+            Ok(ToolOutput::ok("").with_details(Details::Edited {
+                path,
+                texts: texts.map(|before| (before, input.content)),
+            }))
+        });
+        shown.await.details
     }
 
     async fn run(&self, input: WriteInput, context: ToolContext) -> ToolOutput {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool};
+use caliban_agent::{Details, Effect, Task, TaskState, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -30,6 +30,20 @@ pub enum TodoStatus {
     Pending,
     InProgress,
     Completed,
+}
+
+impl Todo {
+    /// As people follow it.
+    fn task(&self) -> Task {
+        Task {
+            text: self.content.clone(),
+            state: match self.status {
+                TodoStatus::Pending => TaskState::Pending,
+                TodoStatus::InProgress => TaskState::Active,
+                TodoStatus::Completed => TaskState::Done,
+            },
+        }
+    }
 }
 
 /// The list, shared by the tool and whoever shows it.
@@ -158,7 +172,11 @@ impl TypedTool for TodoWrite {
 
     async fn run(&self, input: TodoWriteInput, _: ToolContext) -> ToolOutput {
         match self.0.replace(input.todos) {
-            Ok(()) => ToolOutput::ok(self.0.render()),
+            Ok(()) => {
+                let items = self.0.items();
+                let tasks = items.iter().map(Todo::task).collect();
+                ToolOutput::ok(self.0.render()).with_details(Details::Tasks(tasks))
+            }
             Err(error) => ToolOutput::invalid(format!("The list was not changed: {error}.")),
         }
     }

@@ -10,9 +10,10 @@ use caliban_agent::{
     Details, Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
 };
 use caliban_model::ToolContent;
-use caliban_process::{Ending, Finished, Sink, drive};
+use caliban_process::{Driven, Ending, Finished, Process, Sink, drive_until};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::net::unix::pipe;
 use tokio::time::MissedTickBehavior;
 
 use super::capture::Capture;
@@ -134,17 +135,51 @@ impl Bash {
         let recent = Arc::clone(&live.recent);
         let run = async {
             let (process, output) = self.shell.start(command, directory)?;
-            drive(process, output, limit, &context.cancel, &mut live).await
+            let cancel = &context.cancel;
+            drive_until(process, output, limit, cancel, &mut live, self.moved_away()).await
         };
         let finished = tokio::select! {
             finished = run => finished,
             never = show(&recent, &context.progress) => match never {},
         };
         match finished {
-            Ok(finished) => result(&live.capture.text(), finished),
+            Ok(Driven::Finished(finished)) => result(&live.capture.text(), finished),
+            Ok(Driven::HandedOver {
+                process, output, ..
+            }) => self.hand_over(command, (*process, output), &live.capture.text()),
             Err(error) => ToolOutput::new(
                 ToolStatus::CouldNotRun,
                 format!("The command could not be run: {error}."),
+            ),
+        }
+    }
+}
+
+impl Bash {
+    /// Waits until the operator wants the command in background, and there is room for it.
+    async fn moved_away(&self) {
+        loop {
+            self.jobs.wanted_in_background().await;
+            if self.jobs.has_room() {
+                return;
+            }
+        }
+    }
+
+    fn hand_over(
+        &self,
+        command: &str,
+        running: (Process, pipe::Receiver),
+        said: &str,
+    ) -> ToolOutput {
+        match self.jobs.adopt(command, running, said.as_bytes().to_vec()) {
+            Ok(id) => ToolOutput::ok(format!(
+                "{said}\n[the user moved it to the background as {id}; it runs on. Read its output \
+                 with BashOutput, end it with KillShell.]"
+            )),
+            Err(error) => ToolOutput::new(
+                ToolStatus::CouldNotRun,
+                format!("{said}\n[it could not be moved to the background and was ended: {error}]"),
             ),
         }
     }

@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use caliban_model::CancellationToken;
-use caliban_process::{Finished, Sink, drive};
+use caliban_process::{Ending, Finished, Process, Sink, drive};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use super::interpreter::Shell;
@@ -21,6 +23,27 @@ use super::text;
 const MAX_ENDED: usize = 256;
 /// The most output one reading returns.
 const MAX_READING: usize = 256 * 1024;
+
+/// The most of its end that a look at a job's output returns.
+const MAX_TAIL: usize = 64 * 1024;
+
+/// A job in lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedJob {
+    pub id: String,
+    pub command: String,
+    pub age: Duration,
+    /// Nothing while it runs.
+    pub end: Option<JobEnd>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobEnd {
+    Exited(i32),
+    /// By a signal, by its time limit, or because somebody wanted it.
+    Killed,
+}
 
 /// The bounds of background jobs.
 #[derive(Debug, Clone)]
@@ -51,6 +74,8 @@ pub struct Jobs {
     parent: PathBuf,
     limits: JobLimits,
     state: Mutex<State>,
+    /// Told when commands that are waited for are to go on as jobs.
+    background: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -86,6 +111,7 @@ impl Jobs {
             parent,
             limits,
             state: Mutex::default(),
+            background: Notify::new(),
         }
     }
 
@@ -104,6 +130,52 @@ impl Jobs {
         if running >= self.limits.running {
             return Err(StartError::TooMany(running));
         }
+        let started = || self.shell.start(command, directory);
+        let lifetime = limit.map_or(self.limits.lifetime, |limit| {
+            limit.min(self.limits.lifetime)
+        });
+        self.add(&mut state, command, lifetime, Vec::new(), started)
+    }
+
+    /// Whether a command that runs may become a job.
+    pub(super) fn has_room(&self) -> bool {
+        let state = self.state();
+        let running = state.jobs.iter().filter(|job| job.is_running()).count();
+        !state.closed && running < self.limits.running
+    }
+
+    /// Makes a job of a command that runs already and has said so much.
+    pub(super) fn adopt(
+        &self,
+        command: &str,
+        (process, output): (Process, pipe::Receiver),
+        said: Vec<u8>,
+    ) -> Result<Arc<str>, StartError> {
+        let mut state = self.state();
+        let lifetime = self.limits.lifetime;
+        self.add(&mut state, command, lifetime, said, || {
+            Ok((process, output))
+        })
+    }
+
+    /// Commands that are waited for are not waited for any more: they go on as jobs.
+    pub fn send_to_background(&self) {
+        self.background.notify_waiters();
+    }
+
+    /// Waits until that is wanted.
+    pub(super) async fn wanted_in_background(&self) {
+        self.background.notified().await;
+    }
+
+    fn add(
+        &self,
+        state: &mut State,
+        command: &str,
+        lifetime: Duration,
+        said: Vec<u8>,
+        started: impl FnOnce() -> io::Result<(Process, pipe::Receiver)>,
+    ) -> Result<Arc<str>, StartError> {
         let id: Arc<str> = format!("bash_{}", state.started + 1).into();
         let path = state.directory(&self.parent)?.join(&*id);
         let file = OpenOptions::new()
@@ -111,7 +183,7 @@ impl Jobs {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        let (process, output) = self.shell.start(command, directory)?;
+        let (process, output) = started()?;
         state.started += 1;
 
         let progress = Arc::new(Mutex::new(JobProgress::new()));
@@ -122,13 +194,11 @@ impl Jobs {
         };
         let cancel = CancellationToken::new();
         let ended = CancellationToken::new();
-        let lifetime = limit.map_or(self.limits.lifetime, |limit| {
-            limit.min(self.limits.lifetime)
-        });
         let task = tokio::spawn({
             let cancel = cancel.clone();
             let ended = ended.clone().drop_guard();
             async move {
+                log.take(&said).await;
                 let finished = drive(process, output, lifetime, &cancel, &mut log).await;
                 lock(&log.progress).finish(finished);
                 drop(ended);
@@ -136,6 +206,7 @@ impl Jobs {
         });
         state.jobs.push(Arc::new(Job {
             id: Arc::clone(&id),
+            command: command.to_owned(),
             started: Instant::now(),
             path,
             progress,
@@ -160,6 +231,37 @@ impl Jobs {
     pub(super) fn ids(&self) -> Vec<Arc<str>> {
         let state = self.state();
         state.jobs.iter().map(|job| Arc::clone(&job.id)).collect()
+    }
+
+    /// All jobs that are remembered, oldest first.
+    pub fn listed(&self) -> Vec<ListedJob> {
+        let state = self.state();
+        let jobs = state.jobs.iter().map(|job| ListedJob {
+            id: job.id.to_string(),
+            command: job.command.clone(),
+            age: job.age(),
+            end: match job.progress().status {
+                JobStatus::Running => None,
+                JobStatus::Ended(finished) => Some(match finished.ending {
+                    Ending::Exited(code) => JobEnd::Exited(code),
+                    Ending::Signalled(_) | Ending::TimedOut | Ending::Cancelled => JobEnd::Killed,
+                }),
+                JobStatus::Lost(_) => Some(JobEnd::Killed),
+            },
+        });
+        jobs.collect()
+    }
+
+    /// The end of what a job has written; who reads on by `BashOutput` misses nothing of it.
+    pub fn tail(&self, id: &str) -> Option<String> {
+        let job = self.find(id)?;
+        let written = job.progress().written;
+        let length = usize::try_from(written).map_or(MAX_TAIL, |written| written.min(MAX_TAIL));
+        let mut bytes = vec![0; length];
+        let file = File::open(&job.path).ok()?;
+        file.read_exact_at(&mut bytes, written - length as u64)
+            .ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Asks a job to end; whether there is one.
@@ -241,6 +343,7 @@ fn private_directory(parent: &Path) -> io::Result<TempDir> {
 #[derive(Debug)]
 pub(super) struct Job {
     id: Arc<str>,
+    command: String,
     started: Instant,
     path: PathBuf,
     progress: Arc<Mutex<JobProgress>>,

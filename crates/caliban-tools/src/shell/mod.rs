@@ -11,4 +11,4 @@ mod text;
 pub use background::{BashOutput, KillShell};
 pub use bash::Bash;
 pub use interpreter::Shell;
-pub use jobs::{JobLimits, Jobs};
+pub use jobs::{JobEnd, JobLimits, Jobs, ListedJob};

@@ -322,7 +322,8 @@ async fn debugging_output_shows_no_key() {
         .push(("TOKEN".into(), "env-secret".into()));
     let key = key(&json!("echo printed-secret"), surroundings);
     assert_eq!(get(&key, Freshness::Cached).await, "printed-secret");
-    let text = format!("{:?}", key.0.surroundings) + &format!("{:?}", key.0.memory());
+    let helper = key.helper();
+    let text = format!("{:?}", helper.surroundings) + &format!("{:?}", helper.memory());
     assert!(!text.contains("secret"), "{text}");
 }
 

@@ -1,0 +1,311 @@
+//! The terminal interface of the program: begins it, and is the program around it.
+
+mod desk;
+mod preferences;
+
+use std::io::{IsTerminal, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use caliban_compose::ImageAtom;
+use caliban_harness::options::SessionChoice;
+use caliban_harness::{
+    Configuration, Diagnostics, LaunchError, Process, RunOptions, Surroundings, configure, launch,
+    session_store,
+};
+use caliban_images::{Limits, Scaling};
+use caliban_model::ImageSource;
+use caliban_settings::variables::names;
+use caliban_settings::{IgnoredBecause, TrustStore, WorkspaceFiles};
+use caliban_tui::{FaceError, Farewell, Host, Look, Opened, Screen, SessionRow, Setup, Which};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::args::{CommandLine, InputFormat};
+use crate::doctor::Doctor;
+use crate::exit::Failure;
+use crate::prompt;
+use crate::signals::Interrupts;
+
+use desk::ProgramDesk;
+
+/// Whether a person is meant to talk with the program: nothing says otherwise, and there is a
+/// terminal to talk on.
+pub(crate) fn is_wanted(line: &CommandLine) -> bool {
+    let run = &line.cli.run;
+    let is_headless = run.print.is_some()
+        || run.output.output_format.is_some()
+        || run.output.input_format == InputFormat::StreamJson
+        || [&run.prompt, &run.prompt_flag]
+            .into_iter()
+            .flatten()
+            .any(|text| text == "-");
+    !is_headless && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Talks with a person until he leaves.
+pub(crate) async fn run(
+    line: &CommandLine,
+    process: Process,
+    interrupts: &Interrupts,
+) -> Result<(), Failure> {
+    let run = &line.cli.run;
+    crate::args::check_prompt(run)?;
+    let prompt = prompt::typed(run)?;
+    let options = line.options()?;
+    let diagnostics = Arc::new(Withheld::default());
+    let process = Process {
+        diagnostics: Arc::clone(&diagnostics) as Arc<dyn Diagnostics>,
+        ..process
+    };
+    let environment = process.environment.clone();
+    let is_saved = !line.cli.session.no_save;
+    let cwd = caliban_harness::workspace(options.workspace.as_deref(), &process)?;
+    let locations = caliban_harness::locations(&process);
+    let setup = Setup {
+        environment: Arc::new(move |name| environment.text(name)),
+        is_elsewhere: Arc::clone(&interrupts.is_elsewhere),
+        draft_file: is_saved.then(|| locations.project_state(&cwd).join("draft.txt")),
+        cwd,
+        home: process.home.clone(),
+        screen: match process.environment.text(names::CALIBAN_TUI).as_deref() {
+            Some("inline") => Screen::Inline,
+            Some(_) | None => Screen::Fullscreen,
+        },
+        prompt,
+    };
+    let program = Arc::new(Program {
+        options,
+        process,
+        failure: Mutex::default(),
+    });
+    let host = Arc::clone(&program) as Arc<dyn Host>;
+    let drawn = match surface(line, &program) {
+        Surface::Screen => {
+            let host = Arc::clone(&host);
+            Box::pin(caliban_tui::run(setup.clone(), host, &interrupts.cancel)).await
+        }
+        Surface::Lines => Err(FaceError::WantsLines),
+    };
+    let ended = match drawn {
+        Err(FaceError::WantsLines) => {
+            let interruption = || interrupts.stop_instead();
+            let cancel = &interrupts.cancel;
+            Box::pin(caliban_tui::run_plain(setup, host, cancel, &interruption)).await
+        }
+        drawn => drawn,
+    };
+    for warning in diagnostics.taken() {
+        crate::console::note(&format!("warning: {warning}"));
+    }
+    match ended {
+        Ok(farewell) => {
+            say_goodbye(&farewell);
+            Ok(())
+        }
+        Err(FaceError::NotBegun | FaceError::WantsLines) => Err(program.failure()),
+        Err(FaceError::Cancelled | FaceError::HangUp) => {
+            Err(Failure::Outcome(caliban_agent::Outcome::Cancelled))
+        }
+        Err(error @ (FaceError::Terminal(_) | FaceError::Lost(_))) => {
+            Err(Failure::Runtime(error.to_string()))
+        }
+    }
+}
+
+/// What is talked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Surface {
+    Screen,
+    /// Lines that are only ever added.
+    Lines,
+}
+
+fn surface(line: &CommandLine, program: &Program) -> Surface {
+    let environment = &program.process.environment;
+    let is_asked_for = line.cli.run.output.screen_reader
+        || environment.is_on(names::CALIBAN_SCREEN_READER)
+        || environment.text(names::CALIBAN_TUI).as_deref() == Some("plain");
+    let is_dumb = environment.text("TERM").is_none_or(|term| term == "dumb");
+    if is_asked_for || is_dumb {
+        Surface::Lines
+    } else {
+        Surface::Screen
+    }
+}
+
+/// Leaves the conversation on the screen, and how it goes on.
+fn say_goodbye(farewell: &Farewell) {
+    let mut out = std::io::stdout().lock();
+    let resume = farewell.resume.as_ref();
+    let resume = resume.map_or_else(String::new, |line| format!("\nGo on with: {line}\n"));
+    let text = format!("{}{resume}", farewell.transcript);
+    // Nobody may be there to read it.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// What is said outside the events of a session waits until the screen is free.
+#[derive(Debug, Default)]
+struct Withheld(Mutex<Vec<String>>);
+
+impl Withheld {
+    fn taken(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Diagnostics for Withheld {
+    fn warning(&self, text: &str) {
+        let mut withheld = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        withheld.push(text.to_owned());
+    }
+
+    fn debug(&self, _: &str) {}
+}
+
+/// The program around the face.
+#[derive(Debug)]
+struct Program {
+    options: RunOptions,
+    process: Process,
+    /// Why the first session did not begin.
+    failure: Mutex<Option<LaunchError>>,
+}
+
+impl Program {
+    fn configuration(&self) -> Result<Configuration, LaunchError> {
+        configure(&self.options, self.process.clone())
+    }
+
+    fn failed(&self, error: LaunchError) -> String {
+        let text = error.to_string();
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(error);
+        text
+    }
+
+    fn failure(&self) -> Failure {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure.take() {
+            Some(error) => Failure::Launch(error),
+            None => Failure::Runtime("the session did not begin".to_owned()),
+        }
+    }
+
+    async fn opened(self: Arc<Self>, which: Which) -> Result<Opened, String> {
+        let mut options = self.options.clone();
+        match which {
+            Which::Asked => {}
+            Which::Named(name) => options.session.choice = SessionChoice::Resume(name),
+        }
+        let configuration = self.configuration().map_err(|error| self.failed(error))?;
+        let mut surroundings = Surroundings::new(self.process.clone());
+        surroundings.dialect.examiner = Some(Arc::new(Doctor {
+            options: options.clone(),
+            process: self.process.clone(),
+        }));
+        let launched = launch(options, surroundings).await;
+        let launched = launched.map_err(|error| self.failed(error))?;
+        let desk = launched.desk();
+        let (past, name) = (desk.past.clone(), desk.name.clone());
+        let (handle, events) = launched.begin();
+        Ok(Opened {
+            handle,
+            events: Some(events),
+            past,
+            name,
+            desk: Arc::new(ProgramDesk {
+                session: desk,
+                configuration,
+            }),
+        })
+    }
+}
+
+impl Host for Program {
+    fn look(&self) -> Result<Look, String> {
+        let configuration = self.configuration().map_err(|error| self.failed(error))?;
+        let is_saved = self.options.session.saving == caliban_harness::options::Saving::On;
+        let locations = &configuration.locations;
+        let untrusted = if configuration.is_trusted() {
+            Vec::new()
+        } else {
+            let router = configuration.router.iter();
+            let ignored = router.flat_map(|router| &router.ignored);
+            let ignored = configuration.loaded.ignored.iter().chain(ignored);
+            ignored
+                .filter(|ignored| ignored.because == IgnoredBecause::Untrusted)
+                .map(|ignored| format!("{} ({})", ignored.key, ignored.scope))
+                .collect()
+        };
+        Ok(Look {
+            preferences: preferences::of(&configuration),
+            untrusted,
+            history: is_saved.then(|| locations.input_history(&configuration.workspace)),
+            histories: is_saved.then(|| locations.checkpoints_root()),
+        })
+    }
+
+    fn trust(&self) -> Result<(), String> {
+        let configuration = self.configuration().map_err(|error| error.to_string())?;
+        let router = configuration.request.router_file.as_deref();
+        let files = WorkspaceFiles::read(configuration.project(), router)
+            .starting_in(&configuration.workspace);
+        let store = TrustStore::new(configuration.locations.workspace_trust());
+        store.grant(&files).map_err(|error| error.to_string())
+    }
+
+    fn open(self: Arc<Self>, which: Which) -> BoxFuture<'static, Result<Opened, String>> {
+        self.opened(which).boxed()
+    }
+
+    fn ingest(&self, bytes: &[u8]) -> Result<ImageAtom, String> {
+        let ingested = caliban_images::ingest(bytes, Limits::DEFAULT)
+            .map_err(|error| format!("The image {error}"))?;
+        let size = ingested
+            .image
+            .dims
+            .map_or_else(String::new, |(width, height)| format!("{width}×{height}"));
+        let label = match ingested.scaling {
+            Scaling::Kept => size,
+            Scaling::Downscaled { .. } => format!("{size} [downscaled]"),
+        };
+        let ImageSource::Base64 { data } = &ingested.image.source else {
+            return Err("The image cannot be sent".to_owned());
+        };
+        Ok(ImageAtom {
+            media_type: ingested.image.mime.as_str().into(),
+            data: data.as_bytes().into(),
+            label: label.into(),
+        })
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionRow>, String> {
+        let configuration = self.configuration().map_err(|error| error.to_string())?;
+        let store = session_store(&self.options.session, &configuration);
+        let listing = store.list().map_err(|error| error.to_string())?;
+        let rows = listing.summaries.into_iter().map(|summary| SessionRow {
+            name: summary.name.as_str().to_owned(),
+            title: summary
+                .title
+                .as_deref()
+                .and_then(|title| title.lines().next())
+                .unwrap_or_default()
+                .to_owned(),
+            turns: summary.turns,
+            tokens: summary.usage.total_input() + summary.usage.output,
+            updated: summary.updated_at,
+        });
+        Ok(rows.collect())
+    }
+}
+
+/// Where a rule of a scope is written.
+fn rule_file(configuration: &Configuration, scope: caliban_settings::Scope) -> Option<PathBuf> {
+    let (locations, project) = (&configuration.locations, configuration.project());
+    let legacy = locations.legacy(scope, project);
+    match legacy {
+        Some(files) if files.permissions.is_file() => Some(files.permissions),
+        Some(_) | None => Some(locations.settings(scope, project)?.toml),
+    }
+}

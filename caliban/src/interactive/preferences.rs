@@ -1,0 +1,98 @@
+//! What the settings say about the face.
+
+use std::time::Duration;
+
+use caliban_compose::KeySet;
+use caliban_harness::Configuration;
+use caliban_settings::variables::names;
+use caliban_settings::{EditorMode, ViewMode};
+use caliban_tui::{
+    Cost, Glyphs, Lines, Motion, Mouse, Notify, OnExit, Preferences, Screen, StatusCommand,
+    ThemeChoice, View,
+};
+use serde_json::Value;
+
+/// How long the status program may take where nothing is said.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Values of `tui` that make no sense are left out: the schema of the settings says so already.
+pub(super) fn of(configuration: &Configuration) -> Preferences {
+    let settings = configuration.settings();
+    let tui = |key: &str| settings.tui.extra.get(key);
+    let word = |key: &str| tui(key).and_then(Value::as_str);
+    let usual = Preferences::default();
+    Preferences {
+        keys: match settings.editor_mode {
+            Some(EditorMode::Vim) => KeySet::Vi,
+            Some(EditorMode::Emacs) | None => KeySet::Emacs,
+        },
+        bindings: bindings(tui("keys")),
+        screen: match word("screen") {
+            Some("inline") => Some(Screen::Inline),
+            Some("fullscreen") => Some(Screen::Fullscreen),
+            Some(_) | None => None,
+        }
+        .filter(|_| {
+            configuration
+                .environment()
+                .text(names::CALIBAN_TUI)
+                .is_none()
+        }),
+        lines: if word("screen") == Some("plain") || tui("screen_reader") == Some(&true.into()) {
+            Lines::Wanted
+        } else {
+            Lines::Unwanted
+        },
+        view: match settings.view_mode {
+            Some(ViewMode::Expanded) => View::Expanded,
+            Some(ViewMode::Compact) | None => View::Compact,
+        },
+        theme: match word("theme") {
+            Some("dark") => ThemeChoice::Dark,
+            Some("light") => ThemeChoice::Light,
+            Some("none") => ThemeChoice::Colourless,
+            Some(_) | None => ThemeChoice::Auto,
+        },
+        motion: match word("motion") {
+            Some("none") => Motion::None,
+            Some(_) | None => Motion::Usual,
+        },
+        glyphs: match word("glyphs") {
+            Some("ascii") => Glyphs::Ascii,
+            Some(_) | None => Glyphs::Unicode,
+        },
+        mouse: match word("mouse") {
+            Some("on") => Mouse::On,
+            Some(_) | None => Mouse::Off,
+        },
+        on_exit: match word("on_exit") {
+            Some("last") => OnExit::Last,
+            Some("none") => OnExit::None,
+            Some(_) | None => OnExit::Transcript,
+        },
+        notify: match word("notify") {
+            Some("bell") => Notify::Bell,
+            Some("off") => Notify::Off,
+            Some(_) | None => usual.notify,
+        },
+        cost: match settings.tui.show_cost_in_statusline {
+            Some(true) => Cost::Shown,
+            Some(false) | None => Cost::Hidden,
+        },
+        status: settings.status_line.as_ref().map(|status| StatusCommand {
+            command: status.command.clone(),
+            patience: status.timeout_ms.map_or(PATIENCE, Duration::from_millis),
+            padding: status
+                .padding
+                .and_then(|padding| usize::try_from(padding).ok())
+                .unwrap_or_default(),
+        }),
+        files: word("files").map(ToOwned::to_owned),
+    }
+}
+
+fn bindings(keys: Option<&Value>) -> Vec<(String, String)> {
+    let keys = keys.and_then(Value::as_object).into_iter().flatten();
+    keys.filter_map(|(key, action)| Some((key.clone(), action.as_str()?.to_owned())))
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! How it begins: with and without a prompt, with a past, with a workspace that wants trust.
+
+use caliban_testkit::Reply;
+use caliban_testkit::terminal::Profile;
+use rstest::rstest;
+
+use crate::person::{LISTENS, Person, READY, bash, leave, say};
+
+#[test]
+fn it_opens_without_a_prompt_and_answers() {
+    let person = Person::answered("Good morning to you.");
+    let terminal = person.sit_down();
+    let screen = terminal.screen();
+    assert!(screen.alternate);
+    assert!(screen.contains("caliban 0."), "{}", screen.drawn());
+    assert!(person.told().is_empty());
+    say(&terminal, "Good morning");
+    let screen = terminal.until_text("Good morning to you.");
+    assert!(screen.contains("> Good morning"), "{}", screen.drawn());
+    assert_eq!(terminal.agreed(), Ok(()));
+    assert_eq!(terminal.unhandled(), Vec::<String>::new());
+    leave(terminal);
+}
+
+#[test]
+fn a_prompt_of_the_command_line_is_sent() {
+    let person = Person::answered("It is Paris.");
+    let terminal = person.start(&["What is the capital of France?"]);
+    let screen = terminal.until_text("It is Paris.");
+    assert!(screen.contains("> What is the capital of France?"));
+    let told = person.told()[0].to_string();
+    assert!(told.contains("What is the capital of France?"), "{told}");
+    leave(terminal);
+}
+
+#[rstest]
+#[case::the_last_one(&["-c"])]
+#[case::by_name(&["-r", "talk"])]
+#[case::as_it_was_begun(&["--session", "talk"])]
+fn what_was_said_before_is_shown(#[case] args: &[&str]) {
+    let person = Person::answered("The answer of old.");
+    let terminal = person.start(&["--session", "talk"]);
+    terminal.until_text("session: talk");
+    say(&terminal, "A question of old");
+    terminal.until_text("The answer of old.");
+    leave(terminal);
+    let terminal = person.start(args);
+    let screen = terminal.until_text("The answer of old.");
+    assert!(screen.contains("> A question of old"), "{}", screen.drawn());
+    say(&terminal, "And now?");
+    terminal.until_text("> And now?");
+    person.server.wait_for_requests(2);
+    let told = person.told()[1].to_string();
+    assert!(told.contains("A question of old"), "{told}");
+    leave(terminal);
+}
+
+#[test]
+fn a_session_that_does_not_exist_is_told_on_the_main_screen() {
+    let person = Person::answered("never");
+    let ended = person.start(&["-r", "nosuch"]).wait();
+    assert_eq!(ended.code, Some(66));
+    assert!(!ended.after.alternate);
+    assert!(ended.after.contains("nosuch"), "{}", ended.after.drawn());
+}
+
+#[rstest]
+#[case(Profile::Silent)]
+#[case(Profile::Kitty)]
+#[case(Profile::Late)]
+#[case(Profile::Lying)]
+#[case(Profile::Tmux)]
+#[case(Profile::Xterm)]
+fn what_is_typed_before_the_session_is_there_is_in_the_draft(#[case] profile: Profile) {
+    let person = Person::answered("Heard.").terminal(profile);
+    let terminal = person.start(&[]);
+    terminal.keys("typed ahead");
+    terminal.until(|screen| screen.alternate && screen.contains("> typed ahead"));
+    let screen = terminal.until_text(READY);
+    assert!(screen.contains("> typed ahead"), "{}", screen.drawn());
+    terminal.key("enter");
+    terminal.until_text("Heard.");
+    leave(terminal);
+}
+
+#[test]
+fn a_server_that_does_not_answer_holds_up_neither_screen_nor_keys() {
+    let servers = "[mcp_servers.slow]\ncommand = 'sleep'\nargs = ['1000']\n";
+    let person = Person::answered("never").settings(servers);
+    let terminal = person.start(&[]);
+    let screen = terminal.until_text("starting; write already");
+    assert!(screen.contains("caliban 0."), "{}", screen.drawn());
+    say(&terminal, "sent early");
+    terminal.until_text("1 waits: sent early");
+    terminal.keys("written meanwhile");
+    terminal.until_text("> written meanwhile");
+    terminal.key("ctrl+c");
+    terminal.until_gone("written meanwhile");
+    terminal.key("ctrl+c");
+    assert_eq!(terminal.wait().code, Some(0));
+}
+
+/// A workspace whose rule permits what would be asked about, and whose hook leaves a mark.
+fn wanting_trust() -> Person {
+    let settings = "[permissions]\nallow = ['Bash']\n\
+        [[hooks.UserPromptSubmit]]\n[[hooks.UserPromptSubmit.handlers]]\n\
+        type = 'command'\ncommand = 'touch \"$HOME/hooked\"'\n";
+    Person::new([bash("echo it-ran"), Reply::text("All done.")]).project(settings)
+}
+
+#[test]
+fn a_workspace_that_is_trusted_counts() {
+    let person = wanting_trust();
+    let terminal = person.start(&[]);
+    let screen = terminal.until_text("Trust this workspace?");
+    assert!(
+        screen.contains("permissions.allow (project)"),
+        "{}",
+        screen.drawn()
+    );
+    assert!(screen.contains("hooks (project)"), "{}", screen.drawn());
+    assert!(screen.contains(&person.work().display().to_string()));
+    // Neither Enter nor anything else decides.
+    terminal.key("enter");
+    terminal.keys("x");
+    terminal.until_quiet();
+    terminal.keys("y");
+    terminal.until_text(READY);
+    say(&terminal, "go");
+    terminal.until_text("All done.");
+    assert!(person.last_result().contains("it-ran"));
+    assert!(person.home().join("hooked").exists());
+    leave(terminal);
+    // It is asked once.
+    let terminal = person.start(&[]);
+    terminal.until_text(READY);
+    leave(terminal);
+}
+
+#[test]
+fn a_workspace_that_is_not_trusted_does_not_count() {
+    let person = wanting_trust();
+    let terminal = person.start(&[]);
+    terminal.until_text("Trust this workspace?");
+    terminal.keys("n");
+    terminal.until_text(READY);
+    say(&terminal, "go");
+    terminal.until_text(LISTENS);
+    assert!(!person.home().join("hooked").exists());
+    terminal.keys("n");
+    terminal.until_text("All done.");
+    leave(terminal);
+}
+
+#[test]
+fn one_can_leave_instead_of_deciding_about_trust() {
+    let person = wanting_trust();
+    let terminal = person.start(&[]);
+    terminal.until_text("Trust this workspace?");
+    terminal.key("ctrl+c");
+    assert_eq!(terminal.wait().code, Some(0));
+    let terminal = person.start(&[]);
+    terminal.until_text("Trust this workspace?");
+    terminal.key("ctrl+d");
+    assert_eq!(terminal.wait().code, Some(0));
+}

@@ -1,0 +1,22 @@
+//! The terminal interface as a person meets it: the built binary in a real terminal, a scripted
+//! model behind it, and what is on the screen.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod beginning;
+mod conversation;
+mod counted;
+mod draft;
+mod ending;
+mod fuzz;
+mod hostile;
+mod lines;
+mod looks;
+mod overlays;
+mod person;
+mod questions;

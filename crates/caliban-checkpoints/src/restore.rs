@@ -1,0 +1,367 @@
+//! Carrying out a plan. Whatever interrupts it, each path is as it was or as it shall be, what was
+//! overwritten is kept, and the next one to look finishes it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::capture::{Before, Beginning, Prompt, missing_parents};
+use crate::disk;
+use crate::error::Error;
+use crate::image::{Digest, Image};
+use crate::manifest::{Entry, Kind};
+use crate::plan::{Action, Plan};
+use crate::store::Session;
+use crate::tree::{self, Tree};
+
+/// Bytes of an intent that is read back.
+const LARGEST_INTENT: u64 = 256 << 20;
+/// Permissions of a directory that was not kept and has to be there.
+const FILLED_IN: u32 = 0o755;
+/// What stands as the tool in the checkpoint that a restore makes.
+const TOOL: &str = "rewind";
+
+/// What became of a restore.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// The checkpoint that has what was overwritten; none if there was nothing to do.
+    pub checkpoint: Option<u32>,
+    pub done: Vec<PathBuf>,
+    /// What could not be done, and why.
+    pub failed: Vec<Failed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// What a restore is about to do, written down before it begins.
+#[derive(Debug, Serialize, Deserialize)]
+struct Intent {
+    checkpoint: u32,
+    /// Part of the names of its temporary files.
+    token: String,
+    steps: Vec<Step>,
+}
+
+/// An entry whose before-image is what shall be, and whose after-image is what is.
+#[derive(Debug, Serialize, Deserialize)]
+struct Step {
+    entry: Entry,
+    kept_in: u32,
+}
+
+/// One path on its way.
+#[derive(Debug)]
+struct Move {
+    path: PathBuf,
+    temporary: PathBuf,
+    now: Image,
+    then: Image,
+    kept_in: u32,
+    fate: Fate,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Open,
+    Done,
+    /// Nothing of it was done.
+    Untouched(String),
+    /// What was there is gone, what shall be is not there; what was there is kept.
+    Torn(String),
+}
+
+impl Session {
+    /// Carries out a plan. What would be overwritten becomes a checkpoint first.
+    pub fn restore(&self, tree: &dyn Tree, plan: &Plan, at: Timestamp) -> Result<Restored, Error> {
+        if plan.actions.is_empty() {
+            return Ok(Restored::default());
+        }
+        let mut prompt = self.begin(Beginning {
+            kind: Kind::Rewind,
+            prompt: &format!("rewind to {}", plan.to),
+            at,
+            mark: None,
+        })?;
+        for action in &plan.actions {
+            prompt.before(tree, &action.path, TOOL, Before::Unknown)?;
+        }
+        // What changed since the plan was made, or cannot be kept, is not touched.
+        let (kept, rest): (Vec<&Action>, Vec<&Action>) = plan.actions.iter().partition(|action| {
+            let held = prompt.holds(&action.path);
+            held.is_some_and(|held| held.is_surely(&action.now))
+        });
+        for action in &rest {
+            prompt.forget(&action.path);
+        }
+        let seed = format!("{} {} {at}", self.directory.display(), prompt.index());
+        let steps = kept.iter().map(|action| {
+            let mut entry = Entry::new(&action.path, &action.then, TOOL);
+            entry.left(&action.now);
+            Step {
+                entry,
+                kept_in: action.kept_in,
+            }
+        });
+        let intent = Intent {
+            checkpoint: prompt.index(),
+            token: Digest::of(seed.as_bytes()).to_string()[..16].to_owned(),
+            steps: steps.collect(),
+        };
+        let path = self.intent();
+        serde_json::to_vec(&intent)
+            .map_err(io::Error::from)
+            .and_then(|bytes| disk::replace(&*self.disk, &path, &bytes))
+            .map_err(Error::io("write", &path))?;
+        let mut restored = self.carry_out(tree, &intent, prompt)?;
+        restored
+            .failed
+            .extend(rest.into_iter().map(|action| Failed {
+                path: action.path.clone(),
+                why: "it was changed meanwhile, or could not be kept".to_owned(),
+            }));
+        Ok(restored)
+    }
+
+    /// Finishes a restore that was interrupted, if one was.
+    pub fn resume(&self, tree: &dyn Tree) -> Result<Option<Restored>, Error> {
+        if !self.is_interrupted()? {
+            return Ok(None);
+        }
+        let path = self.intent();
+        let bytes = self
+            .disk
+            .read(&path, LARGEST_INTENT)
+            .map_err(Error::io("read", &path))?;
+        let intent: Intent = serde_json::from_slice(&bytes).map_err(|error| Error::Damaged {
+            path,
+            problem: error.to_string(),
+        })?;
+        let prompt = self.reopen(intent.checkpoint)?;
+        self.carry_out(tree, &intent, prompt).map(Some)
+    }
+
+    fn carry_out(
+        &self,
+        tree: &dyn Tree,
+        intent: &Intent,
+        mut prompt: Prompt,
+    ) -> Result<Restored, Error> {
+        let mut moves = moves(intent);
+        // What lies deeper goes before what it lies in, and comes after it.
+        for it in moves.iter_mut().rev() {
+            it.clear_way(tree);
+        }
+        let mut filled_in = BTreeSet::new();
+        for it in &mut moves {
+            self.put(tree, it, &mut filled_in);
+        }
+        for it in moves.iter_mut().rev() {
+            it.settle(tree);
+        }
+        let mut restored = Restored {
+            checkpoint: Some(intent.checkpoint),
+            ..Restored::default()
+        };
+        for it in moves {
+            match it.fate {
+                Fate::Open | Fate::Done => restored.done.push(it.path),
+                Fate::Torn(why) => restored.failed.push(Failed { path: it.path, why }),
+                Fate::Untouched(why) => {
+                    // It may have been made after all, for the sake of what lies in it.
+                    if !filled_in.contains(&it.path) {
+                        prompt.forget(&it.path);
+                    }
+                    restored.failed.push(Failed { path: it.path, why });
+                }
+            }
+        }
+        prompt.finish(tree)?;
+        let path = self.intent();
+        disk::forget(&*self.disk, &path)
+            .and_then(|()| self.disk.sync_directory(&self.directory))
+            .map_err(Error::io("remove", &path))?;
+        Ok(restored)
+    }
+
+    /// Puts what shall be into its place.
+    fn put(&self, tree: &dyn Tree, it: &mut Move, filled_in: &mut BTreeSet<PathBuf>) {
+        if it.fate != Fate::Open {
+            return;
+        }
+        if let Err(why) = self.try_put(tree, it, filled_in) {
+            // The error that led here is the one to report.
+            let _ = tree.remove_file(&it.temporary);
+            it.fate = it.failure(tree, why);
+        }
+    }
+
+    fn try_put(
+        &self,
+        tree: &dyn Tree,
+        it: &Move,
+        filled_in: &mut BTreeSet<PathBuf>,
+    ) -> Result<(), String> {
+        let told = |error: io::Error| error.to_string();
+        if it.then == Image::Absent {
+            return Ok(());
+        }
+        let now = tree::image(tree, &it.path).map_err(told)?;
+        if it.then.is_surely(&now) {
+            return Ok(());
+        }
+        let is_expected = now == Image::Absent || it.now.is_surely(&now) || it.is_halfway(&now);
+        if !is_expected {
+            return Err("it was changed meanwhile".to_owned());
+        }
+        fill_in_parents(tree, &it.path, filled_in).map_err(told)?;
+        match &it.then {
+            Image::Absent | Image::Special => return Ok(()),
+            // Its own permissions come when everything is in it.
+            Image::Directory { mode } => {
+                if now == Image::Absent {
+                    tree.make_directory(&it.path, mode | 0o700).map_err(told)?;
+                }
+            }
+            Image::Link { target } => {
+                forget(tree, &it.temporary).map_err(told)?;
+                tree.create_link(&it.temporary, target).map_err(told)?;
+                tree.rename(&it.temporary, &it.path).map_err(told)?;
+            }
+            Image::File { digest, size, mode } => {
+                let digest = digest.ok_or("its content was not kept")?;
+                let bytes = self.content(it.kept_in, digest, *size)?;
+                forget(tree, &it.temporary).map_err(told)?;
+                tree.create(&it.temporary, &bytes, *mode).map_err(told)?;
+                tree.rename(&it.temporary, &it.path).map_err(told)?;
+            }
+        }
+        tree.sync_beside(&it.path).map_err(told)
+    }
+}
+
+impl Move {
+    /// Removes what has to go, or to make room for something of another shape.
+    fn clear_way(&mut self, tree: &dyn Tree) {
+        let is_replaced = matches!(self.then, Image::File { .. } | Image::Link { .. })
+            && !is_directory(&self.now);
+        let stays = is_directory(&self.then) && is_directory(&self.now);
+        if is_replaced || stays || self.now == Image::Absent {
+            return;
+        }
+        if let Err(why) = self.try_clear(tree) {
+            self.fate = self.failure(tree, why);
+        }
+    }
+
+    fn try_clear(&self, tree: &dyn Tree) -> Result<(), String> {
+        let told = |error: io::Error| error.to_string();
+        let now = tree::image(tree, &self.path).map_err(told)?;
+        if now == Image::Absent || self.then.is_surely(&now) || self.is_halfway(&now) {
+            return Ok(());
+        }
+        if !self.now.is_surely(&now) {
+            return Err("it was changed meanwhile".to_owned());
+        }
+        match now {
+            Image::Directory { .. } => tree.remove_directory(&self.path),
+            Image::File { .. } | Image::Link { .. } => tree.remove_file(&self.path),
+            Image::Absent | Image::Special => Ok(()),
+        }
+        .and_then(|()| tree.sync_beside(&self.path))
+        .map_err(told)
+    }
+
+    /// A directory that shall be there and has not got its permissions yet.
+    fn is_halfway(&self, now: &Image) -> bool {
+        is_directory(&self.then) && is_directory(now)
+    }
+
+    /// Gives a directory its own permissions.
+    fn settle(&mut self, tree: &dyn Tree) {
+        let Image::Directory { mode } = self.then else {
+            return;
+        };
+        if self.fate != Fate::Open {
+            return;
+        }
+        let has_them = matches!(
+            tree::image(tree, &self.path),
+            Ok(Image::Directory { mode: now }) if now == mode
+        );
+        self.fate = if has_them {
+            Fate::Done
+        } else {
+            match tree.set_directory_mode(&self.path, mode) {
+                Ok(()) => Fate::Done,
+                Err(error) => Fate::Torn(error.to_string()),
+            }
+        };
+    }
+
+    /// What a failure left behind.
+    fn failure(&self, tree: &dyn Tree, why: String) -> Fate {
+        match tree::image(tree, &self.path) {
+            Ok(now) if self.then.is_surely(&now) => Fate::Done,
+            Ok(Image::Absent) if self.now != Image::Absent => Fate::Torn(why),
+            Ok(_) => Fate::Untouched(why),
+            // Not known: what was there stays kept.
+            Err(_) => Fate::Torn(why),
+        }
+    }
+}
+
+/// The steps of an intent in the order of their paths, so that parents come before what they hold.
+fn moves(intent: &Intent) -> Vec<Move> {
+    let mut moves: Vec<Move> = intent
+        .steps
+        .iter()
+        .enumerate()
+        .filter_map(|(at, step)| {
+            let path = step.entry.path()?;
+            Some(Move {
+                temporary: path.with_file_name(format!(".caliban-{}-{at}", intent.token)),
+                now: step.entry.after()?,
+                then: step.entry.before()?,
+                kept_in: step.kept_in,
+                fate: if tree::is_repository(&path) {
+                    Fate::Untouched("it belongs to the repository itself".to_owned())
+                } else {
+                    Fate::Open
+                },
+                path,
+            })
+        })
+        .collect();
+    moves.sort_by(|one, another| one.path.cmp(&another.path));
+    moves
+}
+
+fn fill_in_parents(
+    tree: &dyn Tree,
+    path: &Path,
+    filled_in: &mut BTreeSet<PathBuf>,
+) -> io::Result<()> {
+    for directory in missing_parents(tree, path)? {
+        filled_in.insert(directory.clone());
+        tree.make_directory(&directory, FILLED_IN)?;
+    }
+    Ok(())
+}
+
+fn forget(tree: &dyn Tree, path: &Path) -> io::Result<()> {
+    match tree.remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn is_directory(image: &Image) -> bool {
+    matches!(image, Image::Directory { .. })
+}

@@ -1,0 +1,394 @@
+//! Keeps what the prompts of a session change in the workspace, so that it can be taken back.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use caliban_agent::{Effect, Event, ToolCall, ToolOutput, Witness, Workspace};
+use caliban_checkpoints::{
+    Before, Beginning, Environment, Error, InUse, Kind, Limits, Prompt, RealDisk, RealTree,
+    ScanLimits, Scanner, Session, Store,
+};
+use caliban_model::{BuiltInTool, file_path};
+use caliban_sessions::SessionName;
+use caliban_settings::variables::names;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::configuration::Configuration;
+use crate::error::{LaunchError, Problem};
+use crate::notice_sink::NoticeSink;
+
+/// The variables that git needs to find itself and the user's settings.
+const FOR_GIT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
+/// What is told of checkpoints that cannot be made.
+const NOTICE: &str = "checkpoint";
+
+/// Where the checkpoints of a session lie.
+#[derive(Debug, Clone)]
+pub struct CheckpointPlace {
+    store: Store,
+    name: String,
+    session: Session,
+    environment: Environment,
+}
+
+/// The checkpoints of the workspace; nothing where they are switched off.
+pub fn checkpoint_store(configuration: &Configuration) -> Result<Option<Store>, LaunchError> {
+    let environment = configuration.environment();
+    if environment
+        .text(names::CALIBAN_CHECKPOINT_DISABLED)
+        .is_some()
+    {
+        return Ok(None);
+    }
+    let usual = Limits::default();
+    let limits = Limits {
+        file: environment
+            .number(names::CALIBAN_CHECKPOINT_MAX_FILE_BYTES)?
+            .unwrap_or(usual.file),
+        project: environment
+            .number(names::CALIBAN_CHECKPOINT_MAX_BYTES)?
+            .unwrap_or(usual.project),
+    };
+    let directory = configuration
+        .locations
+        .checkpoints(&configuration.workspace);
+    Ok(Some(Store::new(Arc::new(RealDisk), directory, limits)))
+}
+
+/// Removes the checkpoints of sessions that are no more, in whichever workspace they were made.
+pub fn forget_checkpoints(
+    configuration: &Configuration,
+    sessions: &[SessionName],
+) -> Result<(), LaunchError> {
+    if sessions.is_empty() || checkpoint_store(configuration)?.is_none() {
+        return Ok(());
+    }
+    let projects = std::fs::read_dir(configuration.locations.checkpoints_root());
+    for project in projects.into_iter().flatten().flatten() {
+        let directory = project.path().join("checkpoints");
+        let store = Store::new(Arc::new(RealDisk), directory.clone(), Limits::default());
+        for session in sessions {
+            if directory.join(session.as_str()).is_dir() {
+                // What cannot be removed now is removed by nobody else, and harms nobody.
+                let _ = store.remove_session(session.as_str());
+            }
+        }
+    }
+    Ok(())
+}
+
+impl CheckpointPlace {
+    /// Where a session of this name keeps its checkpoints; nothing where they are switched off.
+    pub(crate) fn wanted(
+        name: &str,
+        configuration: &Configuration,
+    ) -> Result<Option<Self>, LaunchError> {
+        let variables = &configuration.process.variables;
+        let for_git = variables
+            .iter()
+            .filter(|(variable, _): &&(OsString, OsString)| {
+                FOR_GIT.iter().any(|wanted| variable == *wanted)
+            });
+        let environment = Environment(for_git.cloned().collect());
+        let Some(store) = checkpoint_store(configuration)? else {
+            return Ok(None);
+        };
+        let session = store.session(name).map_err(Problem::from_error);
+        Ok(Some(Self {
+            session: session.map_err(LaunchError::Configuration)?,
+            store,
+            name: name.to_owned(),
+            environment,
+        }))
+    }
+}
+
+/// Notes what calls change, prompt by prompt.
+#[derive(Debug, Clone)]
+pub(crate) struct Checkpoints(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    name: String,
+    session: Session,
+    workspace: Workspace,
+    tree: Arc<RealTree>,
+    notice_sink: NoticeSink,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    current: Option<Current>,
+    scanner: Scanner,
+    /// Calls that run, and what they may change.
+    running: HashMap<Arc<str>, Reach>,
+    background: Background,
+    room: Room,
+}
+
+/// The prompt that is worked on.
+#[derive(Debug)]
+struct Current {
+    kind: Kind,
+    text: String,
+    at: Timestamp,
+    mark: u64,
+    /// Begun when something is about to change.
+    checkpoint: Option<Prompt>,
+}
+
+/// What a call may change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Reach {
+    File(PathBuf),
+    Anything,
+}
+
+/// Whether commands go on after their calls have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Background {
+    Never,
+    Perhaps,
+}
+
+/// Whether it was looked how much all checkpoints keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Unknown,
+    Made,
+}
+
+impl Checkpoints {
+    pub(crate) fn new(
+        place: CheckpointPlace,
+        workspace: &Workspace,
+        notice_sink: &NoticeSink,
+    ) -> Self {
+        let session = place.session;
+        let root = workspace.root().to_owned();
+        let tree = Arc::new(RealTree::new(root.clone()));
+        let scanner = Scanner::new(
+            root,
+            Arc::clone(&tree) as _,
+            session.clone(),
+            ScanLimits::default(),
+            Some(place.environment),
+        );
+        Self(Arc::new(Inner {
+            store: place.store,
+            name: place.name,
+            session,
+            workspace: workspace.clone(),
+            tree,
+            notice_sink: notice_sink.clone(),
+            state: Mutex::new(State {
+                current: None,
+                scanner,
+                running: HashMap::new(),
+                background: Background::Never,
+                room: Room::Unknown,
+            }),
+        }))
+    }
+
+    /// A prompt is about to be worked on, when the conversation has so many messages.
+    pub(crate) async fn begin(&self, kind: Kind, text: String, mark: usize) {
+        let current = Current {
+            kind,
+            text,
+            at: Timestamp::now(),
+            mark: mark as u64,
+            checkpoint: None,
+        };
+        self.blocking(move |inner| {
+            inner.lock().current = Some(current);
+            inner.finish_restore()
+        })
+        .await;
+    }
+
+    /// The prompt is over.
+    pub(crate) async fn end(&self) {
+        self.blocking(Inner::end).await;
+    }
+
+    /// The session is over.
+    pub(crate) async fn close(&self) {
+        self.blocking(|inner| inner.lock().scanner.close()).await;
+    }
+
+    /// Does what waits for the disk elsewhere, and says what goes wrong there.
+    async fn blocking(&self, work: impl FnOnce(&Inner) -> Result<(), Error> + Send + 'static) {
+        let inner = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || {
+            if let Err(error) = work(&inner) {
+                inner.say(format!("a checkpoint is not complete: {error}"));
+            }
+        });
+        // If that place is gone, the program is ending.
+        let _ = done.await;
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn say(&self, message: String) {
+        self.notice_sink.say(Event::Notice {
+            subtype: NOTICE.into(),
+            message,
+        });
+    }
+
+    fn finish_restore(&self) -> Result<(), Error> {
+        if let Some(restored) = self.session.resume(&*self.tree)? {
+            self.say(format!(
+                "a rewind that was interrupted is finished: {} restored, {} not",
+                restored.done.len(),
+                restored.failed.len()
+            ));
+        }
+        Ok(())
+    }
+
+    /// What a call may change; nothing where it only reads.
+    fn reach(&self, call: &ToolCall) -> Option<Reach> {
+        if BuiltInTool::named(&call.name).is_some_and(BuiltInTool::edits) {
+            let resolved = self
+                .workspace
+                .resolve_freely(file_path(&call.input)?)
+                .ok()?;
+            let root = self.workspace.root();
+            let inside = resolved.real.strip_prefix(root).map(Path::to_owned);
+            return Some(Reach::File(inside.unwrap_or(resolved.real)));
+        }
+        match call.effect {
+            Effect::ReadOnly | Effect::Session | Effect::Delegates => None,
+            Effect::Writes | Effect::Executes => Some(Reach::Anything),
+        }
+    }
+
+    fn before(&self, call: &ToolCall) -> Result<(), Error> {
+        let Some(reach) = self.reach(call) else {
+            return Ok(());
+        };
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(current) = &mut state.current else {
+            // Nobody asked the model for this: it is the user's own doing.
+            return Ok(());
+        };
+        let prompt = match &mut current.checkpoint {
+            Some(prompt) => prompt,
+            none => none.insert(self.session.begin(Beginning {
+                kind: current.kind,
+                prompt: &current.text,
+                at: current.at,
+                mark: Some(current.mark),
+            })?),
+        };
+        match &reach {
+            Reach::File(path) => prompt.before(&*self.tree, path, &call.name, Before::Unknown)?,
+            Reach::Anything => {
+                let is_alone = !state
+                    .running
+                    .values()
+                    .any(|reach| *reach == Reach::Anything);
+                match (is_alone, state.background) {
+                    (true, Background::Never) => state.scanner.before()?,
+                    // What others change meanwhile cannot be told from what these change.
+                    (true, Background::Perhaps) => state.scanner.after(prompt, &call.name)?,
+                    (false, _) => {}
+                }
+                if call.input.get("run_in_background") == Some(&Value::Bool(true)) {
+                    state.background = Background::Perhaps;
+                }
+            }
+        }
+        state.running.insert(Arc::clone(&call.id), reach);
+        Ok(())
+    }
+
+    fn after(&self, id: &str, tool: &str) -> Result<(), Error> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let reach = state.running.remove(id);
+        let prompt = state.current.as_mut().and_then(|it| it.checkpoint.as_mut());
+        match (reach, prompt) {
+            (Some(Reach::File(path)), Some(prompt)) => prompt.after(&*self.tree, &path),
+            (Some(Reach::Anything), Some(prompt)) => state.scanner.after(prompt, tool),
+            (None, _) | (_, None) => Ok(()),
+        }
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        state.running.clear();
+        let Some(current) = state.current.take() else {
+            return Ok(());
+        };
+        let Some(mut prompt) = current.checkpoint else {
+            let beginning = Beginning {
+                kind: current.kind,
+                prompt: &current.text,
+                at: current.at,
+                mark: Some(current.mark),
+            };
+            return self.session.pass(beginning).map(|_| ());
+        };
+        if state.background == Background::Perhaps {
+            state.scanner.after(&mut prompt, "Bash")?;
+        }
+        let from = prompt.index();
+        prompt.finish(&*self.tree)?;
+        if state.room == Room::Unknown {
+            state.room = Room::Made;
+            let session = &self.name;
+            self.store.make_room(Some(InUse { session, from }))?;
+        }
+        Ok(())
+    }
+}
+
+impl Witness for Checkpoints {
+    /// What a call may change is kept before it runs; it does not run otherwise.
+    fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
+        if self.0.reach(call).is_none() {
+            return async { Ok(()) }.boxed();
+        }
+        let (inner, its) = (Arc::clone(&self.0), call.clone());
+        async move {
+            let kept = tokio::task::spawn_blocking(move || inner.before(&its)).await;
+            let told = |error: &dyn std::fmt::Display| {
+                format!(
+                    "{} did not run, because what it may change could not be kept: {error}; make \
+                     room, or set `CALIBAN_CHECKPOINT_DISABLED` to do without",
+                    call.name
+                )
+            };
+            match kept {
+                Ok(kept) => kept.map_err(|error| told(&error)),
+                Err(error) => Err(told(&error)),
+            }
+        }
+        .boxed()
+    }
+
+    fn after_end<'a>(&'a self, call: &'a ToolCall, _: &'a ToolOutput) -> BoxFuture<'a, ()> {
+        if self.0.reach(call).is_none() {
+            return async {}.boxed();
+        }
+        let (id, tool) = (Arc::clone(&call.id), Arc::clone(&call.name));
+        self.blocking(move |inner| inner.after(&id, &tool)).boxed()
+    }
+}

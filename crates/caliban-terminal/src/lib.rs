@@ -1,0 +1,35 @@
+//! The terminal: its bytes become inputs, cells become its bytes, and it is left as it was found.
+
+mod capabilities;
+mod csi;
+mod decoder;
+mod environment;
+mod inline;
+mod input;
+mod key;
+mod modes;
+mod outside;
+mod painter;
+mod paste;
+mod pen;
+mod report;
+mod tile;
+mod travel;
+#[cfg(unix)]
+mod tty;
+
+pub use capabilities::{
+    Answered, Capabilities, Colours, Graphics, Multiplexer, Notifier, Scheme, Support,
+};
+pub use decoder::Decoder;
+pub use inline::{InlinePainter, Mark, StyledRow, Wrap};
+pub use input::{Button, Focus, Input, Mouse, MouseKind, fold_wheel};
+pub use key::{Key, KeyCode, Modifiers};
+pub use modes::{CURSOR_QUERY, LEAVE, MouseCapture, PROBES, Surface, enter};
+pub use outside::{BELL, POP_TITLE, PUSH_TITLE, bell, copy, image, notify, title};
+pub use painter::Painter;
+pub use paste::PASTE_LIMIT;
+pub use report::{Report, Rgb};
+pub use tile::CellLink;
+#[cfg(unix)]
+pub use tty::{Tty, TtyError, Written, restore, suspend};

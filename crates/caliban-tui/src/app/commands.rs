@@ -1,0 +1,278 @@
+//! Commands that the face obeys itself, because they are about the face.
+
+use std::fmt::Write as _;
+
+use caliban_agent::Task;
+use caliban_compose::ViCommand;
+use caliban_session::{Command, Shutdown};
+
+use crate::app::effect::Effect;
+use crate::app::state::{App, Link, TodoRow, TodoState};
+use crate::host::Which;
+use crate::keys::ACTIONS;
+use crate::layers::{Choice, Layer, Pager, Picker, RulesPanel, ServersPanel, Wish};
+use crate::preferences::{Mouse, Screen, ThemeChoice, View};
+use crate::transcript::{Cell, CellKind, Tone};
+
+/// The command that forgets what was said.
+pub(crate) const CLEAR: &str = "/clear";
+
+impl App {
+    /// Whether a prompt is a command that the face obeys; others are the session's.
+    pub(crate) fn obey(&mut self, text: &str) -> bool {
+        let Some(line) = text.strip_prefix('/') else {
+            return false;
+        };
+        let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let arguments = arguments.trim();
+        match name {
+            "quit" | "exit" => self.effect(Effect::Leave),
+            "resume" => {
+                arguments.clone_into(&mut self.query);
+                self.effect(Effect::ListSessions);
+            }
+            "clear" => {
+                let choice = |label: &str, value: &str| Choice {
+                    label: label.to_owned(),
+                    about: String::new(),
+                    value: value.to_owned(),
+                };
+                let choices = vec![
+                    choice("Begin anew, and forget what was said", CLEAR),
+                    choice("Keep the conversation", ""),
+                ];
+                let title = "Clear the conversation?";
+                let picker = Picker::new(title, choices, "", Wish::SendLine);
+                self.layers.push(Layer::Picker(picker));
+            }
+            "keys" => self.show_keys(),
+            "system" => match &self.desk {
+                Some(desk) => {
+                    let prompt = desk.system_prompt();
+                    self.layers
+                        .push(Layer::Pager(Pager::new("System prompt", prompt)));
+                }
+                None => self.say("The session is not there yet"),
+            },
+            "permissions" => match self.desk.clone() {
+                Some(desk) => self.layers.push(Layer::Rules(RulesPanel::new(desk))),
+                None => self.say("The session is not there yet"),
+            },
+            "mcp" => self.layers.push(Layer::Servers(ServersPanel::default())),
+            "model" if arguments.is_empty() => match self.desk.clone() {
+                Some(desk) => self.effect(Effect::ListModels(desk)),
+                None => self.say("The session is not there yet"),
+            },
+            "copy" => self.copy_last(),
+            "theme" => self.choose_theme(arguments),
+            "vim" => self.toggle_vi(),
+            "statusline" => self.show_status_line(),
+            "tui" => self.choose_screen(arguments),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Leaves one session for another.
+    pub(crate) fn switch_to(&mut self, name: String) {
+        match self.link {
+            Link::Open(_) => {
+                // A session is its writer's alone: the other one begins when this one is over.
+                self.next = Some(Which::Named(name));
+                let when = Shutdown::Now;
+                self.effect(Effect::Send(Command::Shutdown { when }));
+            }
+            Link::Looking | Link::Opening | Link::Failed | Link::Over => {
+                self.open(Which::Named(name));
+            }
+        }
+    }
+
+    pub(crate) fn show_keys(&mut self) {
+        let mut text = String::from(
+            "Enter            send; while work goes on it joins between two steps\n\
+             Tab              send when the work is done; complete; turn to a question\n\
+             Shift+Enter, Alt+Enter, Ctrl+J, \\ and Enter   a new line\n\
+             Up, Down         earlier prompts\n\
+             Esc              close, clear, stop; twice: take prompts back\n\
+             !line            run a line in the shell\n\
+             @path            bring a file along\n\
+             /                commands\n\n",
+        );
+        for known in ACTIONS {
+            let keys = self.keys.keys_of(known.action).join(", ");
+            let name = known.name;
+            let _ = writeln!(text, "{keys:<24} {:<44} {name}", known.about);
+        }
+        text.push_str("\nOthers in the settings: [tui.keys] \"alt+k\" = \"viewer\"\n");
+        self.layers.push(Layer::Pager(Pager::new("Keys", text)));
+    }
+
+    fn copy_last(&mut self) {
+        let last = self
+            .feed
+            .cells
+            .iter()
+            .rev()
+            .find_map(|cell| match &cell.kind {
+                CellKind::Answer(spoken) => Some(spoken.text()),
+                _ => None,
+            });
+        match last {
+            Some(text) => self.copy(text),
+            None => self.say("There is no answer yet"),
+        }
+    }
+
+    pub(crate) fn copy(&mut self, text: String) {
+        let length = text.chars().count();
+        self.effect(Effect::Copy(text));
+        self.say(format!("{length} characters to the clipboard"));
+    }
+
+    fn choose_theme(&mut self, name: &str) {
+        let choice = match name {
+            "dark" => ThemeChoice::Dark,
+            "light" => ThemeChoice::Light,
+            "none" => ThemeChoice::Colourless,
+            "auto" | "" => ThemeChoice::Auto,
+            other => {
+                return self.say(format!(
+                    "`{other}` is no theme; use auto, dark, light or none"
+                ));
+            }
+        };
+        self.preferences.theme = choice;
+        self.retheme();
+    }
+
+    fn toggle_vi(&mut self) {
+        use caliban_compose::KeySet;
+        self.preferences.keys = match self.preferences.keys {
+            KeySet::Emacs => KeySet::Vi,
+            KeySet::Vi => KeySet::Emacs,
+        };
+        self.editor.set_keys(self.preferences.keys);
+        self.say(match self.preferences.keys {
+            KeySet::Emacs => "The usual keys",
+            KeySet::Vi => "vi keys; `editor_mode = \"vim\"` keeps them",
+        });
+    }
+
+    fn show_status_line(&mut self) {
+        let text = match &self.preferences.status {
+            None => "no `statusLine.command` is set".to_owned(),
+            Some(status) => format!(
+                "command: {}\ntimeout: {} ms\npadding: {}\nlast: {}",
+                status.command,
+                status.patience.as_millis(),
+                status.padding,
+                self.status.custom.as_deref().unwrap_or("nothing yet")
+            ),
+        };
+        self.feed.push(Cell::new(CellKind::Report(text.into())));
+    }
+
+    fn choose_screen(&mut self, name: &str) {
+        match name {
+            "" => self.report_terminal(),
+            "fullscreen" => self.draw_on(Screen::Fullscreen),
+            "inline" => self.draw_on(Screen::Inline),
+            "plain" => self.say("Leave and start with `--screen-reader` for that"),
+            other => self.say(format!("`{other}` is no surface; use fullscreen or inline")),
+        }
+    }
+
+    pub(crate) fn draw_on(&mut self, screen: Screen) {
+        if screen != self.screen {
+            self.screen = screen;
+            self.printed = 0;
+            self.scroll.go_to_end();
+            self.effect(Effect::DrawOn);
+        }
+    }
+
+    /// What the terminal said of itself, and what is made of it.
+    fn report_terminal(&mut self) {
+        let known = &self.capabilities;
+        let mouse = match self.mouse {
+            Mouse::On => "taken",
+            Mouse::Off => "the terminal's",
+        };
+        let view = match self.view {
+            View::Compact => "compact",
+            View::Expanded => "expanded",
+        };
+        let text = format!(
+            "terminal: {}\nsize: {} × {}\ncolours: {:?}\nbackground: {:?}\nsynchronised frames: {:?}\nkeyboard protocol: {:?}\nmouse: {mouse}\nview: {view}",
+            known.name.as_deref().unwrap_or("it did not say"),
+            self.width,
+            self.height,
+            known.colours,
+            known.scheme(),
+            known.synchronised,
+            known.kitty_keys,
+        );
+        self.feed.push(Cell::new(CellKind::Report(text.into())));
+    }
+
+    /// Esc Esc.
+    pub(crate) fn rewind(&mut self) {
+        self.feed.push(Cell::notice(
+            Tone::Warning,
+            "This version cannot take prompts back yet.",
+        ));
+    }
+
+    pub(crate) fn vi_command(&mut self, command: ViCommand) {
+        match command {
+            ViCommand::Copy(text) => self.copy(text),
+            ViCommand::Older => self.older(),
+            ViCommand::Newer => self.newer(),
+        }
+    }
+
+    pub(crate) fn take_tasks(&mut self, tasks: &[Task]) {
+        self.todos = tasks
+            .iter()
+            .map(|task| TodoRow {
+                text: task.text.clone(),
+                state: match task.state {
+                    caliban_agent::TaskState::Pending => TodoState::Pending,
+                    caliban_agent::TaskState::Active => TodoState::Active,
+                    caliban_agent::TaskState::Done => TodoState::Done,
+                },
+            })
+            .collect();
+    }
+
+    /// Calls somebody who does not look.
+    pub(crate) fn call_operator(&mut self, text: &str) {
+        use crate::preferences::Notify;
+        if !self.is_away() {
+            return;
+        }
+        let bytes = match self.preferences.notify {
+            Notify::Off => return,
+            Notify::Bell => caliban_terminal::bell(),
+            Notify::Terminal => caliban_terminal::notify(text, &self.capabilities),
+        };
+        self.effect(Effect::Bytes(bytes));
+    }
+
+    /// The title says what goes on; it is written only when it changes.
+    pub(crate) fn show_title(&mut self) {
+        let place = self
+            .cwd
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        let place = place.unwrap_or_default();
+        let state = if self.run.is_some() { "… " } else { "" };
+        let title = format!("{state}caliban {place}");
+        if title != self.title {
+            let bytes = caliban_terminal::title(&title);
+            self.title = title;
+            self.effect(Effect::Bytes(bytes));
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! What the session tells, and what came of what was asked for.
+
+use std::sync::Arc;
+
+use caliban_agent::{Details, Event, Outcome};
+use caliban_compose::{Atom, History, Inserted};
+use caliban_session::{ClosedWhy, Command, Facts, Place, Refused, SessionEvent, What};
+use caliban_settings::PermissionMode;
+
+use crate::app::answering::allow;
+use crate::app::commands::CLEAR;
+use crate::app::effect::{Clipboard, Done, Effect};
+use crate::app::state::{App, Link, Run};
+use crate::host::{Look, Opened, Which};
+use crate::keys::KeyTable;
+use crate::layers::{Choice, Layer, Pager, Picker, TrustQuestion, Wish};
+use crate::preferences::Lines;
+use crate::transcript::{Cell, CellKind, Feed, Tone, cells_of};
+
+/// How long a run must have taken for its end to be told to somebody who does not look.
+const LONG: std::time::Duration = std::time::Duration::from_secs(10);
+/// Calls that are remembered for what a rule would have matched.
+const CALLS: usize = 500;
+
+impl App {
+    pub(crate) fn hear(&mut self, event: &Arc<SessionEvent>) {
+        match &event.what {
+            What::Opened(facts) => self.opened_with(facts),
+            What::Began { prompt, facts } => {
+                self.know(facts);
+                self.begin(prompt);
+            }
+            What::Run(event) => self.step(event),
+            What::TakenBack { prompt } => self.taken_back(prompt),
+            What::Ended {
+                prompt,
+                outcome,
+                totals,
+            } => {
+                self.queue.retain(|waiting| waiting.id != *prompt);
+                self.status.cost = totals.cost;
+                self.status.turns = totals.turns;
+                self.end(outcome);
+            }
+            What::Refused(refused) => self.refused(refused),
+            What::Asked(asked) => {
+                self.questions.add(asked, self.now);
+                let is_empty = self.editor.is_empty();
+                self.questions.settle(self.now, self.last_typed, is_empty);
+                self.call_operator("caliban asks for your answer");
+            }
+            What::Answered(answered) => self.questions.remove(&answered.question, self.now),
+            What::ModeChanged { mode } => mode.as_str().clone_into(&mut self.status.mode),
+            What::ModelChanged { model } => self.status.model = model.to_string(),
+            What::Queued { .. }
+            | What::Closing
+            | What::Interrupted { .. }
+            | What::Repeated { .. }
+            | What::ReasoningChanged { .. }
+            | What::RuleChanged(_) => {}
+            What::Idle => self.effect(Effect::RunStatus),
+            What::Closed { why, trouble } => {
+                if let Some(trouble) = trouble {
+                    let text = format!("The session was not saved: {trouble}");
+                    self.feed.push(Cell::notice(Tone::Error, text));
+                }
+                match why {
+                    ClosedWhy::Shutdown | ClosedWhy::Abandoned => {}
+                    ClosedWhy::Budget => {
+                        let text = "The budget is spent; the session is over.";
+                        self.feed.push(Cell::notice(Tone::Error, text));
+                    }
+                    ClosedWhy::Crashed => {
+                        let text = "The session broke; /resume opens it again.";
+                        self.feed.push(Cell::notice(Tone::Error, text));
+                    }
+                }
+            }
+        }
+    }
+
+    fn opened_with(&mut self, facts: &Arc<Facts>) {
+        self.know(facts);
+        for warning in &facts.warnings {
+            self.feed
+                .push(Cell::notice(Tone::Warning, warning.as_str()));
+        }
+        self.effect(Effect::RunStatus);
+    }
+
+    fn know(&mut self, facts: &Arc<Facts>) {
+        self.status.model.clone_from(&facts.model);
+        self.status.mode.clone_from(&facts.permission_mode);
+        self.status.facts = Some(Arc::clone(facts));
+    }
+
+    /// A prompt is worked on.
+    fn begin(&mut self, prompt: &Arc<str>) {
+        let own = self.queue.iter().position(|waiting| waiting.id == *prompt);
+        if let Some(place) = own {
+            let waiting = self.queue.remove(place);
+            self.overlay = waiting.overlay;
+            self.is_clearing = waiting.text == CLEAR;
+            if waiting.overlay.is_none() {
+                self.feed.push(Cell::prompt(&waiting.text));
+            }
+        }
+        self.run = Some(Run {
+            since: self.now,
+            written: 0,
+        });
+        self.show_title();
+    }
+
+    fn end(&mut self, outcome: &Outcome) {
+        let run = self.run.take();
+        let took = run.map(|run| self.now.saturating_duration_since(run.since));
+        self.status.took = took;
+        let overlay = self.overlay.take();
+        if std::mem::take(&mut self.is_clearing) && matches!(outcome, Outcome::Obeyed { .. }) {
+            self.feed = Feed::default();
+            self.printed = 0;
+            self.status.used = 0;
+        }
+        match outcome {
+            Outcome::Success { .. } | Outcome::Cancelled => {}
+            Outcome::Obeyed { text } if text.is_empty() => {}
+            Outcome::Obeyed { text } if overlay.is_some() => {
+                let title = overlay.unwrap_or_default();
+                let pager = Pager::new(title, text.as_str());
+                self.layers.push(Layer::Pager(pager));
+            }
+            Outcome::Obeyed { text } => {
+                self.feed
+                    .push(Cell::new(CellKind::Report(text.as_str().into())));
+            }
+            outcome => {
+                if let Some(message) = outcome.message() {
+                    self.feed.push(Cell::notice(Tone::Error, message));
+                }
+            }
+        }
+        if took.is_some_and(|took| took >= LONG) {
+            self.call_operator("caliban is done");
+        }
+        self.show_title();
+    }
+
+    /// A step of the work.
+    fn step(&mut self, event: &Event) {
+        let (inner, _) = event.innermost();
+        match inner {
+            Event::AssistantMessage { usage, cost, .. } => {
+                self.status.cost += cost.unwrap_or_default();
+                if let Some(run) = &mut self.run {
+                    run.written += usage.output;
+                }
+                if let Event::AssistantMessage { message, .. } = event {
+                    self.status.used = usage.total_input() + usage.output;
+                    self.messages.push(Arc::clone(message));
+                }
+            }
+            Event::ToolReady { name, input, .. } => {
+                if self.calls.len() == CALLS {
+                    self.calls.remove(0);
+                }
+                self.calls.push((name.to_string(), input.clone()));
+            }
+            Event::ToolFinished { output, .. } => {
+                if let Some(Details::Tasks(tasks)) = &output.details {
+                    self.take_tasks(tasks);
+                }
+            }
+            _ => {}
+        }
+        match event {
+            Event::PromptAccepted { prompt: message }
+            | Event::SentOn { message }
+            | Event::ToolResults { message } => self.messages.push(Arc::clone(message)),
+            Event::Steered { prompt, message } => {
+                self.queue.retain(|waiting| waiting.id != *prompt);
+                self.messages.push(Arc::clone(message));
+            }
+            Event::HistoryReplaced { messages } => self.messages.clone_from(messages),
+            Event::Interrupted { said, note } => {
+                self.messages.extend(said.clone());
+                self.messages.push(Arc::clone(note));
+            }
+            _ => {}
+        }
+        let now = self.now;
+        self.feed.hear(event, now);
+    }
+
+    fn refused(&mut self, refused: &Refused) {
+        match &refused.what {
+            Place::Mode => {
+                self.say(refused.reason.clone());
+                let mode = PermissionMode::Default;
+                self.effect(Effect::Send(Command::SetMode { mode }));
+            }
+            Place::Prompt(id) => {
+                let text = format!("Not sent: {}", refused.reason);
+                self.taken_back(id);
+                self.say(text);
+            }
+            Place::Question(_) | Place::TakeBack(_) => self.say(refused.reason.clone()),
+            Place::Model | Place::Rule | Place::Server(_) | Place::Job(_) => {
+                self.say(refused.reason.clone());
+            }
+        }
+    }
+
+    /// The session tells nothing any more.
+    pub(crate) fn silence(&mut self) {
+        self.run = None;
+        self.questions.clear();
+        if let Link::Open(_) = self.link {
+            self.link = Link::Over;
+        }
+        if let Some(which) = self.next.take() {
+            self.open(which);
+        }
+    }
+
+    pub(crate) fn done(&mut self, done: Done) {
+        match done {
+            Done::Looked(Ok(look)) => self.looked(*look),
+            Done::Looked(Err(error)) | Done::Opened(Err(error)) => self.failed(error),
+            Done::Trusted(Ok(())) => self.open(Which::Asked),
+            Done::Trusted(Err(error)) => {
+                self.say(format!("The workspace is not trusted: {error}"));
+                self.open(Which::Asked);
+            }
+            Done::Opened(Ok(opened)) => self.opened(*opened),
+            Done::Edited(Ok(text)) => {
+                self.editor.set_text(text.trim_end_matches('\n'));
+                self.draft_edited();
+            }
+            Done::InputEdited { question, edited } => {
+                let edited = edited.and_then(|text| {
+                    serde_json::from_str(&text)
+                        .map_err(|error| format!("That is not JSON: {error}"))
+                });
+                match edited {
+                    Ok(input) => self.answer(question, allow(Some(input))),
+                    Err(error) => self.say(error),
+                }
+            }
+            Done::Files(files) => {
+                self.files = files;
+                if self.menu.is_some() {
+                    self.draft_edited();
+                }
+            }
+            Done::Sessions(Ok(rows)) => self.choose_session(rows),
+            Done::Models(Ok(models)) => {
+                let current = self.status.model.clone();
+                let choices = models.into_iter().map(|(id, about)| {
+                    let mark = if id == current { "current  " } else { "" };
+                    Choice {
+                        label: id.clone(),
+                        about: format!("{mark}{about}"),
+                        value: id,
+                    }
+                });
+                let picker = Picker::new("Models", choices.collect(), "", Wish::SetModel);
+                self.layers.push(Layer::Picker(picker));
+            }
+            Done::Histories(entries) => {
+                if let Some(Layer::History(search)) = self.layers.last_mut() {
+                    search.all = Some(entries);
+                }
+            }
+            Done::RuleSaved(Ok((rule, path))) => self.say(format!(
+                "`{}` is written to {}",
+                rule.pattern,
+                path.display()
+            )),
+            Done::Clipboard(Ok(Clipboard::Image(image))) => {
+                if self.editor.insert_atom(Atom::Image(image)) == Inserted::NoRoom {
+                    self.say("There are too many images already");
+                }
+                self.draft_edited();
+            }
+            Done::Clipboard(Ok(Clipboard::Text(text))) => {
+                self.editor.paste(&text);
+                self.draft_edited();
+            }
+            Done::Clipboard(Ok(Clipboard::Nothing)) => self.say("The clipboard is empty"),
+            Done::Edited(Err(error))
+            | Done::Sessions(Err(error))
+            | Done::Models(Err(error))
+            | Done::RuleSaved(Err(error))
+            | Done::Clipboard(Err(error)) => self.say(error),
+            Done::Status(text) => self.status.custom = text,
+        }
+    }
+
+    fn looked(&mut self, look: Look) {
+        if look.preferences.lines == Lines::Wanted {
+            return self.effect(Effect::TalkInLines);
+        }
+        let keys = KeyTable::new(&look.preferences.bindings);
+        self.keys = keys;
+        self.editor.set_keys(look.preferences.keys);
+        self.view = look.preferences.view;
+        self.effect(Effect::Configure {
+            status: look.preferences.status.clone(),
+            files: look.preferences.files.clone(),
+        });
+        self.preferences = look.preferences;
+        if self.preferences.mouse != self.mouse {
+            self.mouse = self.preferences.mouse;
+            self.effect(Effect::CaptureMouse(self.mouse));
+        }
+        self.retheme();
+        if let Some(screen) = self.preferences.screen {
+            self.draw_on(screen);
+        }
+        self.history = History::open(look.history);
+        self.histories = look.histories;
+        if look.untrusted.is_empty() {
+            self.open(Which::Asked);
+        } else {
+            let workspace = self.cwd.display().to_string();
+            let question = TrustQuestion::new(workspace, look.untrusted);
+            self.layers.push(Layer::Trust(question));
+        }
+    }
+
+    pub(crate) fn open(&mut self, which: Which) {
+        self.link = Link::Opening;
+        self.effect(Effect::Open(which));
+    }
+
+    fn opened(&mut self, opened: Opened) {
+        // What was said about the keys before the first session is still to be read.
+        let said = match self.desk {
+            None => std::mem::take(&mut self.feed.cells),
+            Some(_) => Vec::new(),
+        };
+        self.feed = cells_of(&opened.past);
+        self.feed.cells.extend(said);
+        // What is wrong with the keys is told where it stays.
+        for fault in std::mem::take(&mut self.keys.faults) {
+            self.feed.push(Cell::notice(Tone::Warning, fault));
+        }
+        self.printed = 0;
+        self.messages = opened.past;
+        self.scroll.go_to_end();
+        self.name = opened.name;
+        self.desk = Some(opened.desk);
+        self.link = Link::Open(opened.handle);
+        self.todos.clear();
+        self.queue.clear();
+        self.questions.clear();
+        self.status.took = None;
+        for waiting in std::mem::take(&mut self.unsent) {
+            self.send(waiting);
+        }
+    }
+
+    fn failed(&mut self, error: String) {
+        if self.desk.is_none() {
+            return self.effect(Effect::GiveUp);
+        }
+        self.feed.push(Cell::notice(Tone::Error, error));
+        self.link = Link::Failed;
+        // What was to be sent is not lost.
+        if let Some(waiting) = self.unsent.pop()
+            && self.editor.is_empty()
+        {
+            self.editor.set_pieces(waiting.pieces);
+        }
+    }
+
+    fn choose_session(&mut self, rows: Vec<crate::host::SessionRow>) {
+        let choices = rows.into_iter().map(|row| {
+            let about = format!(
+                "{} turns, {} tokens, {}",
+                row.turns,
+                row.tokens,
+                row.updated.strftime("%Y-%m-%d %H:%M")
+            );
+            let label = if row.title.is_empty() || row.title == row.name {
+                row.name.clone()
+            } else {
+                format!("{}  {}", row.name, row.title)
+            };
+            Choice {
+                label,
+                about,
+                value: row.name,
+            }
+        });
+        let query = std::mem::take(&mut self.query);
+        let picker = Picker::new("Sessions", choices.collect(), &query, Wish::OpenSession);
+        self.layers.push(Layer::Picker(picker));
+    }
+}

@@ -1,0 +1,245 @@
+//! What is done outside of the face, off its loop; each comes back as one message.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use caliban_compose::{DraftFile, History};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+
+use crate::app::{App, Done, Effect};
+use crate::clipboard;
+use crate::host::Host;
+use crate::paths;
+use crate::preferences::StatusCommand;
+use crate::setup::Setup;
+
+/// The most that is read of what a status program writes.
+const STATUS: usize = 4 * 1024;
+/// How long prompts of all projects are looked for.
+const HISTORIES: Duration = Duration::from_secs(2);
+
+/// Who does it.
+pub(crate) struct Errands {
+    host: Arc<dyn Host>,
+    done: mpsc::Sender<Done>,
+    setup: Setup,
+    status: Option<StatusCommand>,
+    status_runs: Option<tokio::task::JoinHandle<()>>,
+    files: Option<String>,
+}
+
+impl Errands {
+    pub(crate) fn new(host: Arc<dyn Host>, done: mpsc::Sender<Done>, setup: Setup) -> Self {
+        Self {
+            host,
+            done,
+            setup,
+            status: None,
+            status_runs: None,
+            files: None,
+        }
+    }
+
+    /// Begins what needs no terminal.
+    pub(crate) fn run(&mut self, effect: Effect) {
+        let (host, done) = (Arc::clone(&self.host), self.done.clone());
+        match effect {
+            Effect::Look => apart(done, move || Done::Looked(host.look().map(Box::new))),
+            Effect::Trust => apart(done, move || Done::Trusted(host.trust())),
+            Effect::Open(which) => {
+                tokio::spawn(async move {
+                    let opened = host.open(which).await;
+                    let _ = done.send(Done::Opened(opened.map(Box::new))).await;
+                });
+            }
+            Effect::ListFiles => {
+                let cwd = self.setup.cwd.clone();
+                match self.files.clone() {
+                    None => apart(done, move || Done::Files(paths::listed(&cwd).into())),
+                    Some(command) => {
+                        tokio::spawn(async move {
+                            let files = paths::printed(&command, &cwd).await;
+                            let _ = done.send(Done::Files(files.into())).await;
+                        });
+                    }
+                }
+            }
+            Effect::ListSessions => apart(done, move || Done::Sessions(host.sessions())),
+            Effect::ListModels(desk) => {
+                tokio::spawn(async move {
+                    let models = desk.models().await;
+                    let _ = done.send(Done::Models(models)).await;
+                });
+            }
+            Effect::LoadHistories(root) => apart(done, move || {
+                let began = std::time::Instant::now();
+                Done::Histories(History::all_projects(&root, || {
+                    if began.elapsed() > HISTORIES {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                }))
+            }),
+            Effect::SaveDraft(text) => {
+                if let Some(path) = self.setup.draft_file.clone() {
+                    tokio::task::spawn_blocking(move || keep_draft(path, text.as_deref()));
+                }
+            }
+            Effect::SaveRule(desk, rule) => apart(done, move || {
+                Done::RuleSaved(desk.save_rule(&rule).map(|path| (rule, path)))
+            }),
+            Effect::ReadClipboard => {
+                tokio::spawn(async move {
+                    let read = clipboard::read(&*host).await;
+                    let _ = done.send(Done::Clipboard(read)).await;
+                });
+            }
+            Effect::ReadImage(path) => apart(done, move || {
+                Done::Clipboard(clipboard::read_file(&path, &*host))
+            }),
+            Effect::RunStatus => self.run_status(),
+            Effect::Configure { status, files } => {
+                self.status = status;
+                self.files = files;
+            }
+            Effect::Send(_)
+            | Effect::Bytes(_)
+            | Effect::EditText(_)
+            | Effect::EditInput { .. }
+            | Effect::ShowText(_)
+            | Effect::Dump(_)
+            | Effect::Suspend
+            | Effect::Repaint
+            | Effect::CaptureMouse(_)
+            | Effect::DrawOn
+            | Effect::Copy(_)
+            | Effect::Leave
+            | Effect::GiveUp
+            | Effect::TalkInLines => {}
+        }
+    }
+
+    /// The operator's program, one at a time; what it says too late does not count.
+    fn run_status(&mut self) {
+        let Some(status) = self.status.clone() else {
+            return;
+        };
+        if self
+            .status_runs
+            .as_ref()
+            .is_some_and(|run| !run.is_finished())
+        {
+            return;
+        }
+        let (done, cwd) = (self.done.clone(), self.setup.cwd.clone());
+        self.status_runs = Some(tokio::spawn(async move {
+            let running = Command::new("sh")
+                .args(["-c", &status.command])
+                .current_dir(cwd)
+                .stdin(Stdio::null())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .output();
+            let text = match tokio::time::timeout(status.patience, running).await {
+                Ok(Ok(output)) if output.status.success() => {
+                    let written = &output.stdout[..output.stdout.len().min(STATUS)];
+                    Some(String::from_utf8_lossy(written).trim().to_owned())
+                }
+                Ok(Ok(_) | Err(_)) | Err(_) => None,
+            };
+            let text = text.filter(|text| !text.is_empty());
+            let _ = done.send(Done::Status(text)).await;
+        }));
+    }
+
+    /// Lets the operator change a text in his editor.
+    pub(crate) async fn edit(&self, text: &str) -> Result<String, String> {
+        let variable = |name: &str| {
+            let value = (self.setup.environment)(name);
+            value.filter(|value| !value.trim().is_empty())
+        };
+        let editor = variable("VISUAL")
+            .or_else(|| variable("EDITOR"))
+            .unwrap_or_else(|| "vi".to_owned());
+        let mut words = editor.split_whitespace();
+        let program = words.next().unwrap_or("vi").to_owned();
+        let file = tempfile::Builder::new()
+            .prefix("caliban-")
+            .suffix(".md")
+            .tempfile()
+            .map_err(|error| format!("no file for the editor: {error}"))?;
+        std::fs::write(file.path(), text)
+            .map_err(|error| format!("`{}`: {error}", file.path().display()))?;
+        let status = Command::new(&program)
+            .args(words)
+            .arg(file.path())
+            .current_dir(&self.setup.cwd)
+            .status()
+            .await
+            .map_err(|error| {
+                format!("the editor `{program}` does not start: {error}; set VISUAL or EDITOR")
+            })?;
+        if !status.success() {
+            return Err(format!(
+                "the editor `{program}` failed; the draft is as it was"
+            ));
+        }
+        std::fs::read_to_string(file.path())
+            .map_err(|error| format!("`{}`: {error}", file.path().display()))
+    }
+
+    /// Copies by a program of this machine, where there is one; the terminal was asked already.
+    pub(crate) fn copy(&self, text: String) {
+        let environment = Arc::clone(&self.setup.environment);
+        tokio::spawn(async move {
+            for words in clipboard::writers(&*environment) {
+                let Some((program, arguments)) = words.split_first() else {
+                    continue;
+                };
+                let child = Command::new(program)
+                    .args(arguments)
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn();
+                if let Ok(mut child) = child {
+                    if let Some(mut stdin) = child.stdin.take() {
+                        let _ = stdin.write_all(text.as_bytes()).await;
+                    }
+                    let _ = child.wait().await;
+                    return;
+                }
+            }
+        });
+    }
+
+    /// What is written and not sent is kept for the next time.
+    pub(crate) fn save_draft(&self, app: &App) {
+        if let Some(path) = self.setup.draft_file.clone() {
+            let text = app.unsent_text();
+            keep_draft(path, text.as_deref());
+        }
+    }
+}
+
+fn keep_draft(path: PathBuf, text: Option<&str>) {
+    let file = DraftFile::new(path);
+    // A draft that cannot be kept is no reason to stop.
+    let _ = match text {
+        Some(text) => file.save(text),
+        None => file.remove(),
+    };
+}
+
+/// Does something on a thread of its own.
+fn apart(done: mpsc::Sender<Done>, errand: impl FnOnce() -> Done + Send + 'static) {
+    tokio::task::spawn_blocking(move || {
+        let _ = done.blocking_send(errand());
+    });
+}

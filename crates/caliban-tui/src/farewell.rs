@@ -1,0 +1,61 @@
+//! What is left on the main screen when one leaves.
+
+use crate::app::App;
+use crate::preferences::{OnExit, View};
+use crate::transcript::{CellKind, Lay};
+
+/// The most rows that are left.
+const ROWS: usize = 2_000;
+
+/// What the program prints after the face is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Farewell {
+    /// The conversation, as far as it was asked for.
+    pub transcript: String,
+    /// How the session is opened again.
+    pub resume: Option<String>,
+}
+
+pub(crate) fn of(app: &App) -> Farewell {
+    let cells = &app.feed.cells;
+    // What is in the scrollback is left there already.
+    let cells = cells.get(app.printed..).unwrap_or_default();
+    let cells = match app.preferences.on_exit {
+        OnExit::Transcript => cells,
+        OnExit::Last => {
+            let is_prompt =
+                |cell: &crate::transcript::Cell| matches!(cell.kind, CellKind::Prompt(_));
+            let last = cells.iter().rposition(is_prompt);
+            &cells[last.unwrap_or_default()..]
+        }
+        OnExit::None => &[],
+    };
+    let lay = Lay {
+        view: View::Compact,
+        ..app.lay()
+    };
+    let mut rows: Vec<String> = Vec::new();
+    // From the end, because only so many stay.
+    for cell in cells.iter().rev() {
+        let laid = cell.rows(&lay);
+        rows.extend(
+            laid.iter()
+                .rev()
+                .map(|row| row.text().trim_end().to_owned()),
+        );
+        if rows.len() >= ROWS {
+            rows.truncate(ROWS);
+            break;
+        }
+    }
+    rows.reverse();
+    let has_said = !app.messages.is_empty();
+    Farewell {
+        transcript: rows.join("\n"),
+        resume: app
+            .name
+            .as_ref()
+            .filter(|_| has_said)
+            .map(|name| format!("caliban --resume {name}")),
+    }
+}

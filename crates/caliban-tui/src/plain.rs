@@ -1,0 +1,376 @@
+//! The face without drawing: lines that are only ever added, for screen readers and for terminals
+//! that can do no more. What goes on is said in sentences, and choices are numbers.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use caliban_agent::{Answer, Event, Inquiry, Interrupt, Outcome, Remember, Reply, ToolStatus};
+use caliban_model::CancellationToken;
+use caliban_session::{
+    Attach, Command, Delivery, EventBatch, Events, Prompt, QuestionKind, RuleChange, SessionEvent,
+    SessionHandle, Shutdown, What,
+};
+use caliban_settings::RuleAction;
+use caliban_text::{Strength, sanitise};
+use tokio::sync::mpsc;
+
+use crate::farewell::Farewell;
+use crate::host::{Host, Opened, Which};
+use crate::setup::{FaceError, Setup};
+
+/// Lines that may wait to be heard.
+const LINES: usize = 16;
+/// Lines of a result that are read out; the rest is counted.
+const RESULT_LINES: usize = 12;
+
+/// Makes a token that the next Ctrl+C cancels.
+pub type Interruption<'a> = &'a (dyn Fn() -> CancellationToken + Sync);
+
+/// Talks in lines until the operator leaves.
+pub async fn run_plain(
+    setup: Setup,
+    host: Arc<dyn Host>,
+    cancel: &CancellationToken,
+    interruption: Interruption<'_>,
+) -> Result<Farewell, FaceError> {
+    let mut lines = typed_lines();
+    let look = host.look().map_err(|_| FaceError::NotBegun)?;
+    if !look.untrusted.is_empty() {
+        say("This workspace has settings of its own. Without trust, this of them does not count:");
+        for key in &look.untrusted {
+            say(&format!("- {key}"));
+        }
+        say("1. Trust it with its files as they are. 2. Go on without. Type a number and Enter.");
+        if lines.recv().await.as_deref().map(str::trim) == Some("1")
+            && let Err(error) = host.trust()
+        {
+            say(&format!("It is not trusted: {error}"));
+        }
+    }
+    let opened = host.open(Which::Asked).await;
+    let Opened {
+        handle,
+        events,
+        name,
+        past,
+        ..
+    } = opened.map_err(|_| FaceError::NotBegun)?;
+    let mut events = events.ok_or(FaceError::NotBegun)?;
+    events.attend();
+    say("caliban. Write what you want done and press Enter. /help lists commands, /quit leaves.");
+    let mut plain = Plain {
+        handle,
+        question: None,
+        is_open: false,
+        is_running: false,
+        count: 0,
+        stop: interruption(),
+        has_said: !past.is_empty(),
+    };
+    if let Some(prompt) = setup.prompt {
+        plain.line(&prompt).await;
+    } else {
+        plain.invite();
+    }
+    plain
+        .live(&mut lines, &mut events, cancel, interruption)
+        .await?;
+    let when = Shutdown::Now;
+    let _ = plain.handle.send(Command::Shutdown { when }).await;
+    while events.next().await.is_some() {}
+    Ok(Farewell {
+        transcript: String::new(),
+        resume: name
+            .filter(|_| plain.has_said)
+            .map(|name| format!("caliban --resume {name}")),
+    })
+}
+
+/// What is known while one talks.
+struct Plain {
+    handle: SessionHandle,
+    question: Option<Question>,
+    /// Whether a line of the model's is not ended yet.
+    is_open: bool,
+    is_running: bool,
+    count: u64,
+    stop: CancellationToken,
+    has_said: bool,
+}
+
+/// A question that waits for a number.
+enum Question {
+    Permission(Arc<str>, Box<Inquiry>),
+    Elicitation(Arc<str>),
+}
+
+impl Plain {
+    async fn live(
+        &mut self,
+        lines: &mut mpsc::Receiver<String>,
+        events: &mut Events,
+        cancel: &CancellationToken,
+        interruption: Interruption<'_>,
+    ) -> Result<(), FaceError> {
+        loop {
+            let stop = self.stop.clone();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(FaceError::Cancelled),
+                () = stop.cancelled() => {
+                    self.stop = interruption();
+                    if !self.is_running {
+                        return Ok(());
+                    }
+                    let _ = self.handle.send(Command::Interrupt).await;
+                }
+                batch = events.next() => match batch {
+                    Some(EventBatch::Events(events)) => {
+                        for event in events {
+                            self.hear(&event);
+                        }
+                    }
+                    Some(EventBatch::Missed(count)) => self.tell(&format!("{count} events were missed.")),
+                    None => return Ok(()),
+                },
+                line = lines.recv() => match line {
+                    None => return Ok(()),
+                    Some(line) if matches!(line.trim(), "/quit" | "/exit") => return Ok(()),
+                    Some(line) => self.line(&line).await,
+                },
+            }
+        }
+    }
+
+    /// What was typed: an answer where one is wanted, else a prompt.
+    async fn line(&mut self, line: &str) {
+        let text = line.trim();
+        if let Some(question) = self.question.take() {
+            return self.answer(question, text).await;
+        }
+        if text.is_empty() {
+            return self.invite();
+        }
+        self.count += 1;
+        let id: Arc<str> = format!("typed-{}", self.count).into();
+        let command = match text.strip_prefix('!') {
+            Some(line) => Command::Shell {
+                id,
+                line: line.trim().to_owned(),
+            },
+            None => Command::Prompt {
+                prompt: Prompt {
+                    attach: Attach::Named,
+                    ..Prompt::typed(id, text)
+                },
+                delivery: if text.starts_with('/') {
+                    Delivery::Queue
+                } else {
+                    Delivery::Steer
+                },
+            },
+        };
+        let _ = self.handle.send(command).await;
+    }
+
+    async fn answer(&mut self, question: Question, text: &str) {
+        match question {
+            Question::Permission(id, inquiry) => {
+                let always = matches!(text, "2" | "4");
+                let action = match text {
+                    "1" | "2" => RuleAction::Allow,
+                    "3" | "4" => RuleAction::Deny,
+                    _ => {
+                        self.tell("Type 1, 2, 3 or 4.");
+                        self.question = Some(Question::Permission(id, inquiry));
+                        return;
+                    }
+                };
+                if always && let Some(pattern) = inquiry.question.suggestions.first().cloned() {
+                    self.tell(&format!("For this session the rule {pattern} counts."));
+                    let change = RuleChange::Add { pattern, action };
+                    let _ = self.handle.send(Command::Rule(change)).await;
+                }
+                let remember = Remember::Once;
+                let answer = match action {
+                    RuleAction::Allow => Answer::Allow {
+                        input: None,
+                        remember,
+                    },
+                    RuleAction::Deny | RuleAction::Ask => Answer::Deny {
+                        reason: None,
+                        remember,
+                        interrupt: Interrupt::No,
+                    },
+                };
+                let question = id;
+                let _ = self.handle.send(Command::Answer { question, answer }).await;
+            }
+            Question::Elicitation(question) => {
+                let reply = match serde_json::from_str(text) {
+                    Ok(value @ serde_json::Value::Object(_)) => Reply::Accept(value),
+                    Ok(_) | Err(_) => Reply::Decline,
+                };
+                let command = Command::AnswerElicitation { question, reply };
+                let _ = self.handle.send(command).await;
+            }
+        }
+    }
+
+    fn hear(&mut self, event: &SessionEvent) {
+        match &event.what {
+            What::Opened(facts) => {
+                for warning in &facts.warnings {
+                    self.tell(&format!("Warning: {warning}"));
+                }
+            }
+            What::Began { .. } => {
+                self.is_running = true;
+                self.has_said = true;
+            }
+            What::Run(event) => self.step(event),
+            What::Ended { outcome, .. } => {
+                self.is_running = false;
+                self.end_line();
+                match outcome {
+                    Outcome::Success { .. } => {}
+                    Outcome::Cancelled => self.tell("Stopped."),
+                    Outcome::Obeyed { text } => {
+                        if !text.is_empty() {
+                            self.tell(text);
+                        }
+                    }
+                    outcome => {
+                        if let Some(message) = outcome.message() {
+                            self.tell(&format!("Error: {message}"));
+                        }
+                    }
+                }
+            }
+            What::Idle => self.invite(),
+            What::Asked(asked) => self.ask(&asked.question, &asked.kind),
+            What::Answered(_) => self.question = None,
+            What::Refused(refused) => self.tell(&refused.reason),
+            What::ModeChanged { mode } => self.tell(&format!("Mode: {}.", mode.as_str())),
+            What::ModelChanged { model } => self.tell(&format!("Model: {model}.")),
+            What::Queued { .. }
+            | What::TakenBack { .. }
+            | What::Interrupted { .. }
+            | What::Repeated { .. }
+            | What::ReasoningChanged { .. }
+            | What::RuleChanged(_)
+            | What::Closing
+            | What::Closed { .. } => {}
+        }
+    }
+
+    fn step(&mut self, event: &Event) {
+        match event {
+            Event::TextDelta { text } => {
+                let text = sanitise(text, Strength::Prose);
+                self.is_open = !text.ends_with('\n');
+                write(&text);
+            }
+            Event::ToolStarted {
+                name, first_arg, ..
+            } => {
+                let about = first_arg.as_deref().unwrap_or_default();
+                self.tell(&format!("Running {name}: {about}"));
+            }
+            Event::ToolFinished {
+                name,
+                output,
+                duration,
+                denial,
+                ..
+            } => {
+                let seconds = duration.as_secs_f64();
+                match (denial, output.status) {
+                    (Some(denial), _) => self.tell(&format!("{name} denied: {}", denial.reason)),
+                    (None, ToolStatus::Ok) => self.tell(&format!("Done in {seconds:.1} s.")),
+                    (None, _) => self.tell(&format!("{name} failed after {seconds:.1} s.")),
+                }
+                let text = output.text();
+                let lines: Vec<&str> = text.lines().collect();
+                for line in lines.iter().take(RESULT_LINES) {
+                    self.tell(line);
+                }
+                if let Some(more) = lines.len().checked_sub(RESULT_LINES + 1) {
+                    self.tell(&format!("{} more lines.", more + 1));
+                }
+            }
+            Event::Retrying(retry) => self.tell(&format!("Trying again: {}", retry.message)),
+            Event::Warning(warning) => self.tell(&format!("Warning: {}", warning.message)),
+            Event::Notice { message, .. } => self.tell(&format!("Notice: {message}")),
+            Event::AssistantMessage { .. } => self.end_line(),
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, id: &Arc<str>, kind: &QuestionKind) {
+        self.end_line();
+        write("\x07");
+        match kind {
+            QuestionKind::Permission(inquiry) => {
+                let call = &inquiry.call;
+                let about = call.first_arg.clone();
+                let about = about.unwrap_or_else(|| call.input.to_string());
+                self.tell(&format!("Permission required. {}: {about}", call.name));
+                self.tell(&inquiry.question.reason);
+                self.tell("1. Allow once. 2. Allow for this session. 3. Deny once. 4. Deny for this session. Type a number and Enter.");
+                self.question = Some(Question::Permission(Arc::clone(id), inquiry.clone()));
+            }
+            QuestionKind::Elicitation(elicitation) => {
+                self.tell(&format!(
+                    "The server {} asks: {}",
+                    elicitation.server, elicitation.message
+                ));
+                self.tell(&format!("It wants JSON like {}", elicitation.schema));
+                self.tell("Type a JSON object, or nothing to decline, and Enter.");
+                self.question = Some(Question::Elicitation(Arc::clone(id)));
+            }
+        }
+    }
+
+    fn tell(&mut self, text: &str) {
+        self.end_line();
+        say(text);
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            write("\n");
+        }
+    }
+
+    fn invite(&mut self) {
+        self.end_line();
+        write("> ");
+    }
+}
+
+fn say(text: &str) {
+    write(&format!("{}\n", sanitise(text, Strength::Output)));
+}
+
+fn write(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // A terminal that is gone is found out by reading.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Lines of standard input, read by a thread: the terminal itself lets them be edited.
+fn typed_lines() -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel(LINES);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines() {
+            let Ok(line) = line else {
+                return;
+            };
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}

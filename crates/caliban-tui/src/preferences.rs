@@ -1,0 +1,130 @@
+//! What the operator wants the face to be like.
+
+use std::time::Duration;
+
+use caliban_compose::KeySet;
+
+/// Set by settings and variables; a value that makes no sense was told and left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preferences {
+    pub keys: KeySet,
+    /// Keys beside or instead of the usual ones, as they are written.
+    pub bindings: Vec<(String, String)>,
+    /// Nothing is as variables and the command line say.
+    pub screen: Option<Screen>,
+    /// Whether lines are wanted instead of drawing.
+    pub lines: Lines,
+    pub view: View,
+    pub theme: ThemeChoice,
+    pub motion: Motion,
+    pub glyphs: Glyphs,
+    pub mouse: Mouse,
+    pub on_exit: OnExit,
+    pub notify: Notify,
+    pub cost: Cost,
+    pub status: Option<StatusCommand>,
+    /// A program that lists files for `@`, instead of looking through the workspace.
+    pub files: Option<String>,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self {
+            keys: KeySet::Emacs,
+            bindings: Vec::new(),
+            screen: None,
+            lines: Lines::Unwanted,
+            view: View::Compact,
+            theme: ThemeChoice::Auto,
+            motion: Motion::Usual,
+            glyphs: Glyphs::Unicode,
+            mouse: Mouse::Off,
+            on_exit: OnExit::Transcript,
+            notify: Notify::Terminal,
+            cost: Cost::Hidden,
+            status: None,
+            files: None,
+        }
+    }
+}
+
+/// What is drawn on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// The whole screen, which is as it was when one leaves.
+    Fullscreen,
+    /// Below what is on the screen; what is finished stays in the terminal's own scrollback.
+    Inline,
+}
+
+/// Whether the face talks in lines that are only ever added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    Wanted,
+    Unwanted,
+}
+
+/// How much of calls and thoughts is shown at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    Compact,
+    Expanded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThemeChoice {
+    /// As the terminal's background is.
+    Auto,
+    Dark,
+    Light,
+    /// Attributes only.
+    Colourless,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Motion {
+    Usual,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glyphs {
+    Unicode,
+    Ascii,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mouse {
+    On,
+    Off,
+}
+
+/// What is left on the main screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnExit {
+    Transcript,
+    Last,
+    None,
+}
+
+/// How the operator is called when he does not look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notify {
+    Terminal,
+    Bell,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost {
+    Shown,
+    Hidden,
+}
+
+/// A program whose output stands first in the status line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatusCommand {
+    pub command: String,
+    pub patience: Duration,
+    pub padding: usize,
+}

@@ -1,0 +1,267 @@
+//! What an agent does, as cells: the session's own, and each that a call runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use caliban_agent::{AnswerStep, CompactionReason, Event};
+use caliban_model::{Block, Message, Shown};
+use serde_json::Value;
+
+use crate::transcript::calls::{Call, CallState, Ending};
+use crate::transcript::cell::{Cell, CellKind, Spoken, Tone};
+use crate::transcript::past::description;
+
+/// Cells in the order things happened.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    pub(crate) cells: Vec<Cell>,
+    /// Where the cells of an answer begin that is not whole yet.
+    answer: Option<usize>,
+}
+
+impl Feed {
+    pub(crate) fn push(&mut self, cell: Cell) {
+        self.cells.push(cell);
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn hear(&mut self, event: &Event, now: Instant) {
+        match event {
+            Event::TextDelta { text } => self.say(text, Aloud::Yes),
+            Event::ThinkingDelta { text } => self.say(text, Aloud::No),
+            Event::Answer(step) => self.answer(step),
+            Event::AssistantMessage { message, .. } => self.settle(message),
+            Event::ToolReady {
+                id, name, input, ..
+            } => self.ready(id, name, input),
+            Event::ToolStarted { id, .. } => {
+                self.with_call(id, |call| call.state = CallState::Running { since: now });
+            }
+            Event::ToolProgress { id, text } => self.with_call(id, |call| call.wrote(text)),
+            Event::ToolFinished {
+                id,
+                output,
+                duration,
+                denial,
+                ..
+            } => self.with_call(id, |call| {
+                call.output = String::new();
+                call.state = CallState::Over(Box::new(Ending {
+                    output: output.clone(),
+                    duration: Some(*duration),
+                    denial: denial.clone(),
+                }));
+            }),
+            Event::PermissionAsked { inquiry } => {
+                self.with_call(&inquiry.call.id, |call| call.state = CallState::Asked);
+            }
+            Event::PermissionAnswered { id, .. } => {
+                self.with_call(id, |call| call.state = CallState::Ready);
+            }
+            Event::Nested { parent, event } => {
+                self.with_call(parent, |call| call.inner.hear(event, now));
+            }
+            Event::Steered { message, .. } => self.push(Cell::prompt(&message.text())),
+            Event::SentOn { message } => self.push(Cell::notice(Tone::Quiet, message.text())),
+            Event::Interrupted { said, .. } => {
+                match said {
+                    Some(message) => self.settle(message),
+                    None => self.void(),
+                }
+                self.push(Cell::notice(Tone::Warning, "Interrupted."));
+            }
+            Event::Retrying(retry) => {
+                if retry.shown == Shown::Superseded {
+                    self.void();
+                }
+                let status = retry
+                    .status
+                    .map_or_else(String::new, |code| format!("HTTP {code}, "));
+                self.push(Cell::notice(
+                    Tone::Warning,
+                    format!(
+                        "Retry {} of {} in {:.1} s ({status}{}): {}",
+                        retry.attempt,
+                        retry.max_retries,
+                        retry.delay.as_secs_f64(),
+                        retry.category.as_str(),
+                        retry.message
+                    ),
+                ));
+            }
+            Event::Warning(warning) => {
+                self.push(Cell::notice(Tone::Warning, warning.message.as_str()));
+            }
+            Event::Notice { message, .. } => {
+                self.push(Cell::notice(Tone::Warning, message.as_str()));
+            }
+            Event::CompactionStarted { reason } => {
+                let why = match reason {
+                    CompactionReason::Threshold => "the window is nearly full",
+                    CompactionReason::TooLong => "it does not fit the window any more",
+                    CompactionReason::Asked => "as asked",
+                };
+                let text = format!("The conversation is being condensed: {why}.");
+                self.push(Cell::notice(Tone::Quiet, text));
+            }
+            Event::CompactionFinished {
+                before_tokens,
+                after_tokens,
+            } => self.push(Cell::notice(
+                Tone::Quiet,
+                format!("Condensed from about {before_tokens} to {after_tokens} tokens."),
+            )),
+            Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. } => {}
+            Event::Finished { .. } => self.still(),
+        }
+    }
+
+    fn say(&mut self, text: &str, aloud: Aloud) {
+        self.answer.get_or_insert(self.cells.len());
+        let last = self.cells.last_mut().map(|cell| &mut cell.kind);
+        match (last, aloud) {
+            (Some(CellKind::Answer(spoken @ Spoken::Live(_))), Aloud::Yes)
+            | (Some(CellKind::Thinking(spoken @ Spoken::Live(_))), Aloud::No) => spoken.push(text),
+            (_, aloud) => {
+                let mut spoken = Spoken::live();
+                spoken.push(text);
+                self.push(Cell::new(match aloud {
+                    Aloud::Yes => CellKind::Answer(spoken),
+                    Aloud::No => CellKind::Thinking(spoken),
+                }));
+            }
+        }
+    }
+
+    fn answer(&mut self, step: &AnswerStep) {
+        match step {
+            // Also where what was told before is void.
+            AnswerStep::Started { .. } => {
+                self.void();
+                self.answer = Some(self.cells.len());
+            }
+            AnswerStep::ToolBegun { id, name } => {
+                let call = Call::new(Arc::clone(id), Arc::clone(name), Value::Null);
+                self.push(Cell::new(CellKind::Call(Box::new(call))));
+            }
+            AnswerStep::ToolInput { json } => {
+                if let Some(CellKind::Call(call)) = self.cells.last_mut().map(|cell| &mut cell.kind)
+                {
+                    call.written += json.len();
+                }
+            }
+            AnswerStep::Measured { .. }
+            | AnswerStep::BlockEnded { .. }
+            | AnswerStep::Stopped { .. } => {}
+        }
+    }
+
+    /// What was shown of an answer that is not whole does not count.
+    fn void(&mut self) {
+        if let Some(begin) = self.answer.take() {
+            self.cells.truncate(begin);
+        }
+    }
+
+    /// The answer is whole: from here on its cells refer to the message.
+    fn settle(&mut self, message: &Arc<Message>) {
+        let begin = self.answer.take().unwrap_or(self.cells.len());
+        let live: Vec<Cell> = self.cells.drain(begin.min(self.cells.len())..).collect();
+        let folds: Vec<_> = live
+            .iter()
+            .filter(|cell| matches!(cell.kind, CellKind::Thinking(_)))
+            .map(|cell| cell.fold)
+            .collect();
+        let mut folds = folds.into_iter();
+        for (place, block) in message.content.iter().enumerate() {
+            let kept = || Spoken::Kept(Arc::clone(message), place);
+            match block {
+                Block::Text { text, .. } if text.trim().is_empty() => {}
+                Block::Text { .. } => self.push(Cell::new(CellKind::Answer(kept()))),
+                Block::Thinking { text, .. } if text.trim().is_empty() => {}
+                Block::Thinking { .. } => {
+                    let mut cell = Cell::new(CellKind::Thinking(kept()));
+                    cell.fold = folds.next().unwrap_or_default();
+                    self.push(cell);
+                }
+                Block::RedactedThinking { .. } => self.push(Cell::new(CellKind::Redacted)),
+                Block::ToolUse {
+                    id, name, input, ..
+                } => {
+                    let call = Call::new(id.as_str().into(), name.as_str().into(), input.clone());
+                    self.push(Cell::new(CellKind::Call(Box::new(call))));
+                }
+                Block::Image(image) => {
+                    self.push(Cell::new(CellKind::Image(description(image).into())));
+                }
+                Block::ToolResult { .. } | Block::Opaque { .. } => {}
+            }
+        }
+    }
+
+    fn ready(&mut self, id: &Arc<str>, name: &Arc<str>, input: &Value) {
+        if self.call_at(id).is_none() {
+            let call = Call::new(Arc::clone(id), Arc::clone(name), input.clone());
+            self.push(Cell::new(CellKind::Call(Box::new(call))));
+        }
+        self.with_call(id, |call| {
+            call.input = input.clone();
+            call.state = CallState::Ready;
+        });
+    }
+
+    /// Nothing goes on any more: what did not end, will not.
+    fn still(&mut self) {
+        self.void();
+    }
+
+    /// Whether a command is being waited for.
+    pub(crate) fn runs_command(&self) -> bool {
+        let calls = self.cells.iter().rev().map_while(|cell| match &cell.kind {
+            CellKind::Call(call) => Some(call),
+            _ => None,
+        });
+        calls.into_iter().any(|call| {
+            let is_running = matches!(call.state, CallState::Running { .. });
+            is_running && call.input.get("command").is_some()
+        })
+    }
+
+    pub(crate) fn with_call(&mut self, id: &str, change: impl FnOnce(&mut Call)) {
+        if let Some(place) = self.call_at(id)
+            && let Some(cell) = self.cells.get_mut(place)
+        {
+            if let CellKind::Call(call) = &mut cell.kind {
+                change(call);
+            }
+            cell.touch();
+        }
+    }
+
+    /// Calls are looked for from the end: it is nearly always one of the last.
+    fn call_at(&self, id: &str) -> Option<usize> {
+        self.cells.iter().rposition(|cell| match &cell.kind {
+            CellKind::Call(call) => *call.id == *id,
+            CellKind::Prompt(_)
+            | CellKind::Answer(_)
+            | CellKind::Thinking(_)
+            | CellKind::Redacted
+            | CellKind::Notice { .. }
+            | CellKind::Report(_)
+            | CellKind::Image(_) => false,
+        })
+    }
+}
+
+/// Whether the model says something or thinks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aloud {
+    Yes,
+    No,
+}

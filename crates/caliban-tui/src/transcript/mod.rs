@@ -1,0 +1,13 @@
+//! The conversation on the screen: cells that refer to what was said, and where one looks.
+
+mod calls;
+mod cell;
+mod feed;
+mod past;
+mod scroll;
+mod tool_rows;
+
+pub(crate) use cell::{Cell, CellKind, Lay, Tone};
+pub(crate) use feed::Feed;
+pub(crate) use past::{cells_of, description};
+pub(crate) use scroll::{Anchor, Scroll};
