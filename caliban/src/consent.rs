@@ -1,7 +1,7 @@
 //! Trust in what the operator writes by a command: it is not a stranger's.
 
 use caliban_harness::Configuration;
-use caliban_settings::{Scope, TrustStore, WorkspaceFiles};
+use caliban_settings::Scope;
 
 use crate::console::note;
 
@@ -22,26 +22,27 @@ impl Consent {
     }
 
     /// After a change of a scope: where nothing else in the workspace waited for trust, it is
-    /// trusted with the change in it.
-    pub(crate) fn keep(self, scope: Scope, configuration: &Configuration) {
+    /// trusted with the change in it. What is left to do is told.
+    #[must_use]
+    pub(crate) fn kept(self, scope: Scope, configuration: &Configuration) -> Option<String> {
         if !scope.is_workspace() {
-            return;
+            return None;
         }
         match self {
             Self::Given => {
-                let router = configuration.request.router_file.as_deref();
-                let files = WorkspaceFiles::read(configuration.project(), router)
-                    .starting_in(&configuration.workspace);
-                let store = TrustStore::new(configuration.locations.workspace_trust());
-                if let Err(error) = store.grant(&files) {
-                    note(&format!(
-                        "the workspace is not trusted with the change: {error}"
-                    ));
-                }
+                let error = configuration.grant_trust().err()?;
+                Some(format!("the workspace is not trusted with the change: {error}"))
             }
-            Self::Missing => note(
-                "the workspace is not trusted, so rules that allow and programs do not count yet; look at its settings and run `caliban trust`",
+            Self::Missing => Some(
+                "the workspace is not trusted, so rules that allow and programs do not count yet; look at its settings and run `caliban trust`".to_owned(),
             ),
+        }
+    }
+
+    /// The same for a command, which tells it beside what it did.
+    pub(crate) fn keep(self, scope: Scope, configuration: &Configuration) {
+        if let Some(remark) = self.kept(scope, configuration) {
+            note(&remark);
         }
     }
 }

@@ -103,6 +103,7 @@ fn choices(
         system: SystemPrompt::Default,
         permissions: Permissions::unattended(),
         tools: Tools::BuiltIn(Box::new(tools)),
+        sandbox: None,
         selection: Selection::default(),
         extras: None,
         partners: Partners::default(),

@@ -20,6 +20,8 @@ mod print;
 mod process;
 mod prompt;
 mod rewind_command;
+mod router_command;
+mod sandbox_command;
 mod serve;
 mod sessions_command;
 mod settings_commands;
@@ -59,12 +61,8 @@ use crate::text_face::{Announcements, TextFace};
 
 fn main() -> ExitCode {
     caliban_process::seclude();
-    let mut words = std::env::args_os().skip(1);
-    if words
-        .next()
-        .is_some_and(|word| word == caliban_process::GUARD_ARGUMENT)
-    {
-        return caliban_process::guard_main(words);
+    if let Some(code) = another_program() {
+        return code;
     }
     let all: Vec<OsString> = std::env::args_os().collect();
     let variable = std::env::var(names::CALIBAN_DIALECT).ok();
@@ -90,6 +88,25 @@ fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+/// The programs that this one starts itself as: a guardian, and the steps to a confined program.
+fn another_program() -> Option<ExitCode> {
+    let mut words = std::env::args_os().skip(1);
+    let first = words.next()?;
+    if first == caliban_process::GUARD_ARGUMENT {
+        return Some(caliban_process::guard_main(words));
+    }
+    #[cfg(target_os = "linux")]
+    {
+        if first == caliban_sandbox::CONFINE_ARGUMENT {
+            return Some(caliban_sandbox::confine_main(words));
+        }
+        if first == caliban_sandbox::INNER_ARGUMENT {
+            return Some(caliban_sandbox::inner_main(words));
+        }
+    }
+    None
 }
 
 /// The command line makes no sense, or asks for what clap itself says. A program that asked for
@@ -122,8 +139,16 @@ fn misused(error: &clap::Error, words: &[OsString]) -> ExitCode {
 /// than what is handed over. What computes or touches the disk for long has threads of its own, and
 /// so have signals.
 #[tokio::main(flavor = "current_thread")]
-async fn run(mut line: CommandLine) -> Result<(), Failure> {
+async fn run(line: CommandLine) -> Result<(), Failure> {
     let process = process::current(process::environment());
+    let hearers = process.hearers.clone();
+    let ended = Box::pin(obey(line, process)).await;
+    hearers.wait().await;
+    ended
+}
+
+/// Does what the command line says.
+async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
     let interrupts = Interrupts::listen();
     let cancel = interrupts.cancel.clone();
     let mut console = Console::new();
@@ -185,6 +210,12 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
             let (options, configuration) = configured()?;
             perms_command::run(&command, &options, &configuration, &mut console)
         }
+        Some(Command::Sandbox { command }) => {
+            let (options, configuration) = configured()?;
+            let running =
+                sandbox_command::run(&command, &options, &configuration, &cancel, &mut console);
+            Box::pin(running).await
+        }
         Some(Command::Mcp { command }) => {
             let (_, configuration) = configured()?;
             Box::pin(mcp_command::run(
@@ -195,6 +226,12 @@ async fn run(mut line: CommandLine) -> Result<(), Failure> {
                 &mut console,
             ))
             .await
+        }
+        Some(Command::Router { command }) => {
+            let (options, configuration) = configured()?;
+            let running =
+                router_command::run(&command, &options, &configuration, &cancel, &mut console);
+            Box::pin(running).await
         }
         Some(Command::Serve {
             command: ServeCommand::Heddle,

@@ -383,21 +383,11 @@ impl Perms<'_> {
         Ok(rule_book(permissions, &self.configuration.loaded)?)
     }
 
-    /// The file that a scope's rules are written to: the older one as long as it is there, because
-    /// it is read instead of the settings.
+    /// The file that a scope's rules are written to.
     fn target(&self, scope: WritableScope) -> Result<PathBuf, Failure> {
-        let (locations, workspace) = (&self.configuration.locations, self.configuration.project());
         let no_file = || Failure::Usage(format!("the {} scope cannot be changed", scope.name()));
-        let legacy = locations.legacy(scope.settings(), workspace);
-        if let Some(files) = legacy
-            && files.permissions.is_file()
-        {
-            return Ok(files.permissions);
-        }
-        let files = locations
-            .settings(scope.settings(), workspace)
-            .ok_or_else(no_file)?;
-        Ok(files.toml)
+        let file = self.configuration.rule_file(scope.settings());
+        file.ok_or_else(no_file)
     }
 }
 

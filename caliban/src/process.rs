@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_harness::Process;
+use caliban_harness::{Hearers, Process};
 use caliban_process::Guard;
 use caliban_settings::variables::Environment;
 
@@ -30,6 +30,7 @@ pub(crate) fn current(environment: Environment) -> Process {
         current_directory: std::env::current_dir().unwrap_or_default(),
         guard: guard(),
         diagnostics: Arc::new(StandardError),
+        hearers: Hearers::default(),
     }
 }
 

@@ -1,11 +1,11 @@
-//! `caliban rewind`: takes back what prompts changed in the workspace.
+//! `caliban rewind`: takes back what prompts of a session did, in files and conversation.
 
 use std::fmt::Write as _;
 
-use caliban_checkpoints::{Error, History, Kind, Others, Plan, RealTree, Restored, Session};
-use caliban_harness::{Configuration, checkpoint_store};
+use caliban_checkpoints::Error;
+use caliban_harness::{Configuration, RewindError, rewind_report, rewinder};
+use caliban_session::{Others, Restore, Rewind};
 use caliban_sessions::{SessionName, Store};
-use jiff::Timestamp;
 
 use crate::args::RewindArgs;
 use crate::console::{Console, note};
@@ -17,43 +17,56 @@ pub(crate) fn run(
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    if args.conversation || args.both {
-        return Err(Failure::Usage(
-            "the conversation cannot be taken back in this version; `--code` restores the files"
-                .to_owned(),
-        ));
-    }
-    let Some(checkpoints) = checkpoint_store(configuration)? else {
+    let name = wanted(args, sessions, configuration)?;
+    let Some(rewinder) = rewinder(configuration, &name)? else {
         return Err(Failure::Usage(
             "`CALIBAN_CHECKPOINT_DISABLED` switches checkpoints off".to_owned(),
         ));
     };
-    let name = wanted(args, sessions, configuration)?;
-    let session = checkpoints.session(name.as_str())?;
-    let tree = RealTree::new(configuration.workspace.clone());
     let Some(to) = args.to else {
-        return console.write(&list(&session.history()?));
+        return console.write(&rewind_report::points(&rewinder.history()?));
     };
-    // Nobody works in the session while its files go back.
-    let _held = sessions.open(&name)?;
-    if !args.dry_run
-        && let Some(restored) = session.resume(&tree)?
-    {
-        note("a rewind that was interrupted is finished first");
-        report(&restored, console)?;
-    }
-    let others = if args.force {
-        Others::Overwritten
-    } else {
-        Others::Spared
+    let rewind = Rewind {
+        to,
+        what: if args.code {
+            Restore::Code
+        } else if args.conversation {
+            Restore::Conversation
+        } else {
+            Restore::Both
+        },
+        others: if args.force {
+            Others::Overwritten
+        } else {
+            Others::Spared
+        },
     };
-    let plan = session.plan(&tree, to, others)?;
     if args.dry_run {
-        return console.write(&preview(&session, &tree, &plan));
+        let plan = rewinder.plan(rewind)?;
+        return console.write(&rewind_report::preview(&rewinder, &plan));
     }
-    let restored = session.restore(&tree, &plan, Timestamp::now())?;
-    report(&restored, console)?;
-    console.write(&remainder(&plan))?;
+    // Nobody works in the session while it goes back.
+    let mut opened = sessions.open(&name)?;
+    for warning in &opened.warnings {
+        note(&warning.to_string());
+    }
+    if let Some(restored) = rewinder.finish(&mut opened.writer)? {
+        note("a rewind that was interrupted is finished first");
+        console.write(&rewind_report::outcome(&restored))?;
+    }
+    let plan = rewinder.plan(rewind)?;
+    let restored = rewinder.carry_out(rewind, &plan, &mut opened.writer)?;
+    opened.writer.close()?;
+    let mut text = rewind_report::outcome(&restored) + &rewind_report::remainder(&plan);
+    if let Some(index) = restored.checkpoint {
+        let before = index.saturating_sub(1);
+        let _ = writeln!(
+            text,
+            "`caliban rewind --session {} --to {before}` takes this back",
+            name.as_str()
+        );
+    }
+    console.write(&text)?;
     if plan.conflicts.is_empty() && restored.failed.is_empty() {
         return Ok(());
     }
@@ -81,106 +94,20 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::NoSuchPoint { .. } => Self::NoInput(error.to_string()),
-            Error::Name(_) | Error::Unfinished | Error::Damaged { .. } | Error::Io { .. } => {
-                Self::Runtime(error.to_string())
-            }
+            Error::Name(_)
+            | Error::Unfinished
+            | Error::Companion(_)
+            | Error::Damaged { .. }
+            | Error::Io { .. } => Self::Runtime(error.to_string()),
         }
     }
 }
 
-fn list(history: &History) -> String {
-    let mut text = String::new();
-    for (index, manifest) in history.checkpoints.iter().rev() {
-        let kind = match manifest.kind {
-            Kind::Files => "",
-            Kind::Plan => " (plan)",
-            Kind::Cleared => " (contents cleared)",
-            Kind::Rewind => " (rewind)",
-        };
-        let files = manifest.entries.len();
-        let at = manifest.created_at.strftime("%Y-%m-%d %H:%M");
-        let title = shown(&manifest.title);
-        let _ = writeln!(text, "{index:>4}  {at}  {files:>4} changed{kind}  {title}");
-    }
-    for (index, problem) in history.damaged.iter().rev() {
-        let _ = writeln!(text, "{index:>4}  damaged: {}", shown(problem));
-    }
-    text.push_str("   0  before the first prompt\n");
-    text
-}
-
-fn preview(session: &Session, tree: &RealTree, plan: &Plan) -> String {
-    let mut text = String::new();
-    for action in &plan.actions {
-        let _ = writeln!(
-            text,
-            "would restore {}",
-            shown(&action.path.to_string_lossy())
-        );
-        if let Some(difference) = session.difference(tree, action) {
-            text.push_str(&harmless(&difference, '\n'));
+impl From<RewindError> for Failure {
+    fn from(error: RewindError) -> Self {
+        match error {
+            RewindError::Checkpoints(error) => error.into(),
+            RewindError::Forgotten(_) => Self::NoInput(error.to_string()),
         }
     }
-    text + &remainder(plan)
-}
-
-/// What a restore leaves as it is, and why.
-fn remainder(plan: &Plan) -> String {
-    let mut text = String::new();
-    for conflict in &plan.conflicts {
-        let path = conflict.path.to_string_lossy();
-        let _ = writeln!(text, "left alone {}: {}", shown(&path), conflict.why);
-    }
-    for lost in &plan.lost {
-        let _ = writeln!(
-            text,
-            "cannot bring back {}: {}",
-            shown(&lost.path),
-            shown(&lost.why)
-        );
-    }
-    for shortfall in &plan.shortfalls {
-        let _ = writeln!(text, "not everything was seen: {}", shown(shortfall));
-    }
-    text
-}
-
-fn report(restored: &Restored, console: &mut Console) -> Result<(), Failure> {
-    let mut text = String::new();
-    for path in &restored.done {
-        let _ = writeln!(text, "restored {}", shown(&path.to_string_lossy()));
-    }
-    for failed in &restored.failed {
-        let path = failed.path.to_string_lossy();
-        let _ = writeln!(
-            text,
-            "not restored {}: {}",
-            shown(&path),
-            shown(&failed.why)
-        );
-    }
-    match restored.checkpoint {
-        Some(index) => {
-            let before = index.saturating_sub(1);
-            let _ = writeln!(text, "`caliban rewind --to {before}` takes this back");
-        }
-        None => text.push_str("nothing to restore\n"),
-    }
-    console.write(&text)
-}
-
-/// Names and titles may hold anything; on a terminal they stay on their line.
-fn shown(text: &str) -> String {
-    harmless(text, ' ')
-}
-
-fn harmless(text: &str, but: char) -> String {
-    let seen = |it: char| {
-        if it.is_control() && it != but && it != '\t' {
-            '\u{fffd}'
-        } else {
-            it
-        }
-    };
-    text.chars().map(seen).collect()
 }

@@ -66,7 +66,7 @@ impl<'a> TextFace<'a> {
     fn end(&mut self, outcome: &Outcome, totals: &RunTotals) -> Result<(), Failure> {
         let was_shown = self.console.is_terminal();
         let unshown = match outcome {
-            Outcome::Obeyed { text } => Some(text.as_str()),
+            Outcome::Obeyed { text, .. } => Some(text.as_str()),
             Outcome::Success { text } if !was_shown => Some(text.as_str()),
             // What there is of an answer is worth having even if it was cut.
             Outcome::MaxTokens if !was_shown => totals.last_text.as_deref(),

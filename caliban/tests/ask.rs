@@ -212,7 +212,6 @@ fn a_negative_number_is_refused_for_what_it_is(#[case] flag: &[&str], #[case] wh
 #[case(&["stop", "1"], "background agents")]
 #[case(&["daemon", "status"], "background agents")]
 #[case(&["--bg", "a task"], "background agents")]
-#[case(&["router", "debug"], "model router")]
 #[case(&["plugin", "install", "a@b", "--yes"], "plugins")]
 #[case(&["plugin", "help"], "plugins")]
 #[case(&["plugin"], "plugins")]

@@ -90,7 +90,7 @@ fn the_documented_rows_come_first_and_nothing_is_left_behind() {
         row(&ran, "openai"),
         "– openai — OPENAI_BASE_URL unset (no probe attempted; use --deep to ping api.openai.com)"
     );
-    assert!(row(&ran, "sandbox").starts_with("! sandbox — not available in this version"));
+    assert!(row(&ran, "sandbox").starts_with("! sandbox — off"));
     assert!(row(&ran, "claudemd").starts_with("! claudemd — no CLAUDE.md found in ancestry"));
     assert!(row(&ran, "model").contains("set `ANTHROPIC_API_KEY`"));
     let workspace = bench.workspace.path().canonicalize().unwrap();

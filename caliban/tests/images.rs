@@ -184,3 +184,29 @@ fn the_limits_of_texts_are_not_those_of_images() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(sizes(&bench), [(1568, 20)]);
 }
+
+#[test]
+fn an_image_survives_resuming_copying_taking_back_and_exporting() {
+    let bench = bench((0..6).map(|_| Reply::text("seen")).collect());
+    std::fs::write(bench.workspace.path().join("wide.png"), picture()).unwrap();
+    let run = |args: &[&str]| {
+        let ran = bench.run(args);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran
+    };
+    run(&["-p", "look at @wide.png", "--session", "s"]);
+    run(&["-p", "again", "-r", "s"]);
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+    run(&["-p", "in a copy", "-r", "s", "--fork-session"]);
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+    run(&["rewind", "--session", "s", "--to", "0"]);
+    run(&["-p", "without it", "-r", "s"]);
+    assert!(sizes(&bench).is_empty());
+    run(&["rewind", "--session", "s", "--to", "2"]);
+    run(&["-p", "with it", "-r", "s"]);
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+    let exported = run(&["sessions", "export", "s", "--format", "json"]).stdout;
+    let exported: Value = serde_json::from_str(&exported).unwrap();
+    assert!(exported.to_string().contains("image/png"), "{exported}");
+    run(&["sessions", "rm", "s"]);
+}

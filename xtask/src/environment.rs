@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 12] = [
+const PYTHON_PACKAGES: [&str; 14] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
@@ -21,6 +21,9 @@ const PYTHON_PACKAGES: [&str; 12] = [
     "gguf",
     "numpy",
     "claude-agent-sdk>=0.2.182,<0.3",
+    // A collector of telemetry, made of its official messages.
+    "grpcio>=1.85,<2",
+    "opentelemetry-proto>=1.45,<2",
     // The spelling of code and documentation.
     "typos>=1.51,<2",
     // A Node that is new enough for the packages below.
@@ -38,7 +41,8 @@ const NODE_PACKAGES: [&str; 5] = [
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are
 /// there.
-const DEBIAN_PACKAGES: [(&str, &str); 4] = [
+const DEBIAN_PACKAGES: [(&str, &str); 5] = [
+    ("bwrap", "bubblewrap"),
     ("dbus-run-session", "dbus"),
     ("gnome-keyring-daemon", "gnome-keyring"),
     ("secret-tool", "libsecret-tools"),

@@ -16,6 +16,8 @@ const EDGES: &[Edge] = &[
     ("caliban-context", "caliban-agent", "skills and notes are tools, and files lie in a workspace"),
     ("caliban-context", "caliban-model", "what a tool looks like to a model"),
 
+    ("caliban-egress", "caliban-http", "names must lead to public addresses, as pages that are fetched must"),
+
     ("caliban-hooks", "caliban-agent", "handlers advise the loop"),
     ("caliban-hooks", "caliban-http", "handlers may be addresses"),
     ("caliban-hooks", "caliban-model", "handlers hear of messages and usage"),
@@ -42,6 +44,11 @@ const EDGES: &[Edge] = &[
     ("caliban-providers", "caliban-http", "providers are spoken to over HTTP"),
     ("caliban-providers", "caliban-model", "providers fulfil the model's contract"),
 
+    ("caliban-router", "caliban-model", "a router is a provider made of providers"),
+    ("caliban-sandbox", "caliban-permissions", "protected places are the same for rules and mounts, and commands are read before they run outside"),
+    ("caliban-sandbox", "caliban-process", "what is confined are programs"),
+    ("caliban-sandbox", "caliban-settings", "what is allowed stands in the settings"),
+
     ("caliban-session", "caliban-agent", "the actor tells the loop's events and answers its questions"),
     ("caliban-session", "caliban-model", "prompts are messages"),
     ("caliban-session", "caliban-settings", "modes and rules are changed by their names"),
@@ -55,6 +62,7 @@ const EDGES: &[Edge] = &[
     ("caliban-tools", "caliban-http", "pages are fetched and searched for"),
     ("caliban-tools", "caliban-model", "results become parts of messages"),
     ("caliban-tools", "caliban-process", "commands are programs"),
+    ("caliban-tools", "caliban-sandbox", "commands are confined"),
 
     ("caliban-slash", "caliban-model", "a command may set the effort, and misspelled ones have a nearest"),
 
@@ -64,16 +72,25 @@ const EDGES: &[Edge] = &[
     ("caliban-tui", "caliban-agent", "shows the loop's events"),
     ("caliban-tui", "caliban-compose", "prompts are written"),
     ("caliban-tui", "caliban-model", "shows messages"),
+    ("caliban-tui", "caliban-process", "runs programs for what they print"),
     ("caliban-tui", "caliban-session", "sends commands and hears events"),
     ("caliban-tui", "caliban-settings", "modes and rules are changed by their names"),
     ("caliban-tui", "caliban-slash", "offers the commands that can be typed"),
     ("caliban-tui", "caliban-terminal", "draws on the terminal and hears its keys"),
     ("caliban-tui", "caliban-text", "what others wrote becomes rows"),
 
+    ("caliban-telemetry", "caliban-agent", "knows the loop's events"),
+    ("caliban-telemetry", "caliban-http", "collectors are spoken to over HTTP"),
+    ("caliban-telemetry", "caliban-model", "knows usage and tools"),
+    ("caliban-telemetry", "caliban-process", "headers may come from a program"),
+    ("caliban-telemetry", "caliban-session", "hears a session"),
+    ("caliban-telemetry", "caliban-settings", "what is wanted is configured"),
+
     ("caliban-harness", "caliban-slash", "obeys the commands that are typed"),
     ("caliban-harness", "caliban-agent", "wires the loop"),
     ("caliban-harness", "caliban-checkpoints", "wires what keeps the changes of prompts"),
     ("caliban-harness", "caliban-context", "wires memory, skills, styles and commands"),
+    ("caliban-harness", "caliban-egress", "wires the way out of the sandbox"),
     ("caliban-harness", "caliban-hooks", "wires the handlers"),
     ("caliban-harness", "caliban-http", "feedback is sent to an address"),
     ("caliban-harness", "caliban-images", "prompts bring images along"),
@@ -82,9 +99,12 @@ const EDGES: &[Edge] = &[
     ("caliban-harness", "caliban-permissions", "wires the gate"),
     ("caliban-harness", "caliban-process", "says who guards programs"),
     ("caliban-harness", "caliban-providers", "connects to who answers"),
+    ("caliban-harness", "caliban-router", "makes routes of what is configured"),
+    ("caliban-harness", "caliban-sandbox", "wires what confines programs"),
     ("caliban-harness", "caliban-session", "is the engine of the actor"),
     ("caliban-harness", "caliban-sessions", "wires the recorder"),
     ("caliban-harness", "caliban-settings", "choices follow the settings"),
+    ("caliban-harness", "caliban-telemetry", "wires who tells collectors"),
     ("caliban-harness", "caliban-tools", "wires the built-in tools"),
 
     ("caliban", "caliban-agent", "faces show the loop's events"),
@@ -99,6 +119,8 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-process", "is the guardian"),
     ("caliban", "caliban-protocol", "faces are encoders of frames"),
     ("caliban", "caliban-providers", "connects to providers"),
+    ("caliban", "caliban-router", "commands explain routes and rehearse outages"),
+    ("caliban", "caliban-sandbox", "is the step to a confined program, and explains what it may do"),
     ("caliban", "caliban-session", "faces send commands and hear events"),
     ("caliban", "caliban-sessions", "commands list, show and remove sessions"),
     ("caliban", "caliban-slash", "tests hold every command to what it says of itself"),

@@ -1,5 +1,6 @@
 //! The subcommands and their arguments.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use caliban_settings::RuleAction;
@@ -8,6 +9,7 @@ use clap_complete::Shell;
 
 use super::mcp::McpCommand;
 use super::reserved::Reserved;
+use super::router::RouterCommand;
 use super::run::ProviderArgs;
 
 #[derive(Debug, Subcommand)]
@@ -42,6 +44,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PermsCommand,
     },
+    /// Run a command as the sandbox would, or see what it makes of a path or host.
+    Sandbox {
+        #[command(subcommand)]
+        command: SandboxCommand,
+    },
     /// Look at what the model is told beforehand, approve files outside the workspace, and tend the
     /// agent's notes.
     Memory {
@@ -57,6 +64,11 @@ pub(crate) enum Command {
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
+    },
+    /// Show what routes would do, test them, and rehearse outages.
+    Router {
+        #[command(subcommand)]
+        command: RouterCommand,
     },
     /// Print a script that completes command lines in a shell.
     Completions {
@@ -87,6 +99,21 @@ pub(crate) struct DoctorArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Run a command in the sandbox that the settings describe; its exit code is the command's.
+    Exec {
+        /// The program and its arguments, after `--`.
+        #[arg(value_name = "COMMAND", required = true, last = true)]
+        command: Vec<OsString>,
+    },
+    /// Say what commands may do with a path, or whether they reach a host.
+    Explain {
+        #[arg(value_name = "PATH|HOST")]
+        what: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -152,13 +179,13 @@ pub(crate) struct RewindArgs {
     /// Go back to the end of this prompt; 0 is before the first.
     #[arg(long, value_name = "N")]
     pub(crate) to: Option<u32>,
-    /// Restore the files.
+    /// Restore the files alone; the model is told of it.
     #[arg(long)]
     pub(crate) code: bool,
-    /// Restore the conversation.
+    /// Restore the conversation alone.
     #[arg(long, conflicts_with = "code")]
     pub(crate) conversation: bool,
-    /// Restore both.
+    /// Restore both, which is the default.
     #[arg(long, conflicts_with_all = ["code", "conversation"])]
     pub(crate) both: bool,
     /// Only show what would change.

@@ -5,6 +5,7 @@ mod mcp;
 mod mistakes;
 mod options;
 mod reserved;
+mod router;
 mod run;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub(crate) use mcp::*;
 pub(crate) use mistakes::*;
 pub(crate) use options::*;
 pub(crate) use reserved::*;
+pub(crate) use router::*;
 pub(crate) use run::*;
 
 const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a network.";

@@ -24,8 +24,6 @@ pub(crate) enum Reserved {
     #[command(hide = true, disable_help_flag = true)]
     Daemon(Words),
     #[command(hide = true, disable_help_flag = true)]
-    Router(Words),
-    #[command(hide = true, disable_help_flag = true)]
     Plugin(Words),
 }
 
@@ -48,7 +46,6 @@ impl Reserved {
             Self::Respawn(_) => ("respawn", BACKGROUND),
             Self::Rm(_) => ("rm", BACKGROUND),
             Self::Daemon(_) => ("daemon", BACKGROUND),
-            Self::Router(_) => ("router", "model router"),
             Self::Plugin(_) => ("plugin", "plugins"),
         };
         Failure::Runtime(format!(

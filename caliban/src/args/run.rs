@@ -7,6 +7,8 @@ use caliban_model::ProviderKind;
 use clap::{ArgGroup, Args, ValueEnum};
 use rust_decimal::Decimal;
 
+use crate::exit::Failure;
+
 use super::PermissionArgs;
 
 #[derive(Debug, Args)]
@@ -149,6 +151,31 @@ pub(crate) struct OutputArgs {
     /// Talk in lines that are only ever added, without drawing (`CALIBAN_SCREEN_READER`)
     #[arg(long)]
     pub(crate) screen_reader: bool,
+}
+
+/// Refuses flags that say what a program reads where a person reads.
+pub(crate) fn check_attended(run: &RunArgs) -> Result<(), Failure> {
+    let output = &run.output;
+    let flags = [
+        ("--json-schema", output.json_schema.is_some()),
+        (
+            "--include-partial-messages",
+            output.include_partial_messages,
+        ),
+        ("--include-hook-events", output.include_hook_events),
+        ("--replay-user-messages", output.replay_user_messages),
+        ("--fail-on-denial", output.fail_on_denial),
+        (
+            "--permission-prompt-tool",
+            run.servers.permission_prompt_tool.is_some(),
+        ),
+    ];
+    match flags.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::Usage(format!(
+            "`{flag}` is for a run that a program reads; add `-p`"
+        ))),
+    }
 }
 
 impl OutputArgs {

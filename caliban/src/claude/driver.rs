@@ -19,6 +19,7 @@ use caliban_settings::variables::Environment;
 use uuid::Uuid;
 
 use super::consents::Consents;
+use super::file_rewinding::FileRewinding;
 use super::grants::Places;
 use super::hooks::HostHooks;
 use super::host::{Facts, Host};
@@ -85,6 +86,7 @@ pub(crate) async fn run(
         }
         Err(error) => return Err(error.into()),
     };
+    let hearers = configuration.process.hearers.clone();
     let transcript = resolved.file(prepared.session_id);
     resolved.put_in_place(&mut prepared);
     let work = Work {
@@ -97,7 +99,9 @@ pub(crate) async fn run(
         config,
         told,
     };
-    Box::pin(work.run(&transcript)).await
+    let ended = Box::pin(work.run(&transcript)).await;
+    hearers.wait().await;
+    ended
 }
 
 /// Tells a client why the session that it names cannot go on; returns the exit code.
@@ -228,6 +232,7 @@ impl Work {
             wishes: Initialize::default().into(),
             introductions: Mutex::default(),
             awaited: Mutex::default(),
+            files: FileRewinding::default(),
         };
         let ended = Box::pin(self.converse(&requests)).await;
         requests.host.channel.close();

@@ -4,6 +4,7 @@
 mod channel;
 mod consents;
 mod driver;
+mod file_rewinding;
 mod flags;
 mod grants;
 mod hooks;
@@ -167,7 +168,7 @@ fn auth_status(environment: Environment) -> Result<serde_json::Value, Failure> {
         KeySource::Program { .. } => "api_key_helper",
         KeySource::Variable if is_set("ANTHROPIC_API_KEY") => "api_key",
         KeySource::Variable if is_set("ANTHROPIC_AUTH_TOKEN") => "oauth_token",
-        KeySource::Variable | KeySource::Keyring(_) => "api_key",
+        KeySource::Variable | KeySource::Keyring(_) | KeySource::File(_) => "api_key",
         KeySource::Absent => "none",
     };
     // A provider without keys asks for none.

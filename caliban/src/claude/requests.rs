@@ -7,12 +7,14 @@ use caliban_harness::Launched;
 use caliban_mcp::ServerStatus;
 use caliban_model::Reasoning;
 use caliban_protocol::claude::{
-    ControlError, Initialize, McpServer, Request, VERSION, error_response, success_response,
+    ControlError, Initialize, McpServer, Request, RewindFiles, VERSION, error_response,
+    success_response,
 };
 use caliban_session::{Command, ModelChange, PromptId, ServerCommand};
 use caliban_settings::variables::Environment;
 use serde_json::{Value, json};
 
+use super::file_rewinding::{FileRewinding, Granted};
 use super::hooks::HostHooks;
 use super::host::Host;
 use super::invocation::budgeted;
@@ -20,6 +22,9 @@ use super::mode::Mode;
 use super::models;
 use super::session_profile::{SessionProfile, Switch, Unfit};
 use super::set_servers::SetServers;
+
+/// Whether the client may take files back.
+const CHECKPOINTING: &str = "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING";
 
 /// What follows once a request was answered.
 enum Aftermath {
@@ -68,6 +73,7 @@ pub(crate) struct RequestHandler {
     pub(crate) wishes: Mutex<Initialize>,
     pub(crate) introductions: Mutex<Introductions>,
     pub(crate) awaited: Mutex<Awaited>,
+    pub(crate) files: FileRewinding,
 }
 
 /// Requests whose answer the session gives; as many as commands may wait for it.
@@ -163,10 +169,10 @@ impl RequestHandler {
                     json!({})
                 })
             }
-            Request::RewindFiles => Err((
-                "File rewinding is not enabled.".to_owned(),
-                ControlError::Disabled,
-            )),
+            Request::RewindFiles(wanted) => {
+                self.rewind_files(id, wanted).await;
+                return Next::GoOn;
+            }
             Request::GetContextUsage => Ok(self.context_usage()),
             Request::StopTask | Request::ApplyNothing => Ok(json!({})),
             Request::GetSettings => {
@@ -197,6 +203,15 @@ impl RequestHandler {
         self.host.wire.frame(frame);
         self.follow_up(after).await;
         next
+    }
+
+    /// Takes files back; the answer follows when the session has done it.
+    async fn rewind_files(&self, id: &str, wanted: RewindFiles) {
+        match self.files.grant(id, wanted).await {
+            Ok(Granted::Wants(command)) => self.host.send(command).await,
+            Ok(Granted::Answer(answer)) => self.answer(id, &answer),
+            Err((error, code)) => self.host.wire.frame(error_response(id, &error, code)),
+        }
     }
 
     /// Stops what is worked on, and before that takes back what is not wanted any more.
@@ -242,6 +257,9 @@ impl RequestHandler {
         }
         for (_, id) in awaited.taken_back {
             self.answer(&id, &cancelled(TakenBack::No));
+        }
+        for frame in self.files.close() {
+            self.host.wire.frame(frame);
         }
     }
 
@@ -387,6 +405,9 @@ impl RequestHandler {
         known.servers = launched.servers().cloned();
         known.hosted = hosted;
         known.commands.clone_from(&launched.facts.commands);
+        if self.environment.is_on(CHECKPOINTING) {
+            self.files.enable(launched.desk().rewinder().cloned());
+        }
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, SessionProfile> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use caliban_harness::options::{Continuation, SessionChoice, SessionOptions};
 use caliban_harness::{Configuration, Prepared, session_store};
 use caliban_model::{Message, Role, Usage};
-use caliban_sessions::{SessionName, SessionState, Store};
+use caliban_sessions::{Past, SessionName, SessionState, Store};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -207,5 +207,6 @@ fn imported(prepared: &Prepared, messages: Vec<Arc<Message>>) -> SessionState {
         cost: Decimal::ZERO,
         messages,
         notices: Vec::new(),
+        past: Past::default(),
     }
 }

@@ -148,9 +148,10 @@ impl Talk<'_> {
         }
     }
 
-    async fn queue(&mut self, input: UserInput) {
-        let id = input.uuid.clone();
-        let id = PromptId::from(id.unwrap_or_else(|| Uuid::new_v4().to_string()));
+    async fn queue(&mut self, mut input: UserInput) {
+        let new = || Uuid::new_v4().to_string();
+        // The client hears it with the prompt, and may go back to it.
+        let id = PromptId::from(input.uuid.get_or_insert_with(new).as_str());
         let prompt = Prompt {
             id: id.clone(),
             message: input.message.clone(),
@@ -180,6 +181,15 @@ impl Talk<'_> {
     async fn show(&mut self, what: &What) {
         let host = &self.requests.host;
         match what {
+            What::Began { prompt, .. } if self.requests.files.is_ours(prompt) => {}
+            What::Ended {
+                prompt, outcome, ..
+            } if self.requests.files.is_ours(prompt) => {
+                let answer = self.requests.files.ended(prompt, outcome);
+                if let Some(frame) = answer {
+                    host.wire.frame(frame);
+                }
+            }
             What::Began { prompt, facts } => {
                 let init = self.init(facts);
                 if let Some(input) = self.prompts.begin(prompt) {

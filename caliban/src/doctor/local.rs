@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use caliban_harness::{Configuration, HAS_SECRET_STORE, LaunchError, LoginPlace};
-use caliban_settings::Sandbox;
 
 use super::report::Row;
 
@@ -34,30 +33,46 @@ pub(super) fn settings(loaded: &Result<Configuration, LaunchError>) -> Row {
     )
 }
 
-pub(super) fn sandbox(settings: &Sandbox) -> Row {
-    const NAME: &str = "sandbox";
-    if settings.enabled == Some(true) {
-        return Row::fail(
-            NAME,
-            "`sandbox.enabled` is set, and there is no sandbox in this version; no run begins",
-        );
-    }
-    Row::warn(
-        NAME,
-        "not available in this version; commands run with your rights, as far as rules permit them",
-    )
-}
-
 /// Nowhere if they are switched off.
-pub(super) fn checkpoint_store(path: Option<&Path>) -> Row {
+pub(super) fn checkpoint_store(store: Option<&caliban_checkpoints::Store>) -> Row {
     const NAME: &str = "checkpoint_store";
-    match path {
-        None => Row::skip(
+    let Some(checkpoints) = store else {
+        return Row::skip(
             NAME,
             "`CALIBAN_CHECKPOINT_DISABLED` switches checkpoints off",
-        ),
-        Some(path) => store(NAME, path),
+        );
+    };
+    let path = checkpoints.directory();
+    match usable(path) {
+        Ok(Presence::There) => {}
+        Ok(Presence::ToBeMade) | Err(_) => return self::store(NAME, path),
     }
+    let survey = match checkpoints.survey() {
+        Ok(survey) => survey,
+        Err(error) => return Row::fail(NAME, error.to_string()),
+    };
+    let held = format!(
+        "{} (writable): {} checkpoints of {} sessions here keep {} KiB of at most {} KiB",
+        path.display(),
+        survey.checkpoints,
+        survey.sessions,
+        survey.kept.div_ceil(1024),
+        survey.most.div_ceil(1024),
+    );
+    if let [first, ..] = survey.interrupted.as_slice() {
+        return Row::warn(
+            NAME,
+            format!("{held}; a rewind of `{first}` was interrupted, its next run finishes it"),
+        );
+    }
+    if survey.damaged > 0 {
+        let damaged = survey.damaged;
+        return Row::warn(
+            NAME,
+            format!("{held}; {damaged} are damaged, and what they kept cannot be brought back"),
+        );
+    }
+    Row::pass(NAME, held)
 }
 
 pub(super) fn session_store(path: &Path) -> Row {
@@ -230,16 +245,5 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         assert_eq!(look(), Row::pass("git", file.display().to_string()));
         assert_eq!(program("git", None), Row::warn("git", "not found on PATH"));
-    }
-
-    #[test]
-    fn a_sandbox_that_is_demanded_and_missing_fails() {
-        let mut settings = Sandbox {
-            fail_if_unavailable: Some(true),
-            ..Sandbox::default()
-        };
-        assert!(!super::super::report::Report(vec![sandbox(&settings)]).has_failed());
-        settings.enabled = Some(true);
-        assert!(super::super::report::Report(vec![sandbox(&settings)]).has_failed());
     }
 }

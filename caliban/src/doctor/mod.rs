@@ -4,6 +4,7 @@
 mod local;
 mod providers;
 mod report;
+mod sandbox;
 mod servers;
 mod workspace;
 
@@ -100,12 +101,11 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
     };
     let depth = providers.depth;
     let locations = &configuration.locations;
-    let are_kept = !matches!(checkpoint_store(configuration), Ok(None));
-    let checkpoints = are_kept.then(|| locations.checkpoints(&configuration.workspace));
+    let checkpoints = checkpoint_store(configuration).ok().flatten();
     let mut rows = vec![
         local::settings(&loaded),
-        local::sandbox(&configuration.settings().sandbox),
-        local::checkpoint_store(checkpoints.as_deref()),
+        sandbox::row(options, configuration).await,
+        local::checkpoint_store(checkpoints.as_ref()),
         local::session_store(&locations.sessions()),
         workspace::skills(&additions.extras, configuration),
         workspace::instructions(&additions.extras),

@@ -128,6 +128,7 @@ impl Providers<'_> {
             }
             KeySource::Variable => format!("the API key for {kind} is in the environment"),
             KeySource::Keyring(_) => format!("the API key for {kind} is in the keyring"),
+            KeySource::File(_) => format!("the API key for {kind} was given to `/login`"),
         };
         if rows.iter().any(|row| row.has_passed(kind.as_str())) {
             return Row::pass(NAME, format!("{whence} and is accepted"));
@@ -160,7 +161,10 @@ impl Providers<'_> {
         let source = provider::key_source(kind, self.configuration)?;
         let key = match &source {
             KeySource::Program { scope, .. } if scope.is_workspace() => Key::Withheld(*scope),
-            KeySource::Program { .. } | KeySource::Variable | KeySource::Keyring(_) => Key::Sent,
+            KeySource::Program { .. }
+            | KeySource::Variable
+            | KeySource::Keyring(_)
+            | KeySource::File(_) => Key::Sent,
             KeySource::Absent => Key::Absent,
         };
         let variable = kind.key_variables().first();

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use caliban_harness::{Configuration, NoticeSink, server_parts};
+use caliban_harness::options::ToolOptions;
+use caliban_harness::{Configuration, NoticeSink, confiner, server_parts, start_sandbox};
 use caliban_mcp::{ServerConfig, ServerStatus, Servers, Status};
 use caliban_settings::McpServer;
 
@@ -67,7 +68,10 @@ async fn connect(
     if wanted.is_empty() {
         return Vec::new();
     }
-    let parts = server_parts(&wanted, configuration, &NoticeSink::default(), None);
+    let mut parts = server_parts(&wanted, configuration, &NoticeSink::default(), None);
+    // Where there is none, a server that asks for it fails and says why.
+    let sandbox = start_sandbox(&ToolOptions::default(), configuration).await;
+    parts.confiner = confiner(sandbox.ok().flatten().as_ref());
     let configs = wanted.into_iter();
     let servers = Servers::start(
         configs.map(|(name, server)| (name, ServerConfig::from(server))),

@@ -1,23 +1,30 @@
 //! The terminal interface of the program: begins it, and is the program around it.
 
 mod desk;
+mod keys;
+mod lists;
 mod preferences;
+mod sessions;
+mod settings;
+mod themes;
 
 use std::io::{IsTerminal, Write as _};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_compose::ImageAtom;
 use caliban_harness::options::SessionChoice;
 use caliban_harness::{
-    Configuration, Diagnostics, LaunchError, Process, RunOptions, Surroundings, configure, launch,
-    session_store,
+    Ambient, Configuration, Diagnostics, LaunchError, Process, RunOptions, Surroundings, configure,
+    glimpse, launch_apart,
 };
-use caliban_images::{Limits, Scaling};
-use caliban_model::ImageSource;
+use caliban_images::{Scaling, Thumbnail};
+use caliban_model::{Image, ImageSource, Message};
+use caliban_settings::IgnoredBecause;
 use caliban_settings::variables::names;
-use caliban_settings::{IgnoredBecause, TrustStore, WorkspaceFiles};
-use caliban_tui::{FaceError, Farewell, Host, Look, Opened, Screen, SessionRow, Setup, Which};
+use caliban_terminal::Raster;
+use caliban_tui::{
+    CustomTheme, Earlier, FaceError, Farewell, Host, Look, Opened, Programs, Screen, Setup, Which,
+};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -50,7 +57,11 @@ pub(crate) async fn run(
     interrupts: &Interrupts,
 ) -> Result<(), Failure> {
     let run = &line.cli.run;
+    if run.background.is_some() {
+        return Err(crate::args::no_background());
+    }
     crate::args::check_prompt(run)?;
+    crate::args::check_attended(run)?;
     let prompt = prompt::typed(run)?;
     let options = line.options()?;
     let diagnostics = Arc::new(Withheld::default());
@@ -200,19 +211,27 @@ impl Program {
         }
         let configuration = self.configuration().map_err(|error| self.failed(error))?;
         let mut surroundings = Surroundings::new(self.process.clone());
+        // A person began it, whatever ran in the shell before.
+        surroundings.dialect.trace = Ambient::Ignored;
         surroundings.dialect.examiner = Some(Arc::new(Doctor {
             options: options.clone(),
             process: self.process.clone(),
         }));
-        let launched = launch(options, surroundings).await;
+        let launched = launch_apart(options, surroundings).await;
         let launched = launched.map_err(|error| self.failed(error))?;
         let desk = launched.desk();
         let (past, name) = (desk.past.clone(), desk.name.clone());
+        let earlier = Earlier {
+            turns: desk.earlier.turns,
+            cost: desk.earlier.cost,
+            used: desk.earlier.used,
+        };
         let (handle, events) = launched.begin();
         Ok(Opened {
             handle,
             events: Some(events),
             past,
+            earlier,
             name,
             desk: Arc::new(ProgramDesk {
                 session: desk,
@@ -241,6 +260,11 @@ impl Host for Program {
         Ok(Look {
             preferences: preferences::of(&configuration),
             untrusted,
+            programs: Programs {
+                guard: configuration.process.guard.clone(),
+                environment: configuration.child_environment(),
+                directory: configuration.workspace.clone(),
+            },
             history: is_saved.then(|| locations.input_history(&configuration.workspace)),
             histories: is_saved.then(|| locations.checkpoints_root()),
         })
@@ -248,11 +272,13 @@ impl Host for Program {
 
     fn trust(&self) -> Result<(), String> {
         let configuration = self.configuration().map_err(|error| error.to_string())?;
-        let router = configuration.request.router_file.as_deref();
-        let files = WorkspaceFiles::read(configuration.project(), router)
-            .starting_in(&configuration.workspace);
-        let store = TrustStore::new(configuration.locations.workspace_trust());
-        store.grant(&files).map_err(|error| error.to_string())
+        configuration
+            .grant_trust()
+            .map_err(|error| error.to_string())
+    }
+
+    fn glimpse(&self) -> Vec<Arc<Message>> {
+        glimpse(&self.options, &self.process)
     }
 
     fn open(self: Arc<Self>, which: Which) -> BoxFuture<'static, Result<Opened, String>> {
@@ -260,7 +286,8 @@ impl Host for Program {
     }
 
     fn ingest(&self, bytes: &[u8]) -> Result<ImageAtom, String> {
-        let ingested = caliban_images::ingest(bytes, Limits::DEFAULT)
+        let configuration = self.configuration().map_err(|error| error.to_string())?;
+        let ingested = caliban_images::ingest(bytes, configuration.image_limits())
             .map_err(|error| format!("The image {error}"))?;
         let size = ingested
             .image
@@ -280,32 +307,23 @@ impl Host for Program {
         })
     }
 
-    fn sessions(&self) -> Result<Vec<SessionRow>, String> {
-        let configuration = self.configuration().map_err(|error| error.to_string())?;
-        let store = session_store(&self.options.session, &configuration);
-        let listing = store.list().map_err(|error| error.to_string())?;
-        let rows = listing.summaries.into_iter().map(|summary| SessionRow {
-            name: summary.name.as_str().to_owned(),
-            title: summary
-                .title
-                .as_deref()
-                .and_then(|title| title.lines().next())
-                .unwrap_or_default()
-                .to_owned(),
-            turns: summary.turns,
-            tokens: summary.usage.total_input() + summary.usage.output,
-            updated: summary.updated_at,
-        });
-        Ok(rows.collect())
+    fn picture(&self, image: &Image, dots: (u32, u32)) -> Result<Raster, String> {
+        let Thumbnail {
+            width,
+            height,
+            rgba,
+            png,
+        } = caliban_images::thumbnail(image, dots).map_err(|error| error.to_string())?;
+        Ok(Raster {
+            width,
+            height,
+            rgba,
+            png,
+        })
     }
-}
 
-/// Where a rule of a scope is written.
-fn rule_file(configuration: &Configuration, scope: caliban_settings::Scope) -> Option<PathBuf> {
-    let (locations, project) = (&configuration.locations, configuration.project());
-    let legacy = locations.legacy(scope, project);
-    match legacy {
-        Some(files) if files.permissions.is_file() => Some(files.permissions),
-        Some(_) | None => Some(locations.settings(scope, project)?.toml),
+    fn theme(&self, name: &str) -> Result<(CustomTheme, Vec<String>), String> {
+        let locations = caliban_harness::locations(&self.process);
+        themes::named(name, locations.config_dir())
     }
 }

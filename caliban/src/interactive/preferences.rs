@@ -7,10 +7,12 @@ use caliban_harness::Configuration;
 use caliban_settings::variables::names;
 use caliban_settings::{EditorMode, ViewMode};
 use caliban_tui::{
-    Cost, Glyphs, Lines, Motion, Mouse, Notify, OnExit, Preferences, Screen, StatusCommand,
-    ThemeChoice, View,
+    Cost, CustomTheme, Diffs, Glyphs, Lines, Motion, Mouse, Notify, OnExit, Preferences, Screen,
+    StatusCommand, ThemeChoice, View,
 };
 use serde_json::Value;
+
+use super::themes;
 
 /// How long the status program may take where nothing is said.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -21,6 +23,7 @@ pub(super) fn of(configuration: &Configuration) -> Preferences {
     let tui = |key: &str| settings.tui.extra.get(key);
     let word = |key: &str| tui(key).and_then(Value::as_str);
     let usual = Preferences::default();
+    let (custom_theme, faults) = custom_theme(tui("theme"), configuration);
     Preferences {
         keys: match settings.editor_mode {
             Some(EditorMode::Vim) => KeySet::Vi,
@@ -47,12 +50,15 @@ pub(super) fn of(configuration: &Configuration) -> Preferences {
             Some(ViewMode::Expanded) => View::Expanded,
             Some(ViewMode::Compact) | None => View::Compact,
         },
-        theme: match word("theme") {
-            Some("dark") => ThemeChoice::Dark,
-            Some("light") => ThemeChoice::Light,
-            Some("none") => ThemeChoice::Colourless,
-            Some(_) | None => ThemeChoice::Auto,
+        diffs: match word("diff") {
+            Some("unified") => Diffs::BelowEachOther,
+            Some(_) | None => Diffs::BesideEachOther,
         },
+        theme: word("theme")
+            .and_then(ThemeChoice::named)
+            .unwrap_or(ThemeChoice::Auto),
+        custom_theme,
+        faults,
         motion: match word("motion") {
             Some("none") => Motion::None,
             Some(_) | None => Motion::Usual,
@@ -87,7 +93,28 @@ pub(super) fn of(configuration: &Configuration) -> Preferences {
                 .and_then(|padding| usize::try_from(padding).ok())
                 .unwrap_or_default(),
         }),
-        files: word("files").map(ToOwned::to_owned),
+        files: tui("files")
+            .and_then(|files| files.get("command"))
+            .and_then(Value::as_str)
+            .map(ToOwned::to_owned),
+    }
+}
+
+/// The theme that is not built in: a table of the settings, or a file that they name.
+fn custom_theme(
+    theme: Option<&Value>,
+    configuration: &Configuration,
+) -> (Option<CustomTheme>, Vec<String>) {
+    let read = match theme {
+        Some(Value::Object(values)) => Ok(CustomTheme::read(values, "tui.theme")),
+        Some(Value::String(name)) if ThemeChoice::named(name).is_none() => {
+            themes::named(name, configuration.locations.config_dir())
+        }
+        Some(_) | None => return (None, Vec::new()),
+    };
+    match read {
+        Ok((theme, faults)) => (Some(theme), faults),
+        Err(problem) => (None, vec![format!("`tui.theme`: {problem}")]),
     }
 }
 

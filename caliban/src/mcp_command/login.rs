@@ -7,6 +7,7 @@ use caliban_harness::{Configuration, logins};
 use caliban_mcp::oauth::Oauth;
 use caliban_model::CancellationToken;
 use caliban_settings::variables::names;
+use url::Url;
 
 use super::browser::{Opened, Opening, open};
 use crate::args::McpArgs;
@@ -15,6 +16,24 @@ use crate::exit::Failure;
 
 /// How long a person may take to consent.
 const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Logs in to a server from within a session. The address to open is told while it waits.
+pub(crate) async fn log_in(
+    configuration: &Configuration,
+    name: &str,
+    told: impl FnOnce(&Url) + Send,
+) -> Result<(), String> {
+    let oauth = one(configuration, name).map_err(|failure| failure.to_string())?;
+    let port = configuration.environment();
+    let port = port.number(names::CALIBAN_MCP_OAUTH_PORT);
+    let port = port.map_err(|error| error.to_string())?.unwrap_or(0);
+    let login = oauth.begin_login(name, port).await;
+    let login = login.map_err(|error| error.to_string())?;
+    told(login.url());
+    let _ = open(login.url(), Opening::Wanted, configuration);
+    let done = login.finish(PATIENCE).await;
+    done.map(|_| ()).map_err(|error| error.to_string())
+}
 
 pub(super) async fn login(
     configuration: &Configuration,

@@ -16,6 +16,8 @@ use crate::args::{McpArgs, McpCommand};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 
+pub(crate) use login::log_in;
+
 pub(crate) async fn run(
     command: &McpCommand,
     args: &McpArgs,

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use caliban_harness::{Configuration, NoticeSink, logins, server_parts, status_name};
+use caliban_harness::options::ToolOptions;
+use caliban_harness::{
+    Configuration, NoticeSink, confiner, logins, server_parts, start_sandbox, status_name,
+};
 use caliban_mcp::oauth::LoginState;
 use caliban_mcp::{ServerConfig, ServerStatus, Servers, Status};
 use jiff::Timestamp;
@@ -77,7 +80,10 @@ async fn rows(configuration: &Configuration) -> Vec<Row> {
         .clone()
         .into_iter()
         .collect();
-    let parts = server_parts(&configured, configuration, &NoticeSink::default(), None);
+    let mut parts = server_parts(&configured, configuration, &NoticeSink::default(), None);
+    // Where there is none, a server that asks for it fails and says why.
+    let sandbox = start_sandbox(&ToolOptions::default(), configuration).await;
+    parts.confiner = confiner(sandbox.ok().flatten().as_ref());
     let patience = parts.timeouts.connect;
     let configs = configured.iter().cloned();
     let servers = Servers::start(

@@ -16,6 +16,7 @@ mod hooks;
 mod options;
 mod permissions;
 mod print;
+mod rewind;
 mod sdk;
 mod servers;
 mod sessions;

@@ -122,6 +122,10 @@ fn script(case: &str) -> Script {
             Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})),
             Reply::text("done"),
         ]),
+        "checkpoints" => Script::new([
+            Reply::tool("Write", json!({"file_path": "a.txt", "content": "two\n"})),
+            Reply::text("done"),
+        ]),
         other => panic!("no such case: {other}"),
     }
 }
@@ -141,7 +145,8 @@ fn the_official_client_works(
         "sessions",
         "structured",
         "limits",
-        "own_tools"
+        "own_tools",
+        "checkpoints"
     )]
     case: &str,
 ) {

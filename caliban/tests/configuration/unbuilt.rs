@@ -9,12 +9,6 @@ const ROUTES: &str = "[[router.route]]\npurpose = 'main_loop'\nprovider = 'ollam
                       model = 'llama3.1'\n";
 
 #[rstest]
-#[case::sandbox("[sandbox]\nenabled = true\n", "settings.toml:2:11: `sandbox.enabled`")]
-#[case::sandbox_or_fail(
-    "[sandbox]\nfail_if_unavailable = true\nenabled = true\n",
-    "this version has no sandbox"
-)]
-#[case::routes(ROUTES, "`router.route`: this version has no model router")]
 #[case::plugins(
     "strict_plugin_only_customization = true",
     "`strict_plugin_only_customization`: this version has no plugins"
@@ -29,24 +23,23 @@ fn a_key_that_is_relied_on_refuses_the_run(#[case] settings: &str, #[case] said:
     // Looking at the settings is still possible, and a flag lifts what is above it.
     let shown = run(plain(&bench).args(["config", "print"]));
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
-    let overlay = r#"{"sandbox": {"enabled": false}, "router": {}, "strict_plugin_only_customization": false}"#;
+    let overlay = r#"{"strict_plugin_only_customization": false}"#;
     let ran = run(plain(&bench).args(["-p", "hi", "--settings", overlay]));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 
-#[rstest]
-#[case::trusted(&["--trust-workspace"])]
-#[case::untrusted(&[])]
-fn routes_of_a_project_are_not_passed_over(#[case] flags: &[&str]) {
+/// Whoever wrote them does not expect prompts elsewhere, and whoever runs them not there.
+#[test]
+fn routes_of_a_project_that_is_not_trusted_are_not_passed_over() {
     let file = bench(answers());
     write(&file.workspace.path().join("caliban.toml"), ROUTES);
     let setting = bench(answers());
-    let endpoint = format!("{ROUTES}[router.provider.openai]\nbase_url = 'http://x'\n");
-    project(&setting, &endpoint);
+    project(&setting, ROUTES);
     for bench in [file, setting] {
-        let ran = run(plain(&bench).args(["-p", "hi"]).args(flags));
+        let ran = run(plain(&bench).args(["-p", "hi"]));
         assert_eq!(ran.code, Some(78), "{}", ran.stderr);
-        assert!(ran.stderr.contains("no model router"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("is not trusted"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("caliban trust"), "{}", ran.stderr);
         assert!(bench.server.model_requests().is_empty());
     }
 }
@@ -58,19 +51,14 @@ fn every_other_key_is_told_by_its_part() {
     assert_eq!(told, Vec::<String>::new());
     user(
         &bench,
-        "agent = 'a'\neditor_mode = 'vim'\nenable_telemetry = true\n\
-         status_line = { command = 's' }\n[plugins]\nenabled = ['p']\n[router]\n\
-         default_purpose = 'main_loop'\n[sandbox]\nenabled = false\n\
-         [sandbox.filesystem]\ndeny_read = ['/x']\n",
+        "agent = 'a'\neditor_mode = 'vim'\n\
+         status_line = { command = 's' }\n[plugins]\nenabled = ['p']\n",
     );
     assert_eq!(
         warnings(&mut plain(&bench)),
         [
             "`agent` is set and has no effect: this version has no agent profiles",
             "`plugins.enabled` is set and has no effect: this version has no plugins",
-            "`router.default_purpose` is set and has no effect: this version has no model router",
-            "`sandbox.filesystem.deny_read` is set and has no effect: this version has no sandbox",
-            "`enable_telemetry` is set and has no effect: this version has no telemetry",
         ]
     );
 }
@@ -80,7 +68,6 @@ fn variables_of_parts_that_are_not_there_are_told_too() {
     let bench = bench(answers());
     let told = warnings(
         plain(&bench)
-            .env("CALIBAN_ENABLE_TELEMETRY", "1")
             .env("CALIBAN_ENABLED_PLUGINS", "a")
             // These ask for what is so anyway, or are meant for others.
             .env("CALIBAN_NO_PLUGINS", "1")
@@ -89,14 +76,7 @@ fn variables_of_parts_that_are_not_there_are_told_too() {
     );
     assert_eq!(
         told,
-        [
-            "`CALIBAN_ENABLED_PLUGINS` is set and has no effect: this version has no plugins",
-            "`CALIBAN_ENABLE_TELEMETRY` is set and has no effect: this version has no telemetry",
-        ]
-    );
-    assert_eq!(
-        warnings(plain(&bench).env("CALIBAN_ENABLE_TELEMETRY", "off")),
-        Vec::<String>::new()
+        ["`CALIBAN_ENABLED_PLUGINS` is set and has no effect: this version has no plugins",]
     );
     let strict = "CALIBAN_STRICT_PLUGIN_ONLY_CUSTOMIZATION";
     let ran = run(plain(&bench).args(["-p", "hi"]).env(strict, "1"));

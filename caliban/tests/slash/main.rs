@@ -165,7 +165,6 @@ fn an_export_holds_the_conversation_and_replaces_nothing() {
 #[case("/effort enormous", "low, medium, high")]
 #[case("/cost now", "no arguments")]
 #[case("/vim", "needs a screen")]
-#[case("/rewind", "`caliban rewind` restores files")]
 #[case("/login", "api_key_helper")]
 fn what_cannot_be_obeyed_is_an_error_with_a_remedy(#[case] prompt: &str, #[case] part: &str) {
     let bench = bench([Reply::text("Hello.")]);
@@ -194,4 +193,55 @@ fn a_built_in_name_is_not_given_to_others() {
     let ran = bench.run(["-p", "/cost"]);
     assert!(ran.stderr.contains("cost"), "{}", ran.stderr);
     assert!(bench.server.model_requests().is_empty());
+}
+
+/// What a command reports to a program, in a session with one exchange.
+fn report(prompt: &str, form: &str) -> Value {
+    let bench = bench([Reply::text("Hello.")]);
+    let first = bench.run(["-p", "Say hello.", "--session", "s"]);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let ran = bench.run(["-p", prompt, "--session", "s", "--output-format", form]);
+    let last = match form {
+        "json" => ran.stdout.as_str(),
+        _ => ran.stdout.lines().last().unwrap(),
+    };
+    let frame: Value = serde_json::from_str(last).unwrap();
+    assert_eq!(frame["type"], "result", "{frame}");
+    assert!(!frame["result"].as_str().unwrap().is_empty(), "{frame}");
+    frame["report"].clone()
+}
+
+#[rstest]
+#[case("/cost", "/earlier_cost_usd")]
+#[case("/cost", "/models")]
+#[case("/cost", "/purposes")]
+#[case("/usage", "/usage/input_tokens")]
+#[case("/usage", "/turns")]
+#[case("/context", "/window")]
+#[case("/context", "/parts/0/tokens")]
+#[case("/context", "/largest/0/what")]
+#[case("/context", "/compaction_frees")]
+#[case("/status", "/session_name")]
+#[case("/status", "/permission_mode")]
+#[case("/mcp", "/servers")]
+#[case("/hooks", "/handlers")]
+#[case("/skills", "/skills/0/name")]
+#[case("/memory", "/files")]
+#[case("/memory", "/notes/topics")]
+#[case("/model", "/model")]
+#[case("/model", "/models/0")]
+fn a_report_is_a_value_for_programs(
+    #[case] prompt: &str,
+    #[case] pointer: &str,
+    #[values("json", "stream-json")] form: &str,
+) {
+    let report = report(prompt, form);
+    assert_eq!(report["command"], prompt.trim_start_matches('/'));
+    let value = report.pointer(pointer);
+    assert!(value.is_some_and(|value| !value.is_null()), "{report:#}");
+}
+
+#[test]
+fn what_is_only_done_reports_nothing() {
+    assert_eq!(report("/effort high", "json"), Value::Null);
 }

@@ -115,21 +115,49 @@ fn there_must_be_something_to_repeat() {
 }
 
 #[test]
-fn a_title_is_shown_in_lists_and_the_session_goes_on() {
-    let bench = bench(["Hello.", "Yes."].map(Reply::text));
-    let ran = after_an_exchange(&bench, "/rename Greetings and more");
+fn a_renamed_session_goes_on_by_its_new_name_and_its_id() {
+    let bench = bench(["Hello.", "Yes.", "Again."].map(Reply::text));
+    assert_eq!(in_session(&bench, "Say hello.").code, Some(0));
+    let id = listed(&bench)[0]["session_id"].clone();
+    let ran = in_session(&bench, "/rename Greetings and more!");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert_eq!(listed(&bench)[0]["title"], "Greetings and more");
-    assert_eq!(in_session(&bench, "Go on?").code, Some(0));
+    let all = listed(&bench);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0]["title"], "Greetings and more!");
+    assert_eq!(all[0]["name"], "Greetings-and-more");
+    assert_eq!(all[0]["session_id"], id);
+    let gone = bench.run(["-p", "Go on?", "--resume", "s"]);
+    assert_eq!(gone.code, Some(66), "{}", gone.stdout);
+    for name in ["Greetings-and-more", id.as_str().unwrap()] {
+        let ran = bench.run(["-p", "Go on?", "--resume", name]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
     let last = bench.server.model_requests().remove(1).json();
     assert!(last["messages"].to_string().contains("Say hello."));
+}
+
+#[test]
+fn a_name_that_is_taken_or_is_none_is_no_name() {
+    let bench = bench(["Hello.", "Other."].map(Reply::text));
+    let other = bench.run(["-p", "Say other.", "--session", "other"]);
+    assert_eq!(other.code, Some(0), "{}", other.stderr);
+    let ran = after_an_exchange(&bench, "/rename other");
+    assert_eq!(ran.code, Some(64), "{}", ran.stdout);
+    assert!(ran.stderr.contains("exists already"), "{}", ran.stderr);
+    let ran = in_session(&bench, "/rename 名前");
+    assert!(
+        ran.stdout.contains("`--resume s` opens it"),
+        "{}",
+        ran.stdout
+    );
 }
 
 #[test]
 fn a_title_alone_does_not_take_the_system_prompt_away() {
     let bench = bench([Reply::text("Hello.")]);
     assert_eq!(in_session(&bench, "/rename First").code, Some(0));
-    assert_eq!(in_session(&bench, "Say hello.").code, Some(0));
+    let ran = bench.run(["-p", "Say hello.", "--resume", "First"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let asked = bench.server.model_requests().remove(0).json();
     assert!(asked["system"].to_string().len() > 20, "{asked}");
     assert_eq!(listed(&bench)[0]["title"], "First");

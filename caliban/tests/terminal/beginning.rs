@@ -100,6 +100,28 @@ fn a_server_that_does_not_answer_holds_up_neither_screen_nor_keys() {
     assert_eq!(terminal.wait().code, Some(0));
 }
 
+#[test]
+fn the_end_of_a_session_is_seen_before_all_of_it_is_there() {
+    let person = Person::answered("The answer of old.");
+    let terminal = person.start(&["--session", "talk"]);
+    terminal.until_text("session: talk");
+    say(&terminal, "A question of old");
+    terminal.until_text("The answer of old.");
+    leave(terminal);
+    let person = person.settings("[mcp_servers.slow]\ncommand = 'sleep'\nargs = ['1000']\n");
+    let terminal = person.start(&["-c"]);
+    let screen = terminal.until_text("The answer of old.");
+    assert!(screen.contains("> A question of old"), "{}", screen.drawn());
+    assert!(
+        screen.contains("starting; write already"),
+        "{}",
+        screen.drawn()
+    );
+    let screen = terminal.until_text("session: talk");
+    assert_eq!(screen.text().matches("The answer of old.").count(), 1);
+    leave(terminal);
+}
+
 /// A workspace whose rule permits what would be asked about, and whose hook leaves a mark.
 fn wanting_trust() -> Person {
     let settings = "[permissions]\nallow = ['Bash']\n\
@@ -163,4 +185,61 @@ fn one_can_leave_instead_of_deciding_about_trust() {
     terminal.until_text("Trust this workspace?");
     terminal.key("ctrl+d");
     assert_eq!(terminal.wait().code, Some(0));
+}
+
+/// A repository that names a program for the files behind `@`.
+fn naming_files() -> Person {
+    let settings = "[tui.files]\ncommand = 'touch \"$HOME/listed\"; echo by-program.txt'\n";
+    Person::answered("never")
+        .project(settings)
+        .file("by-hand.txt", "")
+}
+
+#[test]
+fn the_files_of_a_trusted_workspace_are_listed_by_its_program() {
+    let person = naming_files();
+    let terminal = person.start(&[]);
+    terminal.until_text("Trust this workspace?");
+    terminal.keys("y");
+    terminal.until_text(READY);
+    terminal.keys("@by");
+    terminal.until_text("by-program.txt");
+    assert!(person.home().join("listed").exists());
+    terminal.key("ctrl+c");
+}
+
+#[test]
+fn the_program_of_a_workspace_that_is_not_trusted_lists_no_files() {
+    let person = naming_files();
+    let terminal = person.start(&[]);
+    terminal.until_text("Trust this workspace?");
+    terminal.keys("n");
+    terminal.until_text(READY);
+    terminal.keys("@by");
+    terminal.until_text("by-hand.txt");
+    assert!(!person.home().join("listed").exists());
+    terminal.key("ctrl+c");
+}
+
+#[rstest]
+#[case::json_schema(&["--json-schema", "{}"])]
+#[case::partial(&["--include-partial-messages"])]
+#[case::hook_events(&["--include-hook-events"])]
+#[case::replay(&["--replay-user-messages"])]
+#[case::denial(&["--fail-on-denial"])]
+#[case::prompt_tool(&["--permission-prompt-tool", "events"])]
+fn what_a_program_would_read_is_refused_where_a_person_reads(#[case] args: &[&str]) {
+    let terminal = Person::answered("never").start(args);
+    let ended = terminal.wait();
+    assert_eq!(ended.code, Some(64), "{}", ended.after.drawn());
+    let said = format!("`{}` is for a run that a program reads", args[0]);
+    assert!(ended.after.contains(&said), "{}", ended.after.drawn());
+}
+
+#[test]
+fn a_background_agent_is_refused_on_a_terminal_too() {
+    let terminal = Person::answered("never").start(&["--bg", "task"]);
+    let ended = terminal.wait();
+    assert_eq!(ended.code, Some(1), "{}", ended.after.drawn());
+    assert!(ended.after.contains("`--bg` is not available"));
 }

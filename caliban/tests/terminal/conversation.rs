@@ -1,9 +1,10 @@
 //! The conversation on the screen: what the model says, what it does, and what is said to it.
 
+use caliban_testkit::terminal::Terminal;
 use caliban_testkit::{Block, Fault, Match, Prose, Reply, Script};
 use serde_json::json;
 
-use crate::person::{Person, bash, leave, say};
+use crate::person::{Person, bash, leave, say, until_done};
 
 #[test]
 fn markdown_is_laid_out_while_it_comes() {
@@ -250,6 +251,82 @@ fn what_waits_can_be_taken_back() {
     leave(terminal);
 }
 
+/// Three prompts that wait for the end of the work.
+fn waiting(person: &Person) -> Terminal {
+    let terminal = person.sit_down();
+    say(&terminal, "begin");
+    terminal.until_text("Enter joins the work");
+    for (place, text) in [(1, "alpha"), (2, "beta"), (3, "gamma")] {
+        terminal.keys(text);
+        terminal.key("tab");
+        terminal.until_text(&format!("{place} waits: {text}"));
+    }
+    terminal
+}
+
+#[test]
+fn up_takes_the_last_waiting_prompt_back() {
+    let person = held();
+    let terminal = waiting(&person);
+    terminal.key("up");
+    terminal.until_text("> gamma");
+    terminal.until_gone("3 waits");
+    terminal.keys("!");
+    terminal.key("tab");
+    terminal.until_text("3 waits: gamma!");
+    person.server.release();
+    until_done(&terminal, "> gamma!");
+    leave(terminal);
+}
+
+#[test]
+fn waiting_prompts_are_put_in_another_order_and_dropped() {
+    let person = held();
+    let terminal = waiting(&person);
+    terminal.key("ctrl+q");
+    terminal.until_text("Prompts that wait");
+    terminal.keys("jjK");
+    terminal.until(|screen| screen.contains("2 waits: gamma") && screen.contains("3 waits: beta"));
+    terminal.keys("K");
+    terminal.until(|screen| screen.contains("1 waits: gamma") && screen.contains("2 waits: alpha"));
+    terminal.keys("jx");
+    terminal.until(|screen| screen.contains("2 waits: beta") && !screen.contains("alpha"));
+    terminal.keys("q");
+    terminal.until_gone("Prompts that wait");
+    person.server.release();
+    until_done(&terminal, "> beta");
+    person.server.wait_for_requests(4);
+    let told = person.told();
+    let asked = |place: usize| {
+        let messages = told[place]["messages"].as_array().unwrap();
+        messages.last().unwrap().to_string()
+    };
+    assert!(asked(2).contains("gamma"), "{}", asked(2));
+    assert!(asked(3).contains("beta"), "{}", asked(3));
+    assert!(!told[3].to_string().contains("alpha"));
+    leave(terminal);
+}
+
+#[test]
+fn both_sides_of_a_change_stand_beside_each_other() {
+    let edit = json!({"path": "a.txt", "old_string": "two", "new_string": "zwei"});
+    let person = Person::new([Reply::tool("Edit", edit), Reply::text("All done.")])
+        .file("a.txt", "one\ntwo\nthree\n")
+        .sized(160, 30)
+        .arg("--allow")
+        .arg("Edit");
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    let is_beside = |row: &str| row.contains("-two") && row.contains("+zwei");
+    let screen = until_done(&terminal, "All done.");
+    assert!(screen.text().lines().any(is_beside), "{}", screen.drawn());
+    terminal.key("f4");
+    terminal.until(|screen| !screen.text().lines().any(is_beside) && screen.contains("+zwei"));
+    terminal.key("f4");
+    terminal.until(|screen| screen.text().lines().any(is_beside));
+    leave(terminal);
+}
+
 #[test]
 fn escape_stops_the_work_and_keeps_what_was_said() {
     let pieces = ["This much ", "and no more"].map(str::to_owned).to_vec();
@@ -281,8 +358,8 @@ fn a_running_command_is_stopped_too() {
     say(&terminal, "go");
     terminal.until(|screen| screen.text().lines().any(|row| row == "  begun"));
     terminal.key("esc");
-    let screen = terminal.until_text("Interrupted.");
-    assert!(!screen.contains("running"), "{}", screen.drawn());
+    terminal.until_text("Interrupted.");
+    terminal.until_gone("running");
     say(&terminal, "next");
     terminal.until_text("Something else.");
     leave(terminal);
@@ -307,6 +384,73 @@ fn a_session_with_calls_looks_the_same_when_it_goes_on() {
     assert!(
         !text.contains("being written") && !text.contains("running"),
         "{text}"
+    );
+    leave(terminal);
+}
+
+#[test]
+fn a_session_that_goes_on_knows_its_turns_and_how_full_it_is() {
+    let person = Person::new([bash("true"), Reply::text("All done.")]);
+    let person = person.arg("--allow").arg("Bash").sized(120, 24);
+    let terminal = person.start(&["--session", "talk"]);
+    terminal.until_text("session: talk (0)");
+    say(&terminal, "go");
+    until_done(&terminal, "session: talk (2)");
+    leave(terminal);
+    let terminal = person.start(&["-c"]);
+    let screen = terminal.until_text("session: talk (2)");
+    assert!(screen.contains("% of context"), "{}", screen.drawn());
+    say(&terminal, "again");
+    until_done(&terminal, "session: talk (3)");
+    leave(terminal);
+}
+
+#[test]
+fn an_interrupt_of_old_is_no_prompt() {
+    let pieces = ["This much ", "and no more"].map(str::to_owned).to_vec();
+    let reply = Reply::default()
+        .block(Block::Text(Prose::Pieces(pieces)))
+        .hold_after(4);
+    let person = Person::new([reply]);
+    let terminal = person.start(&["--session", "talk"]);
+    terminal.until_text("session: talk");
+    say(&terminal, "talk");
+    terminal.until_text("This much");
+    terminal.key("esc");
+    terminal.until_text("Interrupted.");
+    terminal.until_gone("Working");
+    leave(terminal);
+    let terminal = person.start(&["-c"]);
+    let screen = terminal.until_text("! Interrupted.");
+    assert!(screen.contains("> talk"), "{}", screen.drawn());
+    assert!(
+        !screen.contains("[Request interrupted"),
+        "{}",
+        screen.drawn()
+    );
+    leave(terminal);
+}
+
+#[test]
+fn what_a_prompt_brought_along_is_not_shown_as_written() {
+    let person = Person::answered("Read.").file("notes.txt", "the-content-of-the-file\n");
+    let terminal = person.start(&["--session", "talk"]);
+    terminal.until_text("session: talk");
+    say(&terminal, "read @notes.txt ");
+    until_done(&terminal, "Read.");
+    assert!(
+        person.told()[0]
+            .to_string()
+            .contains("the-content-of-the-file")
+    );
+    leave(terminal);
+    let terminal = person.start(&["-c"]);
+    let screen = terminal.until_text("Read.");
+    assert!(screen.contains("> read @notes.txt"), "{}", screen.drawn());
+    assert!(
+        !screen.contains("the-content-of-the-file"),
+        "{}",
+        screen.drawn()
     );
     leave(terminal);
 }

@@ -8,14 +8,14 @@ use caliban_testkit::{Block, Prose, Reply};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::person::{LISTENS, Person, READY, eventually, leave, say, until_done};
+use crate::person::{LISTENS, Person, READY, bash, eventually, leave, say, until_done};
 
 /// The variable with which pictures are taken anew instead of compared.
 const UPDATE: &str = "UPDATE_SCREENS";
 
 /// The screen is as it was when its picture was taken, apart from what differs each time.
 #[track_caller]
-fn looks_like(name: &str, person: &Person, screen: &Screen) {
+pub(crate) fn looks_like(name: &str, person: &Person, screen: &Screen) {
     let (cols, rows) = screen.size();
     let folder = PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -43,19 +43,22 @@ fn normalised(text: &str, person: &Person) -> String {
     let text = text.replace(['◓', '◑', '◒'], "◐");
     let mut out = String::new();
     for row in text.lines() {
-        let row = match row.split_once("session: ") {
-            Some((before, after)) => {
-                let is_id = |c: &char| c.is_ascii_hexdigit();
-                let id = after.chars().take_while(is_id).count().min(8);
-                let rest: String = after.chars().skip(id).collect();
-                format!("{before}session: {}{rest}", "I".repeat(id))
-            }
-            None => row.to_owned(),
-        };
-        out.push_str(&seconds(&row));
+        let words = row
+            .split(' ')
+            .map(|word| if is_id(word) { ID } else { word });
+        let words: Vec<&str> = words.collect();
+        // A call that took long enough says so; here it is the machine that did.
+        out.push_str(&seconds(&words.join(" ")).replace(", 0.0 s", ""));
         out.push('\n');
     }
     out
+}
+
+/// What stands for the beginning of an id.
+const ID: &str = "IIIIIIII";
+
+fn is_id(word: &str) -> bool {
+    word.len() == ID.len() && word.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// `1.2 s` is `0.0 s`, `Working 3 s` is `Working 0 s`.
@@ -136,6 +139,23 @@ fn questions_look_as_they_did(#[values(0, 1, 2)] size: usize) {
     leave(terminal);
 }
 
+/// What goes on is told at every width.
+#[rstest]
+fn the_status_line_tells_the_state(#[values(30, 60, 80)] cols: u16) {
+    let person = Person::new([bash("true").hold_after(2), Reply::text("All done.")]);
+    let person = person.sized(cols, 20);
+    let terminal = person.start(&["go"]);
+    let status = |screen: &Screen| screen.text().lines().last().unwrap_or_default().to_owned();
+    terminal.until(|screen| status(screen).ends_with("running…"));
+    person.server.release();
+    terminal.until(|screen| status(screen).ends_with("question waiting"));
+    terminal.until_text("e edit  d all of it");
+    terminal.keys("n");
+    terminal.until_text("All done.");
+    terminal.until(|screen| !status(screen).contains("running"));
+    leave(terminal);
+}
+
 /// Every style on the screen that has a colour.
 fn colours(screen: &Screen) -> Vec<String> {
     let (cols, rows) = screen.size();
@@ -170,6 +190,47 @@ fn with_colour_there_is_some() {
     say(&terminal, "go");
     let screen = until_done(&terminal, "code");
     assert!(!colours(&screen).is_empty());
+    leave(terminal);
+}
+
+#[rstest]
+#[case::table("[tui.theme]\ncode = '#010203 on 77'\n", None)]
+#[case::file(
+    "[tui]\ntheme = 'mine'\n",
+    Some("base = 'dark'\ncode = '#010203 on 77'\n")
+)]
+fn colours_are_the_operator_s_own(#[case] settings: &str, #[case] theme: Option<&str>) {
+    let person = Person::answered("a `word` of code").settings(settings);
+    if let Some(theme) = theme {
+        let folder = person.home().join(".config/caliban/themes");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("mine.toml"), theme).unwrap();
+    }
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    let screen = until_done(&terminal, "a word of code");
+    let (row, col) = screen.find("word").unwrap();
+    let style = screen.style_at(row, col);
+    assert_eq!(style.fg, Color::Rgb(1, 2, 3), "{}", screen.drawn());
+    assert_eq!(style.bg, Color::Indexed(77), "{}", screen.drawn());
+    leave(terminal);
+}
+
+#[rstest]
+#[case::colour(
+    "[tui.theme]\nheading = 'blurple'\n",
+    "`tui.theme.heading`: `blurple` is no colour"
+)]
+#[case::file("[tui]\ntheme = 'nowhere'\n", "themes/nowhere.toml`: No such file")]
+#[case::name("[tui]\ntheme = '../x'\n", "`tui.theme`: names have letters")]
+fn a_theme_that_cannot_be_used_is_told(#[case] settings: &str, #[case] told: &str) {
+    let person = Person::answered("Yes.").settings(settings).sized(160, 24);
+    let terminal = person.sit_down();
+    terminal.until_text(told);
+    say(&terminal, "/theme nothing");
+    terminal.until_text("`nothing` is no theme");
+    say(&terminal, "go");
+    until_done(&terminal, "Yes.");
     leave(terminal);
 }
 

@@ -61,6 +61,16 @@ fn a_mode_counts_for_the_next_call() {
 }
 
 #[test]
+fn the_program_of_the_status_line_sees_no_key() {
+    let settings = "[statusLine]\ntype = 'command'\ncommand = 'echo \"key<$ANTHROPIC_API_KEY>home<${HOME:+set}>\"'\n";
+    let person = Person::answered("Yes.").settings(settings);
+    let terminal = person.sit_down();
+    let screen = terminal.until_text("home<set>");
+    assert!(screen.contains("key<>home<set>"), "{}", screen.drawn());
+    leave(terminal);
+}
+
+#[test]
 fn a_program_writes_the_beginning_of_the_status_line() {
     let settings = "[statusLine]\ntype = 'command'\ncommand = 'printf \"mine-\\\\033[31m$(cat n 2>/dev/null)\"'\n";
     let person = Person::answered("Done.")

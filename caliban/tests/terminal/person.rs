@@ -20,6 +20,7 @@ pub(crate) struct Person {
     pub(crate) server: BlockingServer,
     args: Vec<String>,
     env: Vec<(String, String)>,
+    absent: Vec<String>,
     size: (u16, u16),
     profile: Profile,
 }
@@ -31,13 +32,15 @@ impl Person {
     }
 
     pub(crate) fn scripted(script: Script) -> Self {
-        let home = TempDir::with_prefix("home").unwrap();
+        // Screens show this path, so that it is as long on every machine.
+        let home = TempDir::with_prefix_in("home", "/tmp").unwrap();
         fs::create_dir(home.path().join("work")).unwrap();
         Self {
             home,
             server: BlockingServer::start(script).unwrap(),
             args: Vec::new(),
             env: Vec::new(),
+            absent: Vec::new(),
             size: (80, 24),
             profile: Profile::Kitty,
         }
@@ -62,6 +65,13 @@ impl Person {
     #[must_use]
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A variable that others have is not set.
+    #[must_use]
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.absent.push(name.to_owned());
         self
     }
 
@@ -132,6 +142,7 @@ impl Person {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value));
         let usual = usual.filter(|(name, _)| self.env.iter().all(|(own, _)| own != name));
+        let usual = usual.filter(|(name, _)| !self.absent.contains(name));
         let own = self.env.iter().cloned();
         let args = self
             .args

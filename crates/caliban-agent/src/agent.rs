@@ -8,6 +8,7 @@ use caliban_model::{Block, CancellationToken, CostLedger, Message, Provider, Rol
 use serde_json::Value;
 
 use crate::answer::MAX_CORRECTIONS;
+use crate::compaction::Part;
 use crate::company::{Company, retype};
 use crate::conversation::Conversation;
 use crate::dial::Dial;
@@ -78,7 +79,23 @@ impl Agent {
     ) -> (Outcome, RunTotals) {
         let mut run = Run::new(self, conversation, listener, cancel);
         let outcome = match run.condense(hint).await {
-            Ok(text) => Outcome::Obeyed { text },
+            Ok(text) => Outcome::obeyed(text),
+            Err(outcome) => outcome,
+        };
+        self.end(run, outcome).await
+    }
+
+    /// Puts a summary in the place of a part of a conversation.
+    pub async fn compact_part(
+        &self,
+        conversation: &mut Conversation,
+        part: Part,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let mut run = Run::new(self, conversation, listener, cancel);
+        let outcome = match run.condense_part(part).await {
+            Ok(text) => Outcome::obeyed(text),
             Err(outcome) => outcome,
         };
         self.end(run, outcome).await
@@ -93,7 +110,7 @@ impl Agent {
     ) -> (Outcome, RunTotals) {
         let mut run = Run::new(self, conversation, listener, cancel);
         let outcome = match run.recap().await {
-            Ok(text) => Outcome::Obeyed { text },
+            Ok(text) => Outcome::obeyed(text),
             Err(outcome) => outcome,
         };
         self.end(run, outcome).await

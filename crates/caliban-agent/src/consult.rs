@@ -55,21 +55,13 @@ impl Consultant {
         let Ok(call) = tokio::time::timeout(self.deadline, asking).await else {
             return Err(failed(ErrorKind::Timeout, "no answer in time"));
         };
-        let mut spent = call.wasted;
-        let text = match call.result {
-            Ok(reply) => {
-                spent.push(reply.usage);
-                Ok(reply.message.text())
-            }
-            Err(broken) => {
-                spent.extend(broken.spent);
-                Err(broken.error)
-            }
-        };
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        for usage in spent {
-            ledger.record(self.provider.id(), &self.model, usage);
+        for (origin, usage) in call.spent() {
+            ledger.record(&origin.provider, &origin.model, usage);
         }
-        text
+        match call.result {
+            Ok(reply) => Ok(reply.message.text()),
+            Err(broken) => Err(broken.error),
+        }
     }
 }

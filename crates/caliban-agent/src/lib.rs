@@ -38,6 +38,7 @@ pub use answer::AnswerSchema;
 /// What a tool says of itself.
 pub use caliban_model::Effect;
 pub use call::{Opinion, ToolCall};
+pub use compaction::Part;
 pub use company::Company;
 pub use consult::Consultant;
 pub use conversation::{Conversation, estimate as estimated_tokens};
@@ -48,6 +49,7 @@ pub use event::{
 pub use hook_event::{HookEvent, NotificationKind, SessionSource};
 pub use listener::Listener;
 pub use mailbox::Mailbox;
+pub use meanwhile::tells_of_interrupt;
 pub use operator::{
     Answer, Elicitation, Inquiry, Interrupt, Operator, PartVerdict, Question, QuestionPart,
     Remember, Reply, SharedOperator, Unattended,
@@ -68,4 +70,4 @@ pub use tool::{
     ToolOutput, ToolStatus, TypedTool, input_schema,
 };
 pub use toolbox::{ToolSource, Toolbox};
-pub use workspace::{Confinement, PathError, ResolvedPath, Workspace};
+pub use workspace::{Boundary, Confinement, PathError, ResolvedPath, Workspace};

@@ -13,6 +13,15 @@ const CUT_ANSWER: &str = "[Request interrupted by user]";
 /// The same where its calls were running.
 const CUT_CALLS: &str = "[Request interrupted by user for tool use]";
 
+/// Whether a message of the conversation is such a note, and not something that a person wrote.
+pub fn tells_of_interrupt(message: &Message) -> bool {
+    message.role == Role::User
+        && match message.content.as_slice() {
+            [Block::Text { text, .. }] => [CUT_ANSWER, CUT_CALLS].contains(&text.as_str()),
+            _ => false,
+        }
+}
+
 impl Run<'_> {
     /// Takes over what the operator has changed since the last turn.
     pub(crate) fn tune(&mut self) {

@@ -2,6 +2,7 @@
 
 use caliban_model::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,7 +12,12 @@ pub enum Outcome {
     Success { text: String },
     /// A command of the operator was obeyed; this is what it has to say. No model was asked for
     /// an answer.
-    Obeyed { text: String },
+    Obeyed {
+        text: String,
+        /// The same for programs, where there is more to it than the words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        report: Option<Box<Value>>,
+    },
     /// The turn limit was reached.
     MaxTurns { limit: u32 },
     /// The budget is spent, or the next call would overspend it.
@@ -43,6 +49,14 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// A command was obeyed, and this is all there is to say.
+    pub fn obeyed(text: impl Into<String>) -> Self {
+        Self::Obeyed {
+            text: text.into(),
+            report: None,
+        }
+    }
+
     /// What the process exits with.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -88,7 +102,7 @@ impl Outcome {
     /// The answer of a run that finished.
     pub fn answer(&self) -> Option<&str> {
         match self {
-            Self::Success { text } | Self::Obeyed { text } => Some(text),
+            Self::Success { text } | Self::Obeyed { text, .. } => Some(text),
             Self::MaxTurns { .. }
             | Self::BudgetExceeded { .. }
             | Self::MaxTokens

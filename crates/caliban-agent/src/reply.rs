@@ -16,6 +16,8 @@ use crate::listener::Listener;
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) message: Arc<Message>,
+    /// Who wrote it.
+    pub(crate) origin: Origin,
     pub(crate) usage: Usage,
     pub(crate) stop: StopReason,
     pub(crate) detail: Option<String>,
@@ -26,14 +28,28 @@ pub(crate) struct Reply {
 pub(crate) struct Broken {
     pub(crate) error: Error,
     pub(crate) text: String,
-    pub(crate) spent: Vec<Usage>,
+    pub(crate) spent: Option<Spent>,
 }
+
+/// What a call cost, and who is paid.
+pub(crate) type Spent = (Origin, Usage);
 
 /// The end of a call: the answer or the failure, with what attempts that were given up cost.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) result: Result<Reply, Broken>,
-    pub(crate) wasted: Vec<Usage>,
+    pub(crate) wasted: Vec<Spent>,
+}
+
+impl Call {
+    /// Everything that was spent, whatever came of it.
+    pub(crate) fn spent(&self) -> Vec<Spent> {
+        let last = match &self.result {
+            Ok(reply) => Some((reply.origin.clone(), reply.usage)),
+            Err(broken) => broken.spent.clone(),
+        };
+        self.wasted.iter().cloned().chain(last).collect()
+    }
 }
 
 /// Asks the provider and tells of the answer while it comes.
@@ -70,7 +86,7 @@ pub(crate) async fn ask(
                 };
             }
             Some(Ok(StreamEvent::Retrying(retry))) => {
-                wasted.extend(answer.usage);
+                wasted.extend(answer.usage.map(|usage| (origin.clone(), usage)));
                 if retry.shown == Shown::Superseded {
                     answer = Answer::default();
                 } else {
@@ -78,11 +94,13 @@ pub(crate) async fn ask(
                 }
                 listener.hear(Event::Retrying(retry)).await;
             }
+            Some(Ok(StreamEvent::Routed { origin: other })) => origin = other,
+            Some(Ok(StreamEvent::Wasted { origin, usage })) => wasted.push((origin, usage)),
             Some(Ok(StreamEvent::Rerouted {
                 origin: other,
                 reason,
             })) => {
-                wasted.extend(answer.usage);
+                wasted.extend(answer.usage.map(|usage| (origin.clone(), usage)));
                 answer = Answer::default();
                 let message = format!("{} answers instead: {reason}", other.model);
                 origin = other;
@@ -104,7 +122,7 @@ pub(crate) async fn ask(
         result: Err(Broken {
             error,
             text: answer.text,
-            spent: answer.usage.into_iter().collect(),
+            spent: answer.usage.map(|usage| (origin, usage)),
         }),
         wasted,
     }
@@ -145,7 +163,9 @@ impl Answer {
             }
             StreamEvent::Warning(warning) => return Some(Event::Warning(warning)),
             StreamEvent::Stopped { .. }
+            | StreamEvent::Routed { .. }
             | StreamEvent::Rerouted { .. }
+            | StreamEvent::Wasted { .. }
             | StreamEvent::Retrying(_) => None,
         };
         step.map(Event::Answer)
@@ -160,8 +180,9 @@ impl Answer {
                     .into_values()
                     .map(Arc::unwrap_or_clone)
                     .collect(),
-                origin: Some(origin),
+                origin: Some(origin.clone()),
             }),
+            origin,
             usage: self.usage.unwrap_or_default(),
             stop,
             detail,

@@ -85,8 +85,8 @@ impl<'a> Run<'a> {
         let asked = Instant::now();
         let call = reply::ask(&*self.agent.provider, request, self.cancel, self.listener).await;
         self.model_time += asked.elapsed();
-        for usage in call.wasted {
-            self.enter(&self.origin(), usage).await;
+        for (origin, usage) in call.wasted {
+            self.enter(&origin, usage).await;
         }
         match call.result {
             Ok(reply) => {
@@ -98,8 +98,8 @@ impl<'a> Run<'a> {
                     self.cut = Some(broken.text.clone());
                 }
                 self.note_text(broken.text);
-                for usage in broken.spent {
-                    self.enter(&self.origin(), usage).await;
+                if let Some((origin, usage)) = broken.spent {
+                    self.enter(&origin, usage).await;
                 }
                 self.recover(broken.error).await.map(|()| None)
             }
@@ -144,8 +144,7 @@ impl<'a> Run<'a> {
 
     /// Enters an answer into the books, whatever becomes of it.
     pub(crate) async fn charge(&self, reply: &Reply) -> Option<Decimal> {
-        let origin = reply.message.origin.as_ref()?;
-        self.enter(origin, reply.usage).await
+        self.enter(&reply.origin, reply.usage).await
     }
 
     /// Remembers what the model said last, also where it does not become part of the conversation.

@@ -305,12 +305,17 @@ pub trait TypedTool: Send + Sync + Debug + Sized + 'static {
         context: ToolContext,
     ) -> impl Future<Output = ToolOutput> + Send;
 
+    /// What the model is told about it.
+    fn description(&self) -> String {
+        Self::DESCRIPTION.trim().to_owned()
+    }
+
     /// Makes it a [`Tool`].
     fn boxed(self) -> Arc<dyn Tool> {
         Arc::new(Typed {
             spec: ToolSpec {
                 name: Self::NAME.to_owned(),
-                description: Self::DESCRIPTION.trim().to_owned(),
+                description: self.description(),
                 input_schema: input_schema::<Self::Input>(),
             },
             tool: self,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use caliban_model::{CachePolicy, Message, Origin, Usage, traits};
+use caliban_model::{CachePolicy, Message, traits};
 
-use crate::compaction::{self, BoundThinking, Extent, share};
+use crate::compaction::{self, BoundThinking, Extent, Part, share};
 use crate::dispatch::tell;
 use crate::event::{CompactionReason, Event};
 use crate::hook_event::HookEvent;
 use crate::outcome::Outcome;
+use crate::reply::Spent;
 use crate::run::Run;
 use crate::settings::{DEFAULT_THRESHOLD, Micro};
 
@@ -89,6 +90,56 @@ impl Run<'_> {
         ))
     }
 
+    /// Puts a summary in the place of a part of the conversation, because the operator wants it.
+    /// Without a summary everything stays.
+    pub(crate) async fn condense_part(&mut self, part: Part) -> Result<String, Outcome> {
+        let before = self.tokens();
+        let system = self.conversation.system_len();
+        let messages = self.conversation.messages().to_vec();
+        let (Part::From(at) | Part::UpTo(at)) = part;
+        let (head, tail) = messages.split_at(at.clamp(system, messages.len()));
+        let (condensed, kept) = match part {
+            Part::From(_) => (tail, head),
+            Part::UpTo(_) => (head.get(system..).unwrap_or_default(), tail),
+        };
+        if condensed.is_empty() {
+            return Ok("There is nothing to condense.".to_owned());
+        }
+        let reason = CompactionReason::Asked;
+        self.listener
+            .hear(Event::CompactionStarted { reason })
+            .await;
+        let event = HookEvent::PreCompact { reason };
+        tell(&self.agent.company, &event, self.cancel).await;
+        let (settings, provider) = (&self.agent.settings, &*self.agent.provider);
+        let window = self.window();
+        let asked =
+            compaction::summarize(condensed, None, window, settings, provider, self.cancel).await;
+        self.charge_summary(asked.spent).await;
+        let text = match asked.text {
+            Ok(text) => text,
+            Err(error) => {
+                self.tell_compacted(before).await;
+                return Err(Outcome::from(error));
+            }
+        };
+        let note = compaction::stand_in(&text, &self.agent, kept, window);
+        let messages = match part {
+            Part::From(_) => head.iter().cloned().chain([note]).collect(),
+            Part::UpTo(_) => {
+                let recent = tail.iter().map(compaction::without_thinking);
+                let system = head.iter().take(system).cloned();
+                system.chain([note]).chain(recent).collect()
+            }
+        };
+        self.replace_history(messages).await;
+        self.tell_compacted(before).await;
+        let after = self.tokens();
+        Ok(format!(
+            "The conversation was condensed from about {before} to {after} tokens."
+        ))
+    }
+
     /// A summary of everything so far, which stays as it is.
     pub(crate) async fn recap(&mut self) -> Result<String, Outcome> {
         let turns = &self.conversation.messages()[self.conversation.system_len()..];
@@ -104,13 +155,9 @@ impl Run<'_> {
         asked.text.map_err(Outcome::from)
     }
 
-    async fn charge_summary(&mut self, spent: Vec<Usage>) {
-        let summarizer = Origin::new(
-            self.agent.provider.id(),
-            Arc::clone(self.agent.settings.summary_model()),
-        );
-        for usage in spent {
-            self.enter(&summarizer, usage).await;
+    async fn charge_summary(&mut self, spent: Vec<Spent>) {
+        for (origin, usage) in spent {
+            self.enter(&origin, usage).await;
         }
     }
 

@@ -2,6 +2,7 @@
 //! leave in restricted mode.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,6 +18,18 @@ pub struct Workspace {
     confinement: Confinement,
     /// Directories of our own that may be read in restricted mode too. They need not exist.
     readable: Vec<PathBuf>,
+    /// What a sandbox closes, and moves.
+    boundary: Option<Arc<dyn Boundary>>,
+}
+
+/// What a sandbox makes of paths, so that tools in this process agree with the programs in it.
+pub trait Boundary: Send + Sync + Debug {
+    /// Where a path really is that programs in the sandbox call so.
+    fn locate(&self, path: &Path) -> PathBuf;
+    /// The setting that forbids to read a path, links followed.
+    fn hides(&self, real: &Path) -> Option<&'static str>;
+    /// The setting that forbids to change a path, links followed.
+    fn fixes(&self, real: &Path) -> Option<&'static str>;
 }
 
 /// Whether paths outside the roots are refused.
@@ -54,6 +67,11 @@ pub enum PathError {
     Unresolvable { path: PathBuf, reason: String },
     #[error("`~` cannot be expanded: no home directory is known")]
     NoHome,
+    #[error("`{}` is closed: `{setting}` names it", .path.display())]
+    Closed {
+        path: PathBuf,
+        setting: &'static str,
+    },
 }
 
 impl Workspace {
@@ -88,6 +106,7 @@ impl Workspace {
             home,
             confinement,
             readable: Vec::new(),
+            boundary: None,
         })
     }
 
@@ -99,6 +118,12 @@ impl Workspace {
             readable: directories,
             ..self
         }
+    }
+
+    /// The same within a sandbox.
+    #[must_use]
+    pub fn with_boundary(self, boundary: Option<Arc<dyn Boundary>>) -> Self {
+        Self { boundary, ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -128,6 +153,12 @@ impl Workspace {
     /// Resolves a path from a tool's input: `~` expanded, relative to the root, links followed
     /// as far as the path exists, containment checked by components on the result.
     pub fn resolve(&self, path: &str) -> Result<ResolvedPath, PathError> {
+        let resolved = self.resolve_directory(path)?;
+        self.check(resolved, |boundary, real| boundary.fixes(real))
+    }
+
+    /// The same for a directory that something is to run in, which changes nothing yet.
+    pub fn resolve_directory(&self, path: &str) -> Result<ResolvedPath, PathError> {
         self.confine(self.resolve_freely(path)?, &[])
     }
 
@@ -135,7 +166,24 @@ impl Workspace {
     pub fn resolve_to_read(&self, path: &str) -> Result<ResolvedPath, PathError> {
         let resolved = self.resolve_freely(path)?;
         let readable = self.readable.iter().filter_map(|it| follow(it).ok());
-        self.confine(resolved, &readable.collect::<Vec<_>>())
+        let resolved = self.confine(resolved, &readable.collect::<Vec<_>>())?;
+        self.check(resolved, |boundary, real| boundary.hides(real))
+    }
+
+    /// Refuses what the sandbox closes.
+    fn check(
+        &self,
+        resolved: ResolvedPath,
+        closing: impl Fn(&dyn Boundary, &Path) -> Option<&'static str>,
+    ) -> Result<ResolvedPath, PathError> {
+        let boundary = self.boundary.as_deref();
+        match boundary.and_then(|boundary| closing(boundary, &resolved.real)) {
+            Some(setting) => Err(PathError::Closed {
+                path: resolved.real,
+                setting,
+            }),
+            None => Ok(resolved),
+        }
     }
 
     fn confine(
@@ -172,7 +220,14 @@ impl Workspace {
         let absolute = self.root.join(self.expand_home(path)?);
         // `..` must mean what the kernel makes of it: the parent of what a link points to. So
         // links are followed component by component, and the lexical form is only for display.
-        let real = follow(&absolute)?;
+        let located = match &self.boundary {
+            // What is above a place that was moved is not above where it is.
+            Some(boundary) if !absolute.components().any(|it| it == Component::ParentDir) => {
+                &boundary.locate(&absolute)
+            }
+            Some(_) | None => &absolute,
+        };
+        let real = follow(located)?;
         Ok(ResolvedPath {
             given: lexical(&absolute),
             root: None,
@@ -380,6 +435,51 @@ mod tests {
                 "{outside}"
             );
         }
+    }
+
+    #[derive(Debug)]
+    struct Closing(PathBuf);
+
+    impl Boundary for Closing {
+        fn locate(&self, path: &Path) -> PathBuf {
+            match path.strip_prefix("/moved") {
+                Ok(rest) => self.0.join("outside").join(rest),
+                Err(_) => path.to_owned(),
+            }
+        }
+
+        fn hides(&self, real: &Path) -> Option<&'static str> {
+            real.starts_with(self.0.join("root/hidden"))
+                .then_some("hiding")
+        }
+
+        fn fixes(&self, real: &Path) -> Option<&'static str> {
+            let is_fixed = real.starts_with(self.0.join("root/fixed"));
+            is_fixed.then_some("fixing").or_else(|| self.hides(real))
+        }
+    }
+
+    #[test]
+    fn what_a_sandbox_closes_is_closed_by_every_name() {
+        let fixture = fixture();
+        symlink("hidden", fixture.base.join("root/link")).unwrap();
+        std::fs::create_dir(fixture.base.join("root/hidden")).unwrap();
+        let boundary = Arc::new(Closing(fixture.base.clone()));
+        let workspace = workspace(&fixture, Confinement::Open).with_boundary(Some(boundary));
+        let read = |path: &str| workspace.resolve_to_read(path).is_ok();
+        let write = |path: &str| workspace.resolve(path).is_ok();
+        assert!(read("a") && write("a"));
+        assert!(read("fixed/a") && !write("fixed/a"));
+        assert!(!read("hidden/a") && !write("hidden/a"));
+        assert!(!read("link/a"));
+        assert!(workspace.resolve_directory("fixed").is_ok());
+        let located = |path: &str| workspace.resolve_freely(path).unwrap().real;
+        assert_eq!(
+            located("/moved/deep/x"),
+            fixture.base.join("outside/deep/x")
+        );
+        // What is above a place that was moved is not above where it is.
+        assert!(workspace.resolve_freely("/moved/../deep").is_err());
     }
 
     #[test]

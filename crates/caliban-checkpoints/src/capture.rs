@@ -1,6 +1,8 @@
 //! The checkpoint of a prompt while it runs: what is at a path before its first change, and after.
 
-use std::collections::{BTreeMap, HashMap};
+mod keeping;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,8 +12,9 @@ use jiff::Timestamp;
 use crate::disk::{self, Disk};
 use crate::error::Error;
 use crate::image::{Digest, Image};
-use crate::journal::{self, Record};
-use crate::manifest::{self, Coverage, Entry, Kind, Manifest};
+use crate::journal::Record;
+use crate::lines::{COUNTED, Counter, Lines};
+use crate::manifest::{self, Coverage, Entry, Kind, Manifest, Mark};
 use crate::store::{
     Limits, Session, blob_digest, blob_path, blobs_path, journal_path, manifest_path,
 };
@@ -28,6 +31,8 @@ pub struct Prompt {
     journal: JournalState,
     /// Contents that other checkpoints of the session have.
     kept: HashMap<Digest, PathBuf>,
+    /// Contents that are not durable yet.
+    unsynced: BTreeSet<PathBuf>,
 }
 
 /// What a prompt is before anything of it is known.
@@ -36,8 +41,10 @@ pub struct Beginning<'a> {
     pub kind: Kind,
     pub prompt: &'a str,
     pub at: Timestamp,
-    /// Where the caller's conversation stands.
-    pub mark: Option<u64>,
+    /// Where the conversation stands.
+    pub began: Option<Mark>,
+    /// What names the prompt for whoever sent it.
+    pub id: Option<&'a str>,
 }
 
 /// What is at a path before it is changed.
@@ -104,6 +111,7 @@ impl Session {
             entries: BTreeMap::new(),
             journal: JournalState::Whole,
             kept: self.kept(&indices)?,
+            unsynced: BTreeSet::new(),
         };
         prompt.note(&Record::Head(head), Durability::Synced)?;
         prompt
@@ -115,11 +123,15 @@ impl Session {
 
     /// Notes a prompt that changed nothing, so that it can be chosen. Nothing is lost with it, so it
     /// is not made durable.
-    pub fn pass(&self, beginning: Beginning<'_>) -> Result<u32, Error> {
+    pub fn pass(&self, beginning: Beginning<'_>, ended: Option<Mark>) -> Result<u32, Error> {
         let index = next(&self.indices()?);
         let directory = self.prompt(index);
         let path = manifest_path(&directory);
-        serde_json::to_vec_pretty(&head(index, beginning))
+        let manifest = Manifest {
+            ended,
+            ..head(index, beginning)
+        };
+        serde_json::to_vec_pretty(&manifest)
             .map_err(io::Error::from)
             .and_then(|bytes| {
                 self.disk.make_directory(&directory)?;
@@ -155,6 +167,7 @@ impl Session {
                 .collect(),
             journal: JournalState::Torn,
             kept: HashMap::new(),
+            unsynced: BTreeSet::new(),
         })
     }
 
@@ -181,6 +194,11 @@ impl Prompt {
         self.entries.is_empty()
     }
 
+    /// This is the checkpoint of a rewind to the end of a prompt.
+    pub(crate) fn goes_to(&mut self, to: u32) {
+        self.head.rewound_to = Some(to);
+    }
+
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.entries.contains_key(path)
     }
@@ -204,6 +222,30 @@ impl Prompt {
         path: &Path,
         tool: &str,
         before: Before<'_>,
+    ) -> Result<(), Error> {
+        self.note_before(tree, path, tool, before, Durability::Synced)
+    }
+
+    /// The same for many paths at once: one wait for the disk serves all of them.
+    pub(crate) fn before_all<'p>(
+        &mut self,
+        tree: &dyn Tree,
+        paths: impl Iterator<Item = &'p Path>,
+        tool: &str,
+    ) -> Result<(), Error> {
+        for path in paths {
+            self.note_before(tree, path, tool, Before::Unknown, Durability::Written)?;
+        }
+        self.secure()
+    }
+
+    fn note_before(
+        &mut self,
+        tree: &dyn Tree,
+        path: &Path,
+        tool: &str,
+        before: Before<'_>,
+        durability: Durability,
     ) -> Result<(), Error> {
         if self.has(path) {
             return Ok(());
@@ -231,11 +273,11 @@ impl Prompt {
             Some(content),
         ) = (&image, content)
         {
-            self.keep(*digest, *size, &content)?;
+            self.keep(*digest, *size, &content, durability)?;
             entry.source = Some("copy".to_owned());
         }
         self.head.partial |= entry.uncovered.is_some();
-        self.enter(path.to_owned(), entry, Durability::Synced)
+        self.enter(path.to_owned(), entry, durability)
     }
 
     /// A tool is done with a path.
@@ -252,13 +294,16 @@ impl Prompt {
     }
 
     /// The prompt is over: what it changed becomes its manifest.
-    pub fn finish(mut self, tree: &dyn Tree) -> Result<Manifest, Error> {
+    pub fn finish(mut self, tree: &dyn Tree, ended: Option<Mark>) -> Result<Manifest, Error> {
         for (path, entry) in &mut self.entries {
             if entry.after().is_none() {
                 entry.left(&now(tree, path)?);
             }
         }
+        let lines = self.lines(tree);
         let mut manifest = self.head;
+        manifest.ended = ended;
+        manifest.lines = lines;
         manifest.entries = self.entries.into_values().collect();
         let blobs = blobs_path(&self.directory);
         // Contents that commands changed are synced here at the latest.
@@ -271,6 +316,36 @@ impl Prompt {
         Ok(manifest)
     }
 
+    fn lines(&self, tree: &dyn Tree) -> Option<Lines> {
+        let mut counter = Counter::new();
+        for (path, entry) in &self.entries {
+            if counter.is_out_of_time() {
+                break;
+            }
+            let before = match entry.before() {
+                Some(Image::Absent) => Some(Vec::new()),
+                Some(Image::File {
+                    digest: Some(digest),
+                    size,
+                    ..
+                }) if size <= COUNTED => {
+                    let blob = blob_path(&self.directory, digest);
+                    self.disk.read(&blob, size).ok()
+                }
+                Some(_) | None => None,
+            };
+            let after = match entry.after() {
+                Some(Image::Absent) => Some(Vec::new()),
+                Some(Image::File { size, .. }) if size <= COUNTED => tree.read(path, COUNTED).ok(),
+                Some(_) | None => None,
+            };
+            if let (Some(before), Some(after)) = (before, after) {
+                counter.add(&before, &after);
+            }
+        }
+        counter.lines()
+    }
+
     /// A command changed a path. What cannot be kept of it is noted.
     pub(crate) fn changed(&mut self, path: &Path, tool: &str, change: Change) -> Result<(), Error> {
         if self.has(path) {
@@ -281,7 +356,9 @@ impl Prompt {
         entry.uncovered = change.uncovered;
         if let Image::File { digest, size, .. } = change.before {
             let kept = match (digest, &change.content) {
-                (Some(digest), Some(content)) => self.keep(digest, size, content),
+                (Some(digest), Some(content)) => {
+                    self.keep(digest, size, content, Durability::Written)
+                }
                 (None, _) | (_, None) => Ok(()),
             };
             if let Err(error) = kept {
@@ -371,68 +448,6 @@ impl Prompt {
         self.entries.insert(path, entry);
         Ok(())
     }
-
-    /// Makes a content durable under its digest.
-    fn keep(&mut self, digest: Digest, size: u64, content: &Content) -> Result<(), Error> {
-        let path = blob_path(&self.directory, digest);
-        self.store(&path, digest, size, content)
-            .map_err(Error::io("keep a copy as", &path))?;
-        self.kept.insert(digest, path);
-        Ok(())
-    }
-
-    fn store(&self, path: &Path, digest: Digest, size: u64, content: &Content) -> io::Result<()> {
-        let whole = |path: &Path| {
-            let stored = self.disk.stat(path)?;
-            io::Result::Ok(stored.is_some_and(|stored| stored.len == size))
-        };
-        if whole(path)? {
-            return Ok(());
-        }
-        let directory = blobs_path(&self.directory);
-        if let Some(earlier) = self.kept.get(&digest)
-            && whole(earlier).unwrap_or(false)
-            && self.disk.link(earlier, path).is_ok()
-        {
-            return self.disk.sync_directory(&directory);
-        }
-        match content {
-            Content::Bytes(bytes) => disk::replace(&*self.disk, path, bytes),
-            Content::Stored(stored) => {
-                self.disk.sync(stored)?;
-                self.disk.link(stored, path)?;
-                self.disk.sync_directory(&directory)
-            }
-        }
-    }
-
-    fn note(&mut self, record: &Record, durability: Durability) -> Result<(), Error> {
-        let path = journal_path(&self.directory);
-        let written = match self.journal {
-            JournalState::Whole => encoded(record).and_then(|line| self.disk.append(&path, &line)),
-            JournalState::Torn => self.rewrite(&path, record),
-        };
-        self.journal = if written.is_ok() {
-            JournalState::Whole
-        } else {
-            JournalState::Torn
-        };
-        written
-            .and_then(|()| match durability {
-                Durability::Synced => self.disk.sync(&path),
-                Durability::Written => Ok(()),
-            })
-            .map_err(Error::io("write", &path))
-    }
-
-    fn rewrite(&self, path: &Path, last: &Record) -> io::Result<()> {
-        let mut bytes = encoded(&Record::Head(self.head.clone()))?;
-        for entry in self.entries.values() {
-            bytes.extend(encoded(&Record::Entry(Box::new(entry.clone())))?);
-        }
-        bytes.extend(encoded(last)?);
-        disk::replace(&*self.disk, path, &bytes)
-    }
 }
 
 fn next(indices: &[u32]) -> u32 {
@@ -448,12 +463,12 @@ fn head(index: u32, beginning: Beginning<'_>) -> Manifest {
         entries: Vec::new(),
         partial: false,
         coverage: None,
-        mark: beginning.mark,
+        began: beginning.began,
+        ended: None,
+        lines: None,
+        id: beginning.id.map(str::to_owned),
+        rewound_to: None,
     }
-}
-
-fn encoded(record: &Record) -> io::Result<Vec<u8>> {
-    journal::line(record).map_err(io::Error::from)
 }
 
 /// Writes a manifest durably.

@@ -169,6 +169,14 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<
     disk.sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 
+/// The same without waiting for it to be durable.
+pub(crate) fn place(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    forget(disk, &temporary)?;
+    disk.create(&temporary, bytes)?;
+    disk.rename(&temporary, path)
+}
+
 /// Removes a file that may be missing.
 pub(crate) fn forget(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     match disk.remove_file(path) {

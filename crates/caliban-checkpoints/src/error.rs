@@ -13,6 +13,8 @@ pub enum Error {
         "a restore of this session was interrupted; it has to be finished before anything else"
     )]
     Unfinished,
+    #[error("the files are back, but the conversation is not: {0}")]
+    Companion(String),
     #[error("`{}` cannot be understood: {problem}", path.display())]
     Damaged { path: PathBuf, problem: String },
     #[error("cannot {action} `{}`: {source}", path.display())]

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::image::{Digest, Image};
+use crate::lines::Lines;
 use crate::platform;
 
 /// Characters of a prompt that become its title.
@@ -29,9 +30,28 @@ pub struct Manifest {
     pub partial: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
-    /// Where the caller's conversation stood when the prompt came.
+    /// Where the conversation stood when the prompt came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<u64>,
+    pub began: Option<Mark>,
+    /// Where it stood when the prompt was over; nothing where it was cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Mark>,
+    /// What it did to lines, as far as they were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Lines>,
+    /// What names the prompt for whoever sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Of a rewind: the prompt at whose end the work goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rewound_to: Option<u32>,
+}
+
+/// A point of the conversation. What its numbers mean is the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    pub epoch: u64,
+    pub messages: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -79,6 +79,19 @@ struct Wanted {
     left: Option<Image>,
 }
 
+impl Plan {
+    /// The files stay as they are.
+    pub fn nothing(to: u32) -> Self {
+        Self {
+            to,
+            actions: Vec::new(),
+            conflicts: Vec::new(),
+            lost: Vec::new(),
+            shortfalls: Vec::new(),
+        }
+    }
+}
+
 impl Session {
     /// What has to be done so that the files are as they were when prompt `to` was finished.
     pub fn plan(&self, tree: &dyn Tree, to: u32, others: Others) -> Result<Plan, Error> {
@@ -92,13 +105,7 @@ impl Session {
                 last: history.last(),
             });
         }
-        let mut plan = Plan {
-            to,
-            actions: Vec::new(),
-            conflicts: Vec::new(),
-            lost: Vec::new(),
-            shortfalls: Vec::new(),
-        };
+        let mut plan = Plan::nothing(to);
         for (index, problem) in history.damaged.iter().filter(|(index, _)| **index > to) {
             plan.lost.push(Lost {
                 path: format!("everything that prompt {index} changed"),

@@ -1,6 +1,6 @@
 //! Making room, forgetting a session, and beginning one where another stands.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -38,7 +38,50 @@ struct Keeper {
     files: Vec<Stored>,
 }
 
+/// What a store holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    pub sessions: usize,
+    pub checkpoints: usize,
+    /// Bytes of contents; a file with several names is counted once.
+    pub kept: u64,
+    /// The most that may be.
+    pub most: u64,
+    /// Checkpoints that cannot be understood.
+    pub damaged: usize,
+    /// Sessions whose rewind was interrupted.
+    pub interrupted: Vec<String>,
+}
+
 impl Store {
+    /// Looks at everything there is, and changes nothing.
+    pub fn survey(&self) -> Result<Survey, Error> {
+        let mut survey = Survey {
+            most: self.limits.project,
+            ..Survey::default()
+        };
+        let mut counted = HashSet::new();
+        for name in self.sessions()? {
+            let session = self.session(&name)?;
+            let history = session.history()?;
+            survey.sessions += 1;
+            survey.checkpoints += history.checkpoints.len();
+            survey.damaged += history.damaged.len();
+            for index in history.checkpoints.keys() {
+                let blobs = blobs_path(&session.prompt(*index));
+                for stored in files(&*self.disk, &blobs)? {
+                    if counted.insert(stored.identity) {
+                        survey.kept = survey.kept.saturating_add(stored.len);
+                    }
+                }
+            }
+            if session.is_interrupted()? {
+                survey.interrupted.push(name);
+            }
+        }
+        Ok(survey)
+    }
+
     /// Drops the contents of the oldest checkpoints until all of them are within the bound. Their
     /// manifests stay, so that they still can be seen.
     pub fn make_room(&self, in_use: Option<InUse<'_>>) -> Result<Room, Error> {

@@ -1,18 +1,18 @@
 //! Carrying out a plan. Whatever interrupts it, each path is as it was or as it shall be, what was
 //! overwritten is kept, and the next one to look finishes it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::{Before, Beginning, Prompt, missing_parents};
+use crate::capture::{Beginning, Prompt, missing_parents};
 use crate::disk;
 use crate::error::Error;
 use crate::image::{Digest, Image};
-use crate::manifest::{Entry, Kind};
+use crate::manifest::{Entry, Kind, Mark};
 use crate::plan::{Action, Plan};
 use crate::store::Session;
 use crate::tree::{self, Tree};
@@ -40,10 +40,39 @@ pub struct Failed {
     pub why: String,
 }
 
+/// What a restore is beside its plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Restoring {
+    pub at: Timestamp,
+    /// Where the conversation stands.
+    pub began: Option<Mark>,
+    /// Where it is to go on; nothing where it stays.
+    pub conversation: Option<Mark>,
+}
+
+/// The files are back; this is what goes back with them.
+#[derive(Debug)]
+pub struct Followed<'a> {
+    /// Names this restore, and no other.
+    pub token: &'a str,
+    /// The checkpoint that the restore makes.
+    pub checkpoint: u32,
+    pub to: u32,
+    pub conversation: Option<Mark>,
+    pub restored: &'a Restored,
+}
+
+/// Takes back what goes back with the files, durably, and tells where the conversation stands then.
+/// What has been taken back already stays so: it may be asked for again after an interruption.
+pub type Companion<'a> = dyn FnMut(&Followed<'_>) -> Result<Option<Mark>, String> + 'a;
+
 /// What a restore is about to do, written down before it begins.
 #[derive(Debug, Serialize, Deserialize)]
 struct Intent {
     checkpoint: u32,
+    to: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    conversation: Option<Mark>,
     /// Part of the names of its temporary files.
     token: String,
     steps: Vec<Step>,
@@ -64,7 +93,16 @@ struct Move {
     now: Image,
     then: Image,
     kept_in: u32,
+    way: Way,
     fate: Fate,
+}
+
+/// What lies beside the place, to be put into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Nothing,
+    File,
+    Link,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -79,19 +117,31 @@ enum Fate {
 
 impl Session {
     /// Carries out a plan. What would be overwritten becomes a checkpoint first.
-    pub fn restore(&self, tree: &dyn Tree, plan: &Plan, at: Timestamp) -> Result<Restored, Error> {
-        if plan.actions.is_empty() {
+    pub fn restore(
+        &self,
+        tree: &dyn Tree,
+        plan: &Plan,
+        restoring: Restoring,
+        companion: &mut Companion<'_>,
+    ) -> Result<Restored, Error> {
+        let Restoring {
+            at,
+            began,
+            conversation,
+        } = restoring;
+        if plan.actions.is_empty() && conversation.is_none() {
             return Ok(Restored::default());
         }
         let mut prompt = self.begin(Beginning {
             kind: Kind::Rewind,
             prompt: &format!("rewind to {}", plan.to),
             at,
-            mark: None,
+            began,
+            id: None,
         })?;
-        for action in &plan.actions {
-            prompt.before(tree, &action.path, TOOL, Before::Unknown)?;
-        }
+        prompt.goes_to(plan.to);
+        let paths = plan.actions.iter().map(|action| action.path.as_path());
+        prompt.before_all(tree, paths, TOOL)?;
         // What changed since the plan was made, or cannot be kept, is not touched.
         let (kept, rest): (Vec<&Action>, Vec<&Action>) = plan.actions.iter().partition(|action| {
             let held = prompt.holds(&action.path);
@@ -111,6 +161,8 @@ impl Session {
         });
         let intent = Intent {
             checkpoint: prompt.index(),
+            to: plan.to,
+            conversation,
             token: Digest::of(seed.as_bytes()).to_string()[..16].to_owned(),
             steps: steps.collect(),
         };
@@ -119,18 +171,19 @@ impl Session {
             .map_err(io::Error::from)
             .and_then(|bytes| disk::replace(&*self.disk, &path, &bytes))
             .map_err(Error::io("write", &path))?;
-        let mut restored = self.carry_out(tree, &intent, prompt)?;
-        restored
-            .failed
-            .extend(rest.into_iter().map(|action| Failed {
-                path: action.path.clone(),
-                why: "it was changed meanwhile, or could not be kept".to_owned(),
-            }));
-        Ok(restored)
+        let rest = rest.into_iter().map(|action| Failed {
+            path: action.path.clone(),
+            why: "it was changed meanwhile, or could not be kept".to_owned(),
+        });
+        self.carry_out(tree, &intent, prompt, rest.collect(), companion)
     }
 
     /// Finishes a restore that was interrupted, if one was.
-    pub fn resume(&self, tree: &dyn Tree) -> Result<Option<Restored>, Error> {
+    pub fn resume(
+        &self,
+        tree: &dyn Tree,
+        companion: &mut Companion<'_>,
+    ) -> Result<Option<Restored>, Error> {
         if !self.is_interrupted()? {
             return Ok(None);
         }
@@ -143,8 +196,10 @@ impl Session {
             path,
             problem: error.to_string(),
         })?;
-        let prompt = self.reopen(intent.checkpoint)?;
-        self.carry_out(tree, &intent, prompt).map(Some)
+        let mut prompt = self.reopen(intent.checkpoint)?;
+        prompt.goes_to(intent.to);
+        self.carry_out(tree, &intent, prompt, Vec::new(), companion)
+            .map(Some)
     }
 
     fn carry_out(
@@ -152,6 +207,8 @@ impl Session {
         tree: &dyn Tree,
         intent: &Intent,
         mut prompt: Prompt,
+        failed: Vec<Failed>,
+        companion: &mut Companion<'_>,
     ) -> Result<Restored, Error> {
         let mut moves = moves(intent);
         // What lies deeper goes before what it lies in, and comes after it.
@@ -159,15 +216,26 @@ impl Session {
             it.clear_way(tree);
         }
         let mut filled_in = BTreeSet::new();
+        // Everything is written before anything is made durable: one wait serves many files.
         for it in &mut moves {
-            self.put(tree, it, &mut filled_in);
+            self.step(tree, it, |session, it| {
+                session.prepare(tree, it, &mut filled_in)
+            });
+        }
+        for it in &mut moves {
+            self.step(tree, it, |_, it| it.secure(tree));
+        }
+        for it in &mut moves {
+            self.step(tree, it, |_, it| it.put(tree));
         }
         for it in moves.iter_mut().rev() {
             it.settle(tree);
         }
+        make_durable(tree, &mut moves);
         let mut restored = Restored {
             checkpoint: Some(intent.checkpoint),
-            ..Restored::default()
+            done: Vec::new(),
+            failed,
         };
         for it in moves {
             match it.fate {
@@ -182,7 +250,15 @@ impl Session {
                 }
             }
         }
-        prompt.finish(tree)?;
+        let ended = companion(&Followed {
+            token: &intent.token,
+            checkpoint: intent.checkpoint,
+            to: intent.to,
+            conversation: intent.conversation,
+            restored: &restored,
+        })
+        .map_err(Error::Companion)?;
+        prompt.finish(tree, ended)?;
         let path = self.intent();
         disk::forget(&*self.disk, &path)
             .and_then(|()| self.disk.sync_directory(&self.directory))
@@ -190,22 +266,28 @@ impl Session {
         Ok(restored)
     }
 
-    /// Puts what shall be into its place.
-    fn put(&self, tree: &dyn Tree, it: &mut Move, filled_in: &mut BTreeSet<PathBuf>) {
+    /// A step of one path, unless it has failed already.
+    fn step(
+        &self,
+        tree: &dyn Tree,
+        it: &mut Move,
+        step: impl FnOnce(&Self, &mut Move) -> Result<(), String>,
+    ) {
         if it.fate != Fate::Open {
             return;
         }
-        if let Err(why) = self.try_put(tree, it, filled_in) {
+        if let Err(why) = step(self, it) {
             // The error that led here is the one to report.
             let _ = tree.remove_file(&it.temporary);
             it.fate = it.failure(tree, why);
         }
     }
 
-    fn try_put(
+    /// Writes what shall be beside its place.
+    fn prepare(
         &self,
         tree: &dyn Tree,
-        it: &Move,
+        it: &mut Move,
         filled_in: &mut BTreeSet<PathBuf>,
     ) -> Result<(), String> {
         let told = |error: io::Error| error.to_string();
@@ -232,21 +314,43 @@ impl Session {
             Image::Link { target } => {
                 forget(tree, &it.temporary).map_err(told)?;
                 tree.create_link(&it.temporary, target).map_err(told)?;
-                tree.rename(&it.temporary, &it.path).map_err(told)?;
+                it.way = Way::Link;
             }
             Image::File { digest, size, mode } => {
                 let digest = digest.ok_or("its content was not kept")?;
                 let bytes = self.content(it.kept_in, digest, *size)?;
                 forget(tree, &it.temporary).map_err(told)?;
                 tree.create(&it.temporary, &bytes, *mode).map_err(told)?;
-                tree.rename(&it.temporary, &it.path).map_err(told)?;
+                it.way = Way::File;
             }
         }
-        tree.sync_beside(&it.path).map_err(told)
+        Ok(())
     }
 }
 
 impl Move {
+    /// Makes what was written beside the place durable.
+    fn secure(&self, tree: &dyn Tree) -> Result<(), String> {
+        match self.way {
+            Way::File => tree.sync(&self.temporary).map_err(|it| it.to_string()),
+            Way::Nothing | Way::Link => Ok(()),
+        }
+    }
+
+    /// Puts what was written into its place.
+    fn put(&self, tree: &dyn Tree) -> Result<(), String> {
+        let told = |error: io::Error| error.to_string();
+        if self.way == Way::Nothing {
+            return Ok(());
+        }
+        // It may have been changed while others were written.
+        let now = tree::image(tree, &self.path).map_err(told)?;
+        if now != Image::Absent && !self.now.is_surely(&now) {
+            return Err("it was changed meanwhile".to_owned());
+        }
+        tree.rename(&self.temporary, &self.path).map_err(told)
+    }
+
     /// Removes what has to go, or to make room for something of another shape.
     fn clear_way(&mut self, tree: &dyn Tree) {
         let is_replaced = matches!(self.then, Image::File { .. } | Image::Link { .. })
@@ -274,7 +378,6 @@ impl Move {
             Image::File { .. } | Image::Link { .. } => tree.remove_file(&self.path),
             Image::Absent | Image::Special => Ok(()),
         }
-        .and_then(|()| tree.sync_beside(&self.path))
         .map_err(told)
     }
 
@@ -317,6 +420,35 @@ impl Move {
     }
 }
 
+/// Makes the names in every directory durable in which something was done, once. What cannot be is
+/// not done for sure.
+fn make_durable(tree: &dyn Tree, moves: &mut [Move]) {
+    let mut synced: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
+    for it in moves {
+        if !matches!(it.fate, Fate::Open | Fate::Done) {
+            continue;
+        }
+        let directory = it.path.parent().unwrap_or(Path::new("")).to_owned();
+        let problem = synced.entry(directory).or_insert_with(|| {
+            // A directory that is gone itself has nothing left to lose.
+            match tree.sync_beside(&it.path) {
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    ) =>
+                {
+                    None
+                }
+                other => other.err().map(|error| error.to_string()),
+            }
+        });
+        if let Some(why) = problem {
+            it.fate = Fate::Torn(why.clone());
+        }
+    }
+}
+
 /// The steps of an intent in the order of their paths, so that parents come before what they hold.
 fn moves(intent: &Intent) -> Vec<Move> {
     let mut moves: Vec<Move> = intent
@@ -330,6 +462,7 @@ fn moves(intent: &Intent) -> Vec<Move> {
                 now: step.entry.after()?,
                 then: step.entry.before()?,
                 kept_in: step.kept_in,
+                way: Way::Nothing,
                 fate: if tree::is_repository(&path) {
                     Fate::Untouched("it belongs to the repository itself".to_owned())
                 } else {

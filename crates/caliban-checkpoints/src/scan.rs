@@ -1,8 +1,10 @@
 //! What a command changed: the workspace is looked at before it and after it. Contents that it may
 //! change are held before, each as cheaply as can be: not at all where git's object store has it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -56,7 +58,8 @@ pub struct Scanner {
 /// The workspace as it was looked at last.
 #[derive(Debug, Default)]
 struct Index {
-    known: BTreeMap<PathBuf, Known>,
+    /// In the order of [`walk::in_order`].
+    known: Vec<(PathBuf, Known)>,
     coverage: Coverage,
     rules: Vec<(PathBuf, Stamp)>,
     /// Nanoseconds since 1970.
@@ -81,7 +84,7 @@ enum Freshness {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Held {
     Pooled(Digest, u64),
-    Git(String),
+    Git(Arc<str>),
     Link(PathBuf),
     Directory,
     Nothing(String),
@@ -121,6 +124,14 @@ impl Scanner {
         Ok(())
     }
 
+    /// What changed until now was changed by others, and is known from here on.
+    pub fn look_again(&mut self) -> Result<(), Error> {
+        if self.index.begun == 0 {
+            return Ok(());
+        }
+        self.before()
+    }
+
     /// A command has run: what changed becomes part of the prompt's checkpoint.
     pub fn after(&mut self, prompt: &mut Prompt, tool: &str) -> Result<(), Error> {
         let last = std::mem::take(&mut self.index);
@@ -134,7 +145,7 @@ impl Scanner {
         let objects: Vec<String> = touched
             .iter()
             .filter_map(|(_, before, _)| match &before.as_ref()?.held {
-                Held::Git(object) => Some(object.clone()),
+                Held::Git(object) => Some(object.to_string()),
                 Held::Pooled(..) | Held::Link(_) | Held::Directory | Held::Nothing(_) => None,
             })
             .collect();
@@ -157,6 +168,7 @@ impl Scanner {
             prompt.changed(path, tool, Change { after, ..change })?;
         }
         self.index = index;
+        prompt.secure()?;
         prompt.covered(&coverage)
     }
 
@@ -176,35 +188,31 @@ impl Scanner {
             mut coverage,
             rules,
         } = walk::walk(&self.root, self.session.home(), self.limits.entries);
-        let unknown = |path: &Path, stamp: &Stamp| {
-            !last
-                .known
-                .get(path)
-                .is_some_and(|known| known.stamp == *stamp)
-        };
         let objects = match &self.git {
             // Asked once: later on what changed is copied.
-            Some(git) if last.begun == 0 => git.clean(stamps.iter()),
+            Some(git) if last.begun == 0 => {
+                git.clean(stamps.iter().map(|(path, stamp)| (path, stamp)))
+            }
             Some(_) | None => HashMap::new(),
         };
-        let mut known = BTreeMap::new();
+        let mut known = Vec::with_capacity(stamps.len());
+        let mut before = InOrder::of(last);
         for (path, stamp) in stamps {
-            let as_it_was = last
-                .known
+            let as_it_was = before
                 .get(&path)
-                .filter(|known| !unknown(&path, &stamp) && known.freshness == Freshness::Settled);
+                .filter(|known| known.stamp == stamp && known.freshness == Freshness::Settled);
             let entry = match as_it_was {
                 Some(known) => known.clone(),
                 None => Known {
                     stamp,
                     freshness: freshness(&stamp, begun),
                     held: match objects.get(&path) {
-                        Some(object) => Held::Git(object.clone()),
+                        Some(object) => Held::Git(object.as_str().into()),
                         None => self.hold(&path, &stamp, &mut coverage),
                     },
                 },
             };
-            known.insert(path, entry);
+            known.push((path, entry));
         }
         Index {
             known,
@@ -216,13 +224,15 @@ impl Scanner {
 
     /// What is not found any more may be ignored now, or beyond a bound, and still be there.
     fn revisit(&mut self, last: &Index, index: &mut Index) {
-        let missing: Vec<&PathBuf> = last
+        let mut after = InOrder::of(index);
+        let missing: Vec<(&PathBuf, &Known)> = last
             .known
-            .keys()
-            .filter(|path| !index.known.contains_key(*path))
+            .iter()
+            .filter(|(path, _)| after.get(path).is_none())
+            .map(|(path, known)| (path, known))
             .collect();
-        for path in missing {
-            let known = &last.known[path];
+        let mut still_there = Vec::new();
+        for (path, known) in missing {
             let stamp = match self.tree.look(path) {
                 Ok(None) => continue,
                 Ok(Some(stamp)) => stamp,
@@ -238,7 +248,13 @@ impl Scanner {
                     held: self.hold(path, &stamp, &mut index.coverage),
                 }
             };
-            index.known.insert(path.clone(), entry);
+            still_there.push((path.clone(), entry));
+        }
+        if !still_there.is_empty() {
+            index.known.append(&mut still_there);
+            index
+                .known
+                .sort_by(|one, another| walk::in_order(&one.0, &another.0));
         }
     }
 
@@ -330,7 +346,7 @@ impl Scanner {
                 source: Some("copy".to_owned()),
                 ..plain(file(Some(*digest), *size))
             },
-            Held::Git(object) => match contents.get(object) {
+            Held::Git(object) => match contents.get(&**object) {
                 Some(bytes) if bytes.len() as u64 <= self.session.limits.file => Change {
                     content: Some(Content::Bytes(bytes.clone())),
                     source: Some(format!("git:{object}")),
@@ -398,18 +414,37 @@ impl Scanner {
     }
 }
 
+/// Finds paths that are asked for in their order, each in a step or two.
+struct InOrder<'a>(Peekable<slice::Iter<'a, (PathBuf, Known)>>);
+
+impl<'a> InOrder<'a> {
+    fn of(index: &'a Index) -> Self {
+        Self(index.known.iter().peekable())
+    }
+
+    fn get(&mut self, path: &Path) -> Option<&'a Known> {
+        let is_before = |(known, _): &&(PathBuf, Known)| walk::in_order(known, path).is_lt();
+        while self.0.next_if(is_before).is_some() {}
+        let is_it = |(known, _): &&(PathBuf, Known)| known.as_os_str() == path.as_os_str();
+        let found = self.0.next_if(is_it);
+        found.map(|(_, known)| known)
+    }
+}
+
 /// The paths that may have changed between two looks.
 fn touched<'a>(
     last: &'a Index,
     index: &'a Index,
 ) -> Vec<(&'a PathBuf, Option<&'a Known>, Option<&'a Known>)> {
+    let mut still = InOrder::of(index);
     let gone = last
         .known
         .iter()
-        .filter(|(path, _)| !index.known.contains_key(*path))
+        .filter(|(path, _)| still.get(path).is_none())
         .map(|(path, before)| (path, Some(before), None));
+    let mut earlier = InOrder::of(last);
     let here = index.known.iter().filter_map(|(path, after)| {
-        let before = last.known.get(path);
+        let before = earlier.get(path);
         let is_same = before.is_some_and(|before| is_same(before, after));
         (!is_same).then_some((path, before, Some(after)))
     });

@@ -1,7 +1,7 @@
 //! Where checkpoints lie: `<session>/prompt-NNN/{manifest.json, blobs/<sha256>.bin}` in the
 //! directory of a workspace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::disk::{Disk, Stored};
 use crate::error::Error;
 use crate::image::Digest;
 use crate::journal;
-use crate::manifest::{Coverage, Kind, Manifest};
+use crate::manifest::{Coverage, Kind, Manifest, Mark};
 
 /// Bytes of a manifest or a journal that is read back.
 const LARGEST_MANIFEST: u64 = 256 << 20;
@@ -51,6 +51,11 @@ impl Store {
             directory,
             limits,
         }
+    }
+
+    /// Where it lies.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The checkpoints of one session; nothing is made for it before there is something to keep.
@@ -103,6 +108,30 @@ impl History {
     pub fn last(&self) -> u32 {
         let last = |key: Option<&u32>| key.copied().unwrap_or(0);
         last(self.checkpoints.keys().next_back()).max(last(self.damaged.keys().next_back()))
+    }
+
+    /// Where the conversation stood at the end of a prompt: as it was noted then, or else when the
+    /// next one came. Nothing where neither is known.
+    pub fn mark(&self, to: u32) -> Option<Mark> {
+        let noted = self.checkpoints.get(&to).and_then(|it| it.ended);
+        let mut later = self.checkpoints.range(to.saturating_add(1)..);
+        noted.or_else(|| later.next().and_then(|(_, next)| next.began))
+    }
+
+    /// The prompts that count: those that no rewind has taken back.
+    pub fn standing(&self) -> BTreeSet<u32> {
+        let mut standing: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut now = BTreeSet::new();
+        for (index, manifest) in &self.checkpoints {
+            match manifest.rewound_to {
+                Some(to) => now = standing.get(&to).cloned().unwrap_or_default(),
+                None => {
+                    now.insert(*index);
+                }
+            }
+            standing.insert(*index, now.clone());
+        }
+        now
     }
 }
 

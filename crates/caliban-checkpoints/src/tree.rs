@@ -43,8 +43,10 @@ pub trait Tree: Debug + Send + Sync {
     fn digest(&self, path: &Path, limit: u64) -> io::Result<Option<Digest>>;
     /// Where a link points to.
     fn target(&self, path: &Path) -> io::Result<PathBuf>;
-    /// Creates a file that does not exist yet, with durable content.
+    /// Creates a file that does not exist yet; its content is not durable yet.
     fn create(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()>;
+    /// Makes the content and the permissions of a file durable.
+    fn sync(&self, path: &Path) -> io::Result<()>;
     fn create_link(&self, path: &Path, target: &Path) -> io::Result<()>;
     /// Gives what is in a directory another name there, in the place of what has it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -223,7 +225,21 @@ mod real {
             )?);
             file.write_all(bytes)?;
             rustix::fs::fchmod(&file, permissions(mode))?;
-            file.sync_all()
+            if mode & 0o400 == 0 {
+                // It could not be opened any more to be made durable.
+                file.sync_all()?;
+            }
+            Ok(())
+        }
+
+        fn sync(&self, path: &Path) -> io::Result<()> {
+            let (parent, name) = self.parent(path)?;
+            let flags = SAFE | OFlags::NONBLOCK;
+            match rustix::fs::openat(&parent, name, flags, Mode::empty()) {
+                Ok(file) => Ok(rustix::fs::fsync(&file)?),
+                Err(Errno::ACCESS) => Ok(()),
+                Err(errno) => Err(errno.into()),
+            }
         }
 
         fn create_link(&self, path: &Path, target: &Path) -> io::Result<()> {

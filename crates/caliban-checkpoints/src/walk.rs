@@ -1,27 +1,32 @@
 //! The names in a workspace that may be changed by commands and are worth keeping: what is not
 //! ignored, and the few ignored ones that nobody can rebuild. Bounded; what is left out is told.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering as CmpOrdering;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 
 use crate::manifest::Coverage;
+use crate::platform;
 use crate::tree::{Shape, Stamp};
 
 /// Bytes of an ignored file that is kept nevertheless.
 const SMALL: u64 = 1 << 20;
 /// Bytes of `.worktreeinclude` that are read.
 const INCLUDES: u64 = 256 << 10;
+/// Threads that look at the same time.
+const THREADS: usize = 4;
 
 /// What a walk found.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// By their paths in the workspace.
-    pub(crate) stamps: BTreeMap<PathBuf, Stamp>,
+    /// By their paths in the workspace, in the order of [`in_order`].
+    pub(crate) stamps: Vec<(PathBuf, Stamp)>,
     pub(crate) coverage: Coverage,
     /// Changes whenever what is ignored may be something else.
     pub(crate) rules: Vec<(PathBuf, Stamp)>,
@@ -29,56 +34,139 @@ pub(crate) struct Found {
 
 /// Looks at everything in a workspace but what lies in `ours`, at most so many entries.
 pub(crate) fn walk(root: &Path, ours: &Path, most: usize) -> Found {
-    let mut found = Found::default();
-    let includes = Includes::read(root);
     let mut builder = WalkBuilder::new(root);
     builder
         .hidden(false)
         .follow_links(false)
         .require_git(false)
         .git_global(true)
-        .sort_by_file_name(OsStr::cmp)
+        .threads(std::thread::available_parallelism().map_or(1, |it| it.get().min(THREADS)))
         .filter_entry({
             let ours = ours.to_owned();
             move |entry| entry.path() != ours && is_users(entry)
         });
-    let mut rules = Vec::new();
-    for entry in builder.build() {
-        if found.stamps.len() >= most {
-            found
-                .coverage
-                .lacks(format!("the workspace has more than {most} entries"));
-            break;
-        }
-        let (entry, metadata) = match entry.and_then(|it| it.metadata().map(|meta| (it, meta))) {
-            Ok(both) => both,
-            Err(error) => {
-                if !is_gone(&error) {
-                    found.coverage.lacks(error.to_string());
-                }
-                continue;
-            }
-        };
-        let stamp = Stamp::from(&metadata);
-        if stamp.shape == Shape::Directory {
-            includes.add(root, entry.path(), &mut found);
-        }
-        let Ok(path) = entry.path().strip_prefix(root) else {
-            continue;
-        };
-        if matches!(entry.file_name().to_str(), Some(".gitignore" | ".ignore")) {
-            rules.push((path.to_owned(), stamp));
-        }
-        if !path.as_os_str().is_empty() {
-            found.stamps.insert(path.to_owned(), stamp);
-        }
+    let whole = Whole {
+        root,
+        includes: Includes::read(root),
+        most,
+        count: AtomicUsize::new(0),
+        seen: Mutex::default(),
+    };
+    builder.build_parallel().visit(&mut &whole);
+    let Seen {
+        mut stamps,
+        shortfalls,
+        mut rules,
+    } = whole
+        .seen
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut coverage = Coverage::default();
+    for shortfall in shortfalls {
+        coverage.lacks(shortfall);
     }
+    rules.sort_by(|one, another| one.0.cmp(&another.0));
     if let Ok(metadata) = fs::metadata(root.join(".git/info/exclude")) {
         rules.push((PathBuf::new(), Stamp::from(&metadata)));
     }
-    found.rules = rules;
-    found.coverage.compared = found.stamps.len() as u64;
-    found
+    // What is kept nevertheless may not be ignored at all.
+    stamps.sort_unstable_by(|one, another| in_order(&one.0, &another.0));
+    stamps.dedup_by(|one, another| one.0 == another.0);
+    coverage.compared = stamps.len() as u64;
+    Found {
+        stamps,
+        coverage,
+        rules,
+    }
+}
+
+/// The order of names as bytes, which is quick to tell.
+pub(crate) fn in_order(one: &Path, another: &Path) -> CmpOrdering {
+    let (one, another) = (one.as_os_str(), another.as_os_str());
+    platform::bytes(one).cmp(platform::bytes(another))
+}
+
+/// What the threads of a walk share.
+struct Whole<'a> {
+    root: &'a Path,
+    includes: Includes,
+    most: usize,
+    count: AtomicUsize,
+    seen: Mutex<Seen>,
+}
+
+/// What was seen, in no order.
+#[derive(Debug, Default)]
+struct Seen {
+    stamps: Vec<(PathBuf, Stamp)>,
+    shortfalls: Vec<String>,
+    rules: Vec<(PathBuf, Stamp)>,
+}
+
+/// One thread of a walk, with what it alone has seen.
+struct Part<'a> {
+    whole: &'a Whole<'a>,
+    seen: Seen,
+}
+
+impl<'a> ParallelVisitorBuilder<'a> for &'a Whole<'a> {
+    fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
+        Box::new(Part {
+            whole: self,
+            seen: Seen::default(),
+        })
+    }
+}
+
+impl ParallelVisitor for Part<'_> {
+    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        let whole = self.whole;
+        if whole.count.fetch_add(1, Ordering::Relaxed) > whole.most {
+            let most = whole.most;
+            let shortfall = format!("the workspace has more than {most} entries");
+            self.seen.shortfalls.push(shortfall);
+            return WalkState::Quit;
+        }
+        match entry.and_then(|it| it.metadata().map(|meta| (it, meta))) {
+            Ok((entry, metadata)) => self.take(&entry, Stamp::from(&metadata)),
+            Err(error) if is_gone(&error) => {}
+            Err(error) => self.seen.shortfalls.push(error.to_string()),
+        }
+        WalkState::Continue
+    }
+}
+
+impl Part<'_> {
+    fn take(&mut self, entry: &DirEntry, stamp: Stamp) {
+        let whole = self.whole;
+        if stamp.shape == Shape::Directory {
+            let includes = &whole.includes;
+            includes.add(whole.root, entry.path(), &mut self.seen.stamps);
+        }
+        let Ok(path) = entry.path().strip_prefix(whole.root) else {
+            return;
+        };
+        if matches!(entry.file_name().to_str(), Some(".gitignore" | ".ignore")) {
+            self.seen.rules.push((path.to_owned(), stamp));
+        }
+        if !path.as_os_str().is_empty() {
+            self.seen.stamps.push((path.to_owned(), stamp));
+        }
+    }
+}
+
+impl Drop for Part<'_> {
+    /// The thread is done.
+    fn drop(&mut self) {
+        let mut all = self
+            .whole
+            .seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.stamps.append(&mut self.seen.stamps);
+        all.shortfalls.append(&mut self.seen.shortfalls);
+        all.rules.append(&mut self.seen.rules);
+    }
 }
 
 /// Not the repository itself, no repository in it, and no worktree of ours.
@@ -127,14 +215,14 @@ impl Includes {
     }
 
     /// Adds those in a directory that is not ignored itself.
-    fn add(&self, root: &Path, directory: &Path, found: &mut Found) {
+    fn add(&self, root: &Path, directory: &Path, found: &mut Vec<(PathBuf, Stamp)>) {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let is_meant = is_irreplaceable(&entry.file_name())
-                || self.named.matched(&path, false).is_ignore();
-            if !is_meant {
+            let name = entry.file_name();
+            let is_named = || self.named.matched(directory.join(&name), false).is_ignore();
+            if !is_irreplaceable(&name) && (self.named.is_empty() || !is_named()) {
                 continue;
             }
+            let path = directory.join(&name);
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
@@ -142,17 +230,17 @@ impl Includes {
                 && metadata.len() <= SMALL
                 && let Ok(path) = path.strip_prefix(root)
             {
-                found.stamps.insert(path.to_owned(), Stamp::from(&metadata));
+                found.push((path.to_owned(), Stamp::from(&metadata)));
             }
         }
     }
 }
 
 fn is_irreplaceable(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| {
-        let ends = |end: &str| name.len() > end.len() && name.ends_with(end);
-        name.starts_with(".env") || name.contains(".local.") || ends(".tfvars") || ends(".pem")
-    })
+    let name = platform::bytes(name);
+    let ends = |end: &[u8]| name.len() > end.len() && name.ends_with(end);
+    let has = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
+    name.starts_with(b".env") || ends(b".tfvars") || ends(b".pem") || has(b".local.")
 }
 
 #[cfg(test)]
@@ -194,8 +282,8 @@ mod tests {
         let found = walk(root.path(), &root.path().join("ours"), 100);
         let paths: Vec<&str> = found
             .stamps
-            .keys()
-            .map(|path| path.to_str().unwrap())
+            .iter()
+            .map(|(path, _)| path.to_str().unwrap())
             .collect();
         assert_eq!(
             paths,

@@ -1,21 +1,17 @@
-//! What a session came to, and what fills the model's window, as text.
+//! What a session came to, as text and for programs.
 
 use std::fmt::Write as _;
 use std::sync::{MutexGuard, PoisonError};
 
 use caliban_agent::RunTotals;
-use caliban_mcp::Laziness;
-use caliban_model::{Block, CostLedger, Message, Role, ToolContent, Usage};
-use caliban_session::Engine;
+use caliban_model::{CostLedger, Purpose, Usage};
 use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+use serde_json::{Value, json};
 
+use crate::recorder::Recorder;
 use crate::reports::columns;
 use crate::session::Session;
-
-/// The largest parts of a conversation that are named.
-const LARGEST: usize = 5;
-/// The percentage of the window from which on somebody should know.
-const WARNING: u64 = 80;
 
 /// What a session came to before this process.
 pub(crate) type Before = (Usage, Decimal);
@@ -42,7 +38,90 @@ pub(crate) fn cost(totals: &RunTotals, (_, before): Before, session: &Session) -
         }
         rows.push((format!("{}/{}", model.provider, model.model), price));
     }
+    for (purpose, cost) in purposes(session) {
+        rows.push((format!("for {purpose}"), format!("${cost:.4}")));
+    }
     columns(rows)
+}
+
+/// What each purpose cost in this process, where the session is kept and there are several.
+fn purposes(session: &Session) -> Vec<(&'static str, Decimal)> {
+    let recorder = session.recorder.as_ref();
+    let purposes = recorder.map(Recorder::purposes).unwrap_or_default();
+    if purposes.len() < 2 {
+        return Vec::new();
+    }
+    let named = |(purpose, cost)| (purpose_name(purpose), cost);
+    purposes.into_iter().map(named).collect()
+}
+
+fn purpose_name(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::MainLoop => "the conversation",
+        Purpose::Summarization => "summaries",
+        Purpose::FastClassifier => "judging calls",
+        Purpose::SubAgent => "sub-agents",
+        Purpose::Embedding => "embeddings",
+        Purpose::Other => "other things",
+    }
+}
+
+fn dollars(amount: Decimal) -> Value {
+    amount.to_f64().map_or(Value::Null, Value::from)
+}
+
+fn tokens(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.total_input(),
+        "output_tokens": usage.output,
+        "cache_read_input_tokens": usage.cache_read,
+        "cache_creation_input_tokens": usage.cache_write(),
+    })
+}
+
+fn models(totals: &RunTotals, session: &Session) -> Vec<Value> {
+    let books = books(session);
+    let model = |model: &caliban_agent::ModelTotals| {
+        let saved = saved(&books, &model.provider, &model.model, &model.usage);
+        json!({
+            "provider": model.provider,
+            "model": model.model,
+            "cost_usd": model.cost.map(dollars),
+            "cache_saved_usd": saved.map(dollars),
+            "usage": tokens(&model.usage),
+        })
+    };
+    totals.models.iter().map(model).collect()
+}
+
+/// `/cost` for programs.
+pub(crate) fn cost_report(totals: &RunTotals, (_, before): Before, session: &Session) -> Value {
+    let purposes: Vec<Value> = purposes(session)
+        .into_iter()
+        .map(|(purpose, cost)| json!({"purpose": purpose, "cost_usd": dollars(cost)}))
+        .collect();
+    json!({
+        "total_cost_usd": dollars(totals.cost + before),
+        "earlier_cost_usd": dollars(before),
+        "models": models(totals, session),
+        "purposes": purposes,
+    })
+}
+
+/// `/usage` for programs.
+pub(crate) fn usage_report(
+    totals: &RunTotals,
+    (earlier, before): Before,
+    session: &Session,
+) -> Value {
+    json!({
+        "turns": totals.turns,
+        "tool_calls": totals.tool_calls,
+        "usage": tokens(&totals.usage),
+        "earlier_usage": tokens(&earlier),
+        "total_cost_usd": dollars(totals.cost + before),
+        "models": models(totals, session),
+    })
 }
 
 fn books(session: &Session) -> MutexGuard<'_, CostLedger> {
@@ -94,93 +173,4 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, before): Before) -> String {
     let all = totals.cost + before;
     rows.push(("cost".to_owned(), format!("${all:.4}")));
     columns(rows)
-}
-
-pub(crate) fn context(session: &Session) -> String {
-    let window = session.facts().context_window;
-    let tools = session.agent.tool_tokens();
-    let used = session.conversation.tokens(tools);
-    let percent = used.saturating_mul(100) / window.max(1);
-    let messages = session.conversation.messages();
-    let size = |role: Role| -> String {
-        let own = messages.iter().filter(|message| message.role == role);
-        let tokens: u64 = own
-            .clone()
-            .map(|it| caliban_agent::estimated_tokens(it))
-            .sum();
-        format!("about {tokens} tokens in {} messages", own.count())
-    };
-    let rows = [
-        ("window", format!("{window} tokens")),
-        ("in use", format!("about {used} tokens, {percent} %")),
-        ("system prompt", size(Role::System)),
-        ("tools", format!("about {tools} tokens")),
-        ("prompts and results", size(Role::User)),
-        ("answers and calls", size(Role::Assistant)),
-    ];
-    let mut text = columns(rows.map(|(name, value)| (name.to_owned(), value)));
-    if percent >= WARNING {
-        text.push_str("\n\n⚠ approaching the limit: `/compact` makes room");
-    }
-    text.extend(active_tools(session).map(|line| format!("\n\n{line}")));
-    let mut blocks: Vec<(usize, String)> = messages
-        .iter()
-        .filter(|message| message.role != Role::System)
-        .flat_map(|message| message.content.iter().map(|block| part(message, block)))
-        .collect();
-    blocks.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
-    if !blocks.is_empty() {
-        text.push_str("\n\nlargest parts\n");
-        let rows = blocks.into_iter().take(LARGEST);
-        text.push_str(&columns(
-            rows.map(|(size, what)| (format!("  {size} characters"), what)),
-        ));
-    }
-    text
-}
-
-/// The tools of servers that the model sees, and how many it may have searched for.
-fn active_tools(session: &Session) -> Option<String> {
-    session.servers()?;
-    let cap = session.configuration().ok();
-    let cap = cap.and_then(|it| it.settings().tools.max_active_schemas);
-    let cap = cap.map_or(Laziness::default().max_active.to_string(), |cap| {
-        cap.to_string()
-    });
-    let tools = session.agent.tools.current();
-    let names: Vec<&str> = tools.names().filter(|it| it.starts_with("mcp__")).collect();
-    let listed = match names.as_slice() {
-        [] => String::new(),
-        names => format!(" ({})", names.join(", ")),
-    };
-    Some(format!("MCP active: {}/{cap}{listed}", names.len()))
-}
-
-/// How long a part of a message is, and what it is.
-fn part(message: &Message, block: &Block) -> (usize, String) {
-    let beginning = |text: &str| -> String {
-        let line = text.trim().lines().next().unwrap_or_default();
-        line.chars().take(60).collect()
-    };
-    let who = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    match block {
-        Block::Text { text, .. } => (text.chars().count(), format!("{who}: {}", beginning(text))),
-        Block::Thinking { text, .. } => (text.chars().count(), "thinking".to_owned()),
-        Block::RedactedThinking { data } => (data.len(), "thinking".to_owned()),
-        Block::ToolUse { name, input, .. } => (input.to_string().len(), format!("call of {name}")),
-        Block::ToolResult { content, .. } => {
-            let texts = content.iter().map(|part| match part {
-                ToolContent::Text { text } => text.as_str(),
-                ToolContent::Image(_) => "",
-            });
-            let all: String = texts.collect();
-            (all.chars().count(), format!("result: {}", beginning(&all)))
-        }
-        Block::Image(_) => (0, "image".to_owned()),
-        Block::Opaque { value } => (value.to_string().len(), "data of the provider".to_owned()),
-    }
 }

@@ -28,7 +28,7 @@ impl Session {
         let outcome = match self.overspent() {
             Some(outcome) => outcome,
             None => match self.consultant().ask(INSTRUCTION, question, cancel).await {
-                Ok(text) => Outcome::Obeyed { text },
+                Ok(text) => Outcome::obeyed(text),
                 Err(error) => Outcome::from(error),
             },
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use caliban_agent::{
     Agent, AnswerSchema, Company, Consultant, Conversation, Dial, Mailbox, PathError, Registry,
-    RunTotals, SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Workspace,
+    RunTotals, SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Witness, Workspace,
 };
 use caliban_context::{
     BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
@@ -16,6 +16,8 @@ use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, McpRunner, Runners};
 use caliban_mcp::Servers;
 use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
 use caliban_permissions::Regime;
+use caliban_process::Confiner;
+use caliban_sandbox::Sandbox;
 use caliban_session::Facts;
 use caliban_sessions::{SessionState, Writer};
 use caliban_settings::PermissionMode;
@@ -37,6 +39,7 @@ use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
 use crate::reminders::{NestedMemory, TaskReminder};
+use crate::sandbox::{Bounds, confiner};
 use crate::servers::{ServerHooks, ServerPrompts, server_notes};
 use crate::session::{Session, Stage};
 use crate::system_prompt::{default_prompt, sub_agent_prompt};
@@ -49,6 +52,7 @@ const CLASSIFIER_DEADLINE: Duration = Duration::from_secs(30);
 struct Shared {
     plan: Arc<PlanMode>,
     todos: Arc<TodoList>,
+    files: Arc<FileState>,
     jobs: Option<Arc<Jobs>>,
     tools: Vec<Arc<dyn Tool>>,
     sub_agents: SubAgents,
@@ -116,6 +120,7 @@ impl Default for Added {
 /// What a session begins with, or goes on from.
 struct Beginning<'a> {
     earlier: Option<&'a SessionState>,
+    memory: Option<&'a Arc<NestedMemory>>,
     opening: &'a Arc<Opening>,
     todos: &'a Arc<TodoList>,
 }
@@ -123,12 +128,14 @@ struct Beginning<'a> {
 impl<'a> Beginning<'a> {
     fn new(
         earlier: Option<&'a SessionState>,
+        memory: Option<&'a Arc<NestedMemory>>,
         opening: &'a Arc<Opening>,
         shared: &'a Shared,
     ) -> Self {
         let todos = &shared.todos;
         Self {
             earlier,
+            memory,
             opening,
             todos,
         }
@@ -177,11 +184,8 @@ fn company(
         stages.push(Arc::new(ServerPrompts(servers.clone())));
     }
     stages.push(Arc::clone(beginning.opening) as _);
-    if let Some(on_demand) = &added.on_demand {
-        let notice_sink = partners.notice_sink.clone();
-        let earlier = beginning.earlier.map_or(&[][..], |state| &state.messages);
-        let memory = NestedMemory::new(on_demand.clone(), earlier, workspace.clone(), notice_sink);
-        company.observers.push(Arc::new(memory));
+    if let Some(memory) = beginning.memory {
+        company.observers.push(Arc::clone(memory) as _);
     }
     if let Some(recorder) = recorder {
         company.witnesses.push(Arc::new(recorder.clone()));
@@ -191,9 +195,10 @@ fn company(
 }
 
 impl Session {
+    #[expect(clippy::too_many_lines, reason = "every part is put in its place once")]
     pub(crate) fn new(choices: Choices) -> Result<Self, SetupError> {
         let workspace = workspace(&choices)?;
-        let mut shared = build_tools(choices.tools);
+        let mut shared = build_tools(choices.tools, choices.sandbox.as_ref());
         let notice_sink = choices.partners.notice_sink.clone();
         let session_id: Arc<str> = Arc::from(choices.session_id);
         let ledger = Arc::new(Mutex::new(CostLedger::new(choices.rates)));
@@ -206,6 +211,7 @@ impl Session {
             consultant.clone(),
             Arc::clone(&session_id),
             notice_sink.clone(),
+            choices.sandbox.clone(),
         ));
         let added = match choices.extras {
             None => Added::default(),
@@ -218,7 +224,9 @@ impl Session {
                     wording: extras.hook_wording.clone(),
                 };
                 let runners = runners(consultant, choices.partners.servers.as_ref());
-                add(*extras, facts, workspace.root(), runners, &notice_sink)
+                let confiner = confiner(choices.sandbox.as_ref());
+                let root = workspace.root();
+                add(*extras, facts, root, runners, &notice_sink, confiner)
             }
         };
         shared.select(&added.tools, choices.selection);
@@ -226,19 +234,19 @@ impl Session {
         restore(earlier, &shared);
         let writer = choices.history.writer;
         let recorder = writer.map(|writer| recorder(writer, &notice_sink, &gate, &shared));
-        let place = choices.history.checkpoints;
-        let checkpoints = place.map(|it| Checkpoints::new(it, &workspace, &notice_sink));
+        let keep = |place| Checkpoints::new(place, &workspace, &notice_sink);
+        let checkpoints = choices.history.checkpoints.map(keep);
         let opening = Arc::new(Opening::new(earlier, workspace.root()));
+        let memory = nested_memory(&added, earlier, &workspace, &notice_sink);
         let mut company = company(
             &added,
             &choices.partners,
             recorder.as_ref(),
             &gate,
             &workspace,
-            &Beginning::new(earlier, &opening, &shared),
+            &Beginning::new(earlier, memory.as_ref(), &opening, &shared),
         );
-        let witness = checkpoints.clone().map(|it| Arc::new(it) as _);
-        company.witnesses.extend(witness);
+        company.witnesses.extend(witness(checkpoints.as_ref()));
         choices.partners.onlookers.set(&company.observers);
         company.intake = Some(Arc::new(ImageIntake(choices.images)));
         let servers = choices.partners.servers;
@@ -261,6 +269,7 @@ impl Session {
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
         let source = source_of(earlier);
+        let before = earlier.map_or_else(Default::default, |state| (state.turns, state.cost));
         let messages = history(choices.history.earlier, system, &choices.system);
         let messages = agent.settings.capping.apply(messages);
         Ok(Self {
@@ -270,6 +279,9 @@ impl Session {
             checkpoints,
             jobs: shared.jobs,
             todos: shared.todos,
+            files: shared.files,
+            memory,
+            sandbox: choices.sandbox,
             gate,
             commands: added.commands,
             servers,
@@ -277,7 +289,7 @@ impl Session {
             opening,
             notice_sink,
             switches: choices.partners.switches,
-            inventory: added.inventory,
+            inventory: Arc::new(added.inventory),
             examiner: None,
             attachments: None,
             watch: choices.partners.watch,
@@ -286,10 +298,29 @@ impl Session {
             facts: Facts::default(),
             source,
             stage: Stage::New,
+            prompt_id: None,
             last_prompt: None,
             totals: RunTotals::default(),
+            earlier: before,
         })
     }
+}
+
+fn witness(checkpoints: Option<&Checkpoints>) -> Option<Arc<dyn Witness>> {
+    checkpoints.map(|it| Arc::new(it.clone()) as _)
+}
+
+/// What directories say that are worked in; the conversation may hold some of it already.
+fn nested_memory(
+    added: &Added,
+    earlier: Option<&SessionState>,
+    workspace: &Workspace,
+    notice_sink: &NoticeSink,
+) -> Option<Arc<NestedMemory>> {
+    let on_demand = added.on_demand.clone()?;
+    let earlier = earlier.map_or(&[][..], |state| &state.messages);
+    let memory = NestedMemory::new(on_demand, earlier, workspace.clone(), notice_sink.clone());
+    Some(Arc::new(memory))
 }
 
 /// Who writes down what happens in a session.
@@ -321,7 +352,9 @@ fn workspace(choices: &Choices) -> Result<Workspace, PathError> {
         choices.home.clone(),
         choices.confinement,
     )?;
-    Ok(workspace.with_readable(choices.settings.capping.spill_directories.clone()))
+    let boundary = choices.sandbox.clone().map(|it| Arc::new(Bounds(it)) as _);
+    let readable = choices.settings.capping.spill_directories.clone();
+    Ok(workspace.with_readable(readable).with_boundary(boundary))
 }
 
 /// Adds those who tell of what a session brings along from before: its tasks, and another place.
@@ -454,6 +487,7 @@ fn add(
     project_dir: &Path,
     runners: Runners,
     notice_sink: &NoticeSink,
+    confiner: Option<Arc<dyn Confiner>>,
 ) -> Added {
     let mut added = Added::default();
     let context = extras.context;
@@ -466,6 +500,7 @@ fn add(
         project_dir: project_dir.to_owned(),
         environment: extras.hook_environment,
         guard: extras.guard,
+        confiner,
         runners: Runners {
             agent: Some(Arc::clone(&added.hook_agents) as Arc<dyn AgentRunner>),
             ..runners
@@ -501,6 +536,10 @@ fn answer_note(answer: &AnswerSchema) -> String {
 }
 
 /// The gate of all agents of a session.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is another part that it asks"
+)]
 fn gate(
     permissions: Permissions,
     workspace: &Workspace,
@@ -509,6 +548,7 @@ fn gate(
     classifier: Consultant,
     session_id: Arc<str>,
     notice_sink: NoticeSink,
+    sandbox: Option<Arc<Sandbox>>,
 ) -> Gate {
     // Plan mode has its own switch, which the model may turn; behind it the default rules.
     let (regime, plan_set_by) = match permissions.regime {
@@ -540,16 +580,18 @@ fn gate(
             audit: permissions.audit,
             session_id,
             notice_sink,
+            sandbox,
         },
     )
 }
 
-fn build_tools(tools: Tools) -> Shared {
+fn build_tools(tools: Tools, sandbox: Option<&Arc<Sandbox>>) -> Shared {
     let plan = Arc::new(PlanMode::new());
     let Tools::BuiltIn(built_in) = tools else {
         return Shared {
             plan,
             todos: Arc::new(TodoList::new()),
+            files: Arc::default(),
             jobs: None,
             tools: Vec::new(),
             sub_agents: SubAgents::Withheld,
@@ -558,7 +600,8 @@ fn build_tools(tools: Tools) -> Shared {
         };
     };
     let files = Arc::new(FileState::new());
-    let shell = Arc::new(Shell::new(built_in.guard, built_in.environment));
+    let shell = Shell::new(built_in.guard, built_in.environment).with_sandbox(sandbox.cloned());
+    let shell = Arc::new(shell);
     let jobs = Arc::new(Jobs::new(
         Arc::clone(&shell),
         built_in.jobs_directory,
@@ -570,7 +613,7 @@ fn build_tools(tools: Tools) -> Shared {
         WriteTool::new(Arc::clone(&files)).boxed(),
         EditTool::new(Arc::clone(&files)).boxed(),
         MultiEditTool::new(Arc::clone(&files)).boxed(),
-        NotebookEditTool::new(files).boxed(),
+        NotebookEditTool::new(Arc::clone(&files)).boxed(),
         Bash::new(shell, Arc::clone(&jobs)).boxed(),
         BashOutput::new(Arc::clone(&jobs)).boxed(),
         KillShell::new(Arc::clone(&jobs)).boxed(),
@@ -585,6 +628,7 @@ fn build_tools(tools: Tools) -> Shared {
     Shared {
         plan,
         todos,
+        files,
         jobs: Some(jobs),
         tools,
         sub_agents: built_in.sub_agents,

@@ -71,16 +71,7 @@ impl Attachments {
                 names::CALIBAN_ATTACH_BUDGET_BYTES,
                 default.all,
             )?,
-            images: configuration
-                .router
-                .as_ref()
-                .map_or(default.images, |router| {
-                    let images = router.file.images;
-                    caliban_images::Limits {
-                        max_bytes: images.max_bytes,
-                        longest_edge: images.downscale_target,
-                    }
-                }),
+            images: configuration.image_limits(),
         };
         let workspace = Workspace::new(
             &configuration.workspace,

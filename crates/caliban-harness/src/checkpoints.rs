@@ -4,26 +4,34 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use caliban_agent::{Effect, Event, ToolCall, ToolOutput, Witness, Workspace};
+use caliban_agent::{Effect, Event, ToolCall, ToolOutput, TypedTool, Witness, Workspace};
 use caliban_checkpoints::{
-    Before, Beginning, Environment, Error, InUse, Kind, Limits, Prompt, RealDisk, RealTree,
+    Before, Beginning, Environment, Error, InUse, Kind, Limits, Mark, Prompt, RealDisk, RealTree,
     ScanLimits, Scanner, Session, Store,
 };
 use caliban_model::{BuiltInTool, file_path};
+use caliban_permissions::shell::only_looks;
+use caliban_session::PromptId;
 use caliban_sessions::SessionName;
 use caliban_settings::variables::names;
+use caliban_tools::Bash;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
 use crate::notice_sink::NoticeSink;
+use crate::rewinding::Rewinder;
 
 /// The variables that git needs to find itself and the user's settings.
 const FOR_GIT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
+/// How long a look ahead counts. What changes between it and the call is taken for the call's.
+const FRESH: Duration = Duration::from_secs(1);
 /// What is told of checkpoints that cannot be made.
 const NOTICE: &str = "checkpoint";
 
@@ -58,6 +66,15 @@ pub fn checkpoint_store(configuration: &Configuration) -> Result<Option<Store>, 
         .locations
         .checkpoints(&configuration.workspace);
     Ok(Some(Store::new(Arc::new(RealDisk), directory, limits)))
+}
+
+/// Who takes back what the prompts of a session did; nobody where checkpoints are switched off.
+pub fn rewinder(
+    configuration: &Configuration,
+    name: &SessionName,
+) -> Result<Option<Rewinder>, LaunchError> {
+    let place = CheckpointPlace::wanted(name.as_str(), configuration)?;
+    Ok(place.map(|place| place.rewinder(configuration.workspace.clone())))
 }
 
 /// Removes the checkpoints of sessions that are no more, in whichever workspace they were made.
@@ -106,6 +123,10 @@ impl CheckpointPlace {
             environment,
         }))
     }
+
+    pub(crate) fn rewinder(&self, root: PathBuf) -> Rewinder {
+        Rewinder::new(self.session.clone(), root)
+    }
 }
 
 /// Notes what calls change, prompt by prompt.
@@ -121,6 +142,8 @@ struct Inner {
     tree: Arc<RealTree>,
     notice_sink: NoticeSink,
     state: Mutex<State>,
+    /// Looks at the workspace that nobody waits for yet.
+    looking: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -131,6 +154,8 @@ struct State {
     running: HashMap<Arc<str>, Reach>,
     background: Background,
     room: Room,
+    /// When the workspace was looked at for a call that is about to run.
+    looked: Option<Instant>,
 }
 
 /// The prompt that is worked on.
@@ -139,7 +164,8 @@ struct Current {
     kind: Kind,
     text: String,
     at: Timestamp,
-    mark: u64,
+    began: Option<Mark>,
+    id: Option<PromptId>,
     /// Begun when something is about to change.
     checkpoint: Option<Prompt>,
 }
@@ -194,46 +220,98 @@ impl Checkpoints {
                 running: HashMap::new(),
                 background: Background::Never,
                 room: Room::Unknown,
+                looked: None,
             }),
+            looking: Mutex::default(),
         }))
     }
 
-    /// A prompt is about to be worked on, when the conversation has so many messages.
-    pub(crate) async fn begin(&self, kind: Kind, text: String, mark: usize) {
+    /// The session that they are kept for.
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// A prompt is about to be worked on.
+    pub(crate) fn begin(
+        &self,
+        kind: Kind,
+        text: String,
+        began: Option<Mark>,
+        id: Option<PromptId>,
+    ) {
         let current = Current {
             kind,
             text,
             at: Timestamp::now(),
-            mark: mark as u64,
+            began,
+            id,
             checkpoint: None,
         };
-        self.blocking(move |inner| {
-            inner.lock().current = Some(current);
-            inner.finish_restore()
-        })
-        .await;
+        self.0.lock().current = Some(current);
+    }
+
+    /// A call has been announced that may run soon: the look that it would wait for begins.
+    pub(crate) fn announced(&self, tool: &str, input: &Value) {
+        if tool == Bash::NAME && !is_a_look(input) {
+            self.apart(Inner::look_ahead);
+        }
     }
 
     /// The prompt is over.
-    pub(crate) async fn end(&self) {
-        self.blocking(Inner::end).await;
+    pub(crate) async fn end(&self, ended: Option<Mark>) {
+        self.looked().await;
+        self.blocking(move |inner| inner.end(ended)).await;
+    }
+
+    /// Who takes back what prompts did.
+    pub(crate) fn rewinder(&self) -> Rewinder {
+        let root = self.0.workspace.root().to_owned();
+        Rewinder::new(self.0.session.clone(), root)
+    }
+
+    /// What changed until now was not changed by commands.
+    pub(crate) async fn look_again(&self) {
+        self.looked().await;
+        self.blocking(|inner| inner.lock().scanner.look_again())
+            .await;
     }
 
     /// The session is over.
     pub(crate) async fn close(&self) {
+        self.looked().await;
         self.blocking(|inner| inner.lock().scanner.close()).await;
     }
 
     /// Does what waits for the disk elsewhere, and says what goes wrong there.
     async fn blocking(&self, work: impl FnOnce(&Inner) -> Result<(), Error> + Send + 'static) {
+        // If that place is gone, the program is ending.
+        let _ = self.elsewhere(work).await;
+    }
+
+    /// The same while nobody waits; whoever comes next does.
+    fn apart(&self, work: impl FnOnce(&Inner) -> Result<(), Error> + Send + 'static) {
+        let done = self.elsewhere(work);
+        self.0.looking().push(done);
+    }
+
+    /// Waits for what goes on apart.
+    async fn looked(&self) {
+        let all = std::mem::take(&mut *self.0.looking());
+        for done in all {
+            let _ = done.await;
+        }
+    }
+
+    fn elsewhere(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<(), Error> + Send + 'static,
+    ) -> JoinHandle<()> {
         let inner = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || {
+        tokio::task::spawn_blocking(move || {
             if let Err(error) = work(&inner) {
                 inner.say(format!("a checkpoint is not complete: {error}"));
             }
-        });
-        // If that place is gone, the program is ending.
-        let _ = done.await;
+        })
     }
 }
 
@@ -242,22 +320,26 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn looking(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.looking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the workspace for a call that is about to run, if nothing runs beside it.
+    fn look_ahead(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        let is_quiet = state.background == Background::Never && state.running.is_empty();
+        if is_quiet && state.current.is_some() {
+            state.scanner.before()?;
+            state.looked = Some(Instant::now());
+        }
+        Ok(())
+    }
+
     fn say(&self, message: String) {
         self.notice_sink.say(Event::Notice {
             subtype: NOTICE.into(),
             message,
         });
-    }
-
-    fn finish_restore(&self) -> Result<(), Error> {
-        if let Some(restored) = self.session.resume(&*self.tree)? {
-            self.say(format!(
-                "a rewind that was interrupted is finished: {} restored, {} not",
-                restored.done.len(),
-                restored.failed.len()
-            ));
-        }
-        Ok(())
     }
 
     /// What a call may change; nothing where it only reads.
@@ -270,6 +352,9 @@ impl Inner {
             let root = self.workspace.root();
             let inside = resolved.real.strip_prefix(root).map(Path::to_owned);
             return Some(Reach::File(inside.unwrap_or(resolved.real)));
+        }
+        if &*call.name == Bash::NAME && is_a_look(&call.input) {
+            return None;
         }
         match call.effect {
             Effect::ReadOnly | Effect::Session | Effect::Delegates => None,
@@ -293,7 +378,8 @@ impl Inner {
                 kind: current.kind,
                 prompt: &current.text,
                 at: current.at,
-                mark: Some(current.mark),
+                began: current.began,
+                id: current.id.as_deref(),
             })?),
         };
         match &reach {
@@ -303,7 +389,10 @@ impl Inner {
                     .running
                     .values()
                     .any(|reach| *reach == Reach::Anything);
+                let looked = state.looked.take();
+                let is_fresh = looked.is_some_and(|at| at.elapsed() < FRESH);
                 match (is_alone, state.background) {
+                    (true, Background::Never) if is_fresh => {}
                     (true, Background::Never) => state.scanner.before()?,
                     // What others change meanwhile cannot be told from what these change.
                     (true, Background::Perhaps) => state.scanner.after(prompt, &call.name)?,
@@ -330,7 +419,7 @@ impl Inner {
         }
     }
 
-    fn end(&self) -> Result<(), Error> {
+    fn end(&self, ended: Option<Mark>) -> Result<(), Error> {
         let mut state = self.lock();
         let state = &mut *state;
         state.running.clear();
@@ -342,15 +431,16 @@ impl Inner {
                 kind: current.kind,
                 prompt: &current.text,
                 at: current.at,
-                mark: Some(current.mark),
+                began: current.began,
+                id: current.id.as_deref(),
             };
-            return self.session.pass(beginning).map(|_| ());
+            return self.session.pass(beginning, ended).map(|_| ());
         };
         if state.background == Background::Perhaps {
             state.scanner.after(&mut prompt, "Bash")?;
         }
         let from = prompt.index();
-        prompt.finish(&*self.tree)?;
+        prompt.finish(&*self.tree, ended)?;
         if state.room == Room::Unknown {
             state.room = Room::Made;
             let session = &self.name;
@@ -368,6 +458,7 @@ impl Witness for Checkpoints {
         }
         let (inner, its) = (Arc::clone(&self.0), call.clone());
         async move {
+            self.looked().await;
             let kept = tokio::task::spawn_blocking(move || inner.before(&its)).await;
             let told = |error: &dyn std::fmt::Display| {
                 format!(
@@ -389,6 +480,17 @@ impl Witness for Checkpoints {
             return async {}.boxed();
         }
         let (id, tool) = (Arc::clone(&call.id), Arc::clone(&call.name));
+        if let Some(Reach::Anything) = self.0.reach(call) {
+            // The model can think meanwhile.
+            self.apart(move |inner| inner.after(&id, &tool));
+            return async {}.boxed();
+        }
         self.blocking(move |inner| inner.after(&id, &tool)).boxed()
     }
+}
+
+/// Whether a call of the shell provably changes nothing.
+fn is_a_look(input: &Value) -> bool {
+    let line = input.get("command").and_then(Value::as_str);
+    line.is_some_and(only_looks)
 }

@@ -11,6 +11,7 @@ use caliban_agent::{
 use caliban_mcp::Servers;
 use caliban_model::{BuiltInTool, Provider, RateCard};
 use caliban_process::Guard;
+use caliban_sandbox::Sandbox;
 use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
@@ -41,6 +42,8 @@ pub struct Choices {
     pub system: SystemPrompt,
     pub permissions: Permissions,
     pub tools: Tools,
+    /// What confines commands, hooks and servers; nothing where they are not.
+    pub sandbox: Option<Arc<Sandbox>>,
     pub selection: Selection,
     pub partners: Partners,
     /// What operators and projects add; nothing where the session must depend on nothing else.

@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use caliban_images::Limits;
 use caliban_model::ProviderKind;
 use caliban_settings::variables::{Environment, check, names};
 use caliban_settings::write::Writer;
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
-    RouterSource, Scope, Settings, Sources, Trust, TrustDecision, check_variables,
-    find_router_file, idle_variables, load, load_router_file, notice, project_of,
+    RouterConfig, RouterSource, Scope, Settings, Sources, Trust, TrustDecision, TrustError,
+    TrustStore, WorkspaceFiles, check_variables, find_router_file, idle_variables, load,
+    load_router_file, notice, project_of,
 };
 
 use crate::child_environment::{Child, child_environment};
@@ -157,6 +159,34 @@ impl Configuration {
         self.loaded.trust == Trust::Trusted
     }
 
+    /// Trusts the workspace with its files as they are now.
+    pub fn grant_trust(&self) -> Result<(), TrustError> {
+        let router = self.request.router_file.as_deref();
+        let files = WorkspaceFiles::read(self.project(), router).starting_in(&self.workspace);
+        TrustStore::new(self.locations.workspace_trust()).grant(&files)
+    }
+
+    /// The file that a scope's rules are written to: the older one as long as it is there, because
+    /// it is read instead of the settings.
+    pub fn rule_file(&self, scope: Scope) -> Option<PathBuf> {
+        match self.locations.legacy(scope, self.project()) {
+            Some(files) if files.permissions.is_file() => Some(files.permissions),
+            Some(_) | None => Some(self.locations.settings(scope, self.project())?.toml),
+        }
+    }
+
+    /// How large images are sent.
+    pub fn image_limits(&self) -> Limits {
+        let Some(router) = &self.router else {
+            return Limits::DEFAULT;
+        };
+        let images = router.file.images;
+        Limits {
+            max_bytes: images.max_bytes,
+            longest_edge: images.downscale_target,
+        }
+    }
+
     /// The scopes that contributed something.
     pub fn sources(&self) -> Vec<String> {
         let mut scopes: Vec<Scope> = self
@@ -190,7 +220,7 @@ impl Configuration {
         let router = self
             .router
             .as_ref()
-            .and_then(|router| router.unbuilt.clone());
+            .and_then(|router| router.refusal.clone());
         match self.loaded.unbuilt.clone().or(router) {
             Some(error) => Err(error.into()),
             None => Ok(()),
@@ -225,6 +255,24 @@ impl Configuration {
             .flat_map(|router| router.file.provider.values())
             .filter_map(|block| block.api_key_env.as_deref())
             .collect()
+    }
+
+    /// The routes that are configured and where: those of the router file, else those of the
+    /// settings.
+    pub fn routes(&self) -> Result<Option<(RouterConfig, String)>, LaunchError> {
+        if let Some(loaded) = &self.router
+            && let Some(router) = &loaded.file.router
+        {
+            return Ok(Some((router.clone(), loaded.path.display().to_string())));
+        }
+        let Some(router) = self.settings().router.clone() else {
+            return Ok(None);
+        };
+        // It was checked with its place when it was read.
+        let router = serde_json::from_value(router.into())
+            .map_err(|error| Problem::caused(format!("`router`: {error}"), error))
+            .map_err(LaunchError::Configuration)?;
+        Ok(Some((router, "the settings".to_owned())))
     }
 
     /// What the router file says about reaching a provider.

@@ -1,17 +1,30 @@
 //! What can be looked up in a session while it lives, for faces that show it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_model::{Message, Provider, Role};
+use caliban_agent::{Dial, PromptStage, PromptVerdict};
+use caliban_checkpoints::History;
+use caliban_context::{NoteStore, Topic, TopicName};
+use caliban_hooks::{ExternalHooks, HandlerReport};
+use caliban_mcp::{ServerStatus, Servers, Status};
+use caliban_model::{Message, Provider, Reasoning, Role};
 use caliban_permissions::{Judge, Origin, Rule, RuleBook};
 use caliban_settings::{RuleAction, RuleSpec};
 use caliban_tools::{Jobs, ListedJob};
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+use crate::checkpoints::Checkpoints;
 use crate::gate::Gate;
+use crate::inventory::{Inventory, Listed};
+use crate::mcp::status_name;
 use crate::recorder::Recorder;
+use crate::reports::fired;
+use crate::rewinding::{Rewinder, prompt_after};
 use crate::session::Session;
+use crate::switches::Switches;
 
 /// A session, for those who look. It changes nothing.
 #[derive(Debug, Clone)]
@@ -19,12 +32,45 @@ pub struct SessionDesk {
     jobs: Option<Arc<Jobs>>,
     gate: Arc<Gate>,
     provider: Arc<dyn Provider>,
+    rewinder: Option<Rewinder>,
     /// What was said before, without what the model is told first.
     pub past: Vec<Arc<Message>>,
     /// What the model is told first.
     pub system: String,
     /// How the session can be opened again; nothing where it is not kept.
     pub name: Option<String>,
+    recorder: Option<Recorder>,
+    servers: Option<Servers>,
+    switches: Arc<Switches>,
+    inventory: Arc<Inventory>,
+    hooks: Option<Arc<ExternalHooks>>,
+    dial: Option<Dial>,
+    reasoning: Reasoning,
+    pub earlier: Earlier,
+}
+
+/// What a session came to before this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Earlier {
+    pub turns: u64,
+    pub cost: Decimal,
+    /// Tokens that its conversation takes of the model's window, by estimate.
+    pub used: u64,
+}
+
+/// An MCP server as it stands. Names, reasons and instructions are its own words, cleaned and
+/// bounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerView {
+    pub name: String,
+    /// In the words that frames use.
+    pub status: &'static str,
+    /// Why it is not there, or what it says it is.
+    pub about: String,
+    pub tools: Vec<String>,
+    /// Tools whose definitions have changed and that wait for approval.
+    pub withheld: Vec<String>,
+    pub instructions: Option<String>,
 }
 
 impl SessionDesk {
@@ -35,15 +81,173 @@ impl SessionDesk {
             .iter()
             .cloned()
             .partition(|message| message.role == Role::System);
+        let (turns, cost) = session.earlier;
+        let used = if past.is_empty() {
+            0
+        } else {
+            session.conversation.tokens(session.agent.tool_tokens())
+        };
         let system: Vec<String> = system.iter().map(|message| message.text()).collect();
         Self {
             jobs: session.jobs.clone(),
             gate: Arc::clone(&session.gate),
             provider: Arc::clone(&session.agent.provider),
+            rewinder: session.checkpoints.as_ref().map(Checkpoints::rewinder),
             past,
             system: system.join("\n\n"),
             name: session.recorder.as_ref().and_then(Recorder::name),
+            recorder: session.recorder.clone(),
+            servers: session.servers.clone(),
+            switches: Arc::clone(&session.switches),
+            inventory: Arc::clone(&session.inventory),
+            hooks: session.hooks.clone(),
+            dial: session.agent.dial.clone(),
+            reasoning: session.agent.settings.reasoning,
+            earlier: Earlier { turns, cost, used },
         }
+    }
+
+    /// What the session is called now; nothing where it is not kept, or over.
+    pub fn current_name(&self) -> Option<String> {
+        self.recorder.as_ref().and_then(Recorder::name)
+    }
+
+    /// The MCP servers as they stand at this moment.
+    pub fn servers(&self) -> Vec<ServerView> {
+        let statuses = self.servers.as_ref().map(Servers::status);
+        let view = |server: ServerStatus| ServerView {
+            status: if self.switches.is_off(&server.name) {
+                "disabled"
+            } else {
+                status_name(&server.status)
+            },
+            about: match server.status {
+                Status::Connected { info, .. } => format!("{} {}", info.name, info.version),
+                Status::Failed { reason } | Status::NeedsAuth { reason, .. } => reason,
+                Status::Connecting | Status::Disabled => String::new(),
+            },
+            name: server.name.to_string(),
+            tools: server.tools,
+            withheld: server.withheld,
+            instructions: server.instructions.map(|text| text.to_string()),
+        };
+        statuses.into_iter().flatten().map(view).collect()
+    }
+
+    /// The last of what a server wrote on its standard error, and of what was told about it.
+    pub fn server_log(&self, server: &str) -> Vec<String> {
+        let servers = self.servers.as_ref();
+        servers.map_or_else(Vec::new, |servers| servers.log(server))
+    }
+
+    /// How hard the model thinks.
+    pub fn reasoning(&self) -> Reasoning {
+        let dial = self.dial.as_ref();
+        dial.map_or(self.reasoning, |dial| dial.read().reasoning)
+    }
+
+    /// The handlers of hooks, and in words how often each fired and what came of it last.
+    pub fn hooks(&self) -> Vec<(HandlerReport, String)> {
+        let reports = self.hooks.as_deref().map(ExternalHooks::report);
+        let told = |report: HandlerReport| {
+            let fired = match &report.last {
+                Some(last) => fired(report.runs, last),
+                None => "did not run yet".to_owned(),
+            };
+            (report, fired)
+        };
+        reports.into_iter().flatten().map(told).collect()
+    }
+
+    /// Whether hooks want to hear what is typed.
+    pub fn has_prompt_hooks(&self) -> bool {
+        let counts = self.hooks.as_deref().map(ExternalHooks::counts);
+        let mut counts = counts.into_iter().flatten();
+        counts.any(|(event, _)| event == "UserPromptSubmit")
+    }
+
+    /// Lets hooks hear a command that the session does not; what they make of it, or why they
+    /// refuse it.
+    pub async fn vet(&self, line: String) -> Result<String, String> {
+        let Some(hooks) = &self.hooks else {
+            return Ok(line);
+        };
+        match hooks.before_prompt(&Message::user(line.as_str())).await {
+            PromptVerdict::Deny { reason } => Err(reason),
+            PromptVerdict::Replace { prompt, .. } => Ok(prompt),
+            // What hooks add is for the model, which is not asked.
+            PromptVerdict::Accept | PromptVerdict::AcceptWith(_) => Ok(line),
+        }
+    }
+
+    /// Name, description and origin of each skill.
+    pub fn skills(&self) -> Vec<(String, String, String)> {
+        listed(&self.inventory.skills)
+    }
+
+    /// The output style that counts, and those there are.
+    pub fn styles(&self) -> (Option<String>, Vec<(String, String, String)>) {
+        (self.inventory.style.clone(), listed(&self.inventory.styles))
+    }
+
+    /// Kind, path and size of each file that the model is told before everything else.
+    pub fn instructions(&self) -> Vec<(&'static str, PathBuf, u64)> {
+        let files = self.inventory.instructions.iter();
+        files
+            .map(|file| (file.kind, file.path.clone(), file.tokens))
+            .collect()
+    }
+
+    fn note_store(&self) -> Result<&NoteStore, String> {
+        let notes = self.inventory.notes.as_ref();
+        notes.ok_or_else(|| "this session keeps no notes".to_owned())
+    }
+
+    /// Name and description of each note.
+    pub fn notes(&self) -> Vec<(String, String)> {
+        let topics = self.note_store().map(NoteStore::topics);
+        let topics = topics.into_iter().flat_map(|topics| topics.topics);
+        topics
+            .map(|(name, topic)| (name.as_str().to_owned(), topic.description().to_owned()))
+            .collect()
+    }
+
+    /// A note as it is edited: its description in the first line, its text below.
+    pub fn note_text(&self, name: &str) -> Result<String, String> {
+        let topic = self.note_store()?.read(&topic_name(name)?);
+        let topic = topic.map_err(|error| error.to_string())?;
+        Ok(format!("{}\n\n{}\n", topic.description(), topic.body()))
+    }
+
+    /// Writes a note from what [`note_text`](Self::note_text) became.
+    pub fn save_note(&self, name: &str, text: &str) -> Result<(), String> {
+        let (store, name) = (self.note_store()?, topic_name(name)?);
+        let before = store.read(&name).map_err(|error| error.to_string())?;
+        let (description, body) = text.trim_start().split_once('\n').unwrap_or((text, ""));
+        let topic = Topic::new(description, before.kind(), body);
+        let topic = topic.map_err(|error| error.to_string())?;
+        store
+            .write(&name, &topic)
+            .map_err(|error| error.to_string())
+    }
+
+    pub fn forget_note(&self, name: &str) -> Result<(), String> {
+        match self.note_store()?.remove(&topic_name(name)?) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("there is no note `{name}`")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Who takes prompts back; nobody where nothing is kept.
+    pub fn rewinder(&self) -> Option<&Rewinder> {
+        self.rewinder.as_ref()
+    }
+
+    /// What was typed for the prompt after a point.
+    pub fn prompt_after(&self, history: &History, to: u32) -> Option<String> {
+        let recorder = self.recorder.as_ref()?;
+        recorder.with_writer(|writer| prompt_after(history, writer.state(), to))?
     }
 
     /// The rules that count, in the order they are asked.
@@ -113,4 +317,19 @@ impl SessionDesk {
             })
             .collect()
     }
+}
+
+fn listed(things: &[Listed]) -> Vec<(String, String, String)> {
+    let row = |thing: &Listed| {
+        (
+            thing.name.clone(),
+            thing.about.clone(),
+            thing.origin.clone(),
+        )
+    };
+    things.iter().map(row).collect()
+}
+
+fn topic_name(name: &str) -> Result<TopicName, String> {
+    name.parse::<TopicName>().map_err(|error| error.to_string())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use caliban_agent::{Event, Listener, Outcome};
 use caliban_model::{Block, CancellationToken, Message};
-use caliban_session::{Attach, Engine, ExchangeEnd, Facts, McpServer, Prompt, PromptId};
+use caliban_session::{Attach, Engine, ExchangeEnd, Facts, McpServer, Prompt, PromptId, Rewind};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -60,6 +60,11 @@ impl Engine for Session {
                     return ExchangeEnd { outcome, totals };
                 }
             };
+            if asks_nothing(&message) {
+                let text = String::new();
+                return self.unbegun(Outcome::obeyed(text));
+            }
+            let named = id.clone();
             let prompt = Prompt {
                 id,
                 message,
@@ -75,6 +80,7 @@ impl Engine for Session {
                     });
                 }
             };
+            self.prompt_id = Some(named);
             let (outcome, totals) = self.run(message, told, cancel).await;
             ExchangeEnd { outcome, totals }
         }
@@ -107,10 +113,21 @@ impl Engine for Session {
             self.unbegun(if cancel.is_cancelled() {
                 Outcome::Cancelled
             } else {
-                Outcome::Obeyed {
-                    text: String::new(),
-                }
+                Outcome::obeyed(String::new())
             })
+        }
+        .boxed()
+    }
+
+    fn rewind<'a>(
+        &'a mut self,
+        rewind: Rewind,
+        told: &'a dyn Listener,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, ExchangeEnd> {
+        async move {
+            let (outcome, totals) = self.rewind(rewind, told, cancel).await;
+            ExchangeEnd { outcome, totals }
         }
         .boxed()
     }
@@ -125,6 +142,12 @@ impl Engine for Session {
         }
         .boxed()
     }
+}
+
+/// Whether there is nothing in a prompt that a model could answer. Clients open a session so.
+fn asks_nothing(message: &Message) -> bool {
+    let mut blocks = message.content.iter();
+    blocks.all(|block| matches!(block, Block::Text { text, .. } if text.trim().is_empty()))
 }
 
 impl Session {

@@ -16,14 +16,16 @@ use caliban_permissions::{
     Judge, MatchedRule, Origin, Place, Reader, Regime, Relaxed, Rule, RuleBook, RuleError,
     VerdictCache, Why, classifier_question, classifier_verdict, relax, remedy, suggestions,
 };
+use caliban_sandbox::Sandbox;
 use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
-use caliban_tools::{ExitPlanMode, PlanMode};
+use caliban_tools::{Bash, ExitPlanMode, PlanMode};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::json;
 
 use crate::notice_sink::NoticeSink;
+use crate::sandbox::WithoutHidden;
 
 /// How a session is recorded whose calls were all allowed that would have been asked about.
 pub(crate) const AUTO_ALLOW: &str = "autoAllow";
@@ -60,6 +62,7 @@ pub(crate) struct GateParts {
     pub(crate) audit: Option<AuditLog>,
     pub(crate) session_id: Arc<str>,
     pub(crate) notice_sink: NoticeSink,
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
 }
 
 /// Who turned plan mode on. What the operator set is not the model's to leave.
@@ -158,7 +161,9 @@ impl Gate {
     /// 6. A rule that allows.
     /// 7. An adviser that approves what a rule would ask about, except for a catastrophe.
     /// 8. What the command that was called lends, where only a built-in rule asks.
-    /// 9. The mode: it allows, asks, or lets the lists of auto mode and then the classifier say.
+    /// 9. A command that the sandbox confines, where the operator takes that for consent and only
+    ///    built-in rules ask.
+    /// 10. The mode: it allows, asks, or lets the lists of auto mode and then the classifier say.
     async fn settle(&self, call: &ToolCall, decision: &Decision) -> Settled {
         let judge = self.judge.load();
         let mode = match self.regime() {
@@ -198,11 +203,34 @@ impl Gate {
         if self.is_lent(call, &judge, decision) {
             return Settled::Allow(DecidedBy::Rule);
         }
+        if self.is_confined(call, &judge, decision) {
+            return Settled::Allow(DecidedBy::Mode);
+        }
         match relax(mode, self.parts.auto_allow, &call.name, decision) {
             Relaxed::Allow => Settled::Allow(DecidedBy::Mode),
             Relaxed::Ask => Settled::Ask(asked),
             Relaxed::Classify => self.classify(call, &judge, asked).await,
         }
+    }
+
+    /// Whether a command needs no consent because it is confined.
+    fn is_confined(&self, call: &ToolCall, judge: &Judge, decision: &Decision) -> bool {
+        let Some(sandbox) = &self.parts.sandbox else {
+            return false;
+        };
+        let only_defaults_ask = |rule: usize, why: &Why| {
+            let rule = judge.book.rules().get(rule);
+            rule.is_some_and(|rule| rule.origin == Origin::BuiltIn) && !why.outlasts_modes()
+        };
+        let mut asked = decision.parts.iter();
+        &*call.name == Bash::NAME
+            && only_defaults_ask(decision.rule, &decision.why)
+            && asked.all(|part| {
+                part.action != RuleAction::Ask || only_defaults_ask(part.rule, &part.why)
+            })
+            && call.input["command"]
+                .as_str()
+                .is_some_and(|line| sandbox.stands_for_consent(line))
     }
 
     /// Whether a call would end the plan mode that the operator chose.
@@ -399,7 +427,7 @@ impl Gate {
     /// What a call may read that no argument names: what the rules open in this mode, and what
     /// somebody has consented to for this call.
     pub(crate) fn reader(&self, consented: Vec<PathBuf>) -> Arc<dyn ReadGuard> {
-        match self.regime() {
+        let rules: Arc<dyn ReadGuard> = match self.regime() {
             Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => {
                 OpenReading::shared()
             }
@@ -407,6 +435,13 @@ impl Gate {
                 let judge = self.judge.load_full();
                 Arc::new(Reader::new(judge, mode, self.parts.auto_allow, consented))
             }
+        };
+        match &self.parts.sandbox {
+            Some(sandbox) => Arc::new(WithoutHidden {
+                sandbox: Arc::clone(sandbox),
+                rules,
+            }),
+            None => rules,
         }
     }
 

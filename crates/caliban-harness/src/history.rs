@@ -7,15 +7,20 @@ use caliban_model::{Message, Role};
 use caliban_sessions::{
     Error, NewSession, Opened, SessionName, SessionState, Store, Warning, Writer,
 };
+use caliban_settings::Locations;
 use caliban_settings::variables::names;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use crate::checkpoints::{CheckpointPlace, checkpoint_store, forget_checkpoints};
 use crate::choices::{History, SystemPrompt};
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, locations, workspace};
 use crate::error::{LaunchError, Problem};
-use crate::options::{Continuation, EarlierSystem, Saving, SessionChoice, SessionOptions};
+use crate::options::{
+    Continuation, EarlierSystem, RunOptions, Saving, SessionChoice, SessionOptions,
+};
+use crate::surroundings::Process;
+use crate::taking_back::finished;
 
 /// How often old sessions are looked for.
 const PRUNE_EVERY: SignedDuration = SignedDuration::from_hours(24);
@@ -50,11 +55,27 @@ enum Keeping {
 
 /// The store that flags and locations name.
 pub fn session_store(options: &SessionOptions, configuration: &Configuration) -> Store {
-    let directory = options
-        .directory
-        .clone()
-        .unwrap_or_else(|| configuration.locations.sessions());
-    Store::new(directory)
+    store_at(options, &configuration.locations)
+}
+
+fn store_at(options: &SessionOptions, locations: &Locations) -> Store {
+    let directory = options.directory.clone();
+    Store::new(directory.unwrap_or_else(|| locations.sessions()))
+}
+
+/// The end of the conversation that options ask to go on with, for a first screen: neither the
+/// settings nor the whole of it are read. Nothing where there is none; whoever begins the session
+/// tells why.
+pub fn glimpse(options: &RunOptions, process: &Process) -> Vec<Arc<Message>> {
+    let store = store_at(&options.session, &locations(process));
+    let found = workspace(options.workspace.as_deref(), process)
+        .and_then(|workspace| wanted(&options.session, &store, &workspace, &mut Vec::new()));
+    let mut messages = match found {
+        Ok(Wanted::Existing(name)) => store.tail(&name),
+        Ok(Wanted::New(_)) | Err(_) => Vec::new(),
+    };
+    messages.retain(|message| message.role != Role::System);
+    messages
 }
 
 impl Found {
@@ -188,15 +209,34 @@ impl Found {
                     Err(error) => return Err(error.into()),
                 }
             }
-            Kind::Resumed { state, writer } => History {
-                checkpoints: match writer {
-                    Some(_) => CheckpointPlace::wanted(state.name.as_str(), configuration)?,
-                    None => None,
-                },
-                transcript: Some(transcript(&state.name)),
-                earlier: Some(state),
-                writer: writer.map(|writer| *writer),
-            },
+            Kind::Resumed {
+                mut state,
+                mut writer,
+            } => {
+                let mut checkpoints = None;
+                if let Some(writer) = &mut writer {
+                    checkpoints = CheckpointPlace::wanted(state.name.as_str(), configuration)?;
+                    let rewinder = checkpoints
+                        .as_ref()
+                        .map(|place| place.rewinder(configuration.workspace.clone()));
+                    match rewinder.map(|rewinder| rewinder.finish(writer)) {
+                        Some(Ok(Some(restored))) => {
+                            warnings.push(finished(&restored));
+                            *state = writer.state().clone();
+                        }
+                        Some(Err(error)) => {
+                            warnings.push(format!("a rewind could not be finished: {error}"));
+                        }
+                        Some(Ok(None)) | None => {}
+                    }
+                }
+                History {
+                    checkpoints,
+                    transcript: Some(transcript(&state.name)),
+                    earlier: Some(state),
+                    writer: writer.map(|writer| *writer),
+                }
+            }
         };
         Ok((history, warnings))
     }

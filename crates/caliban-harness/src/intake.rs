@@ -76,11 +76,22 @@ impl Intake for ImageIntake {
                 return output;
             }
             let mut content = Vec::with_capacity(output.content.len());
+            let mut count = 0_usize;
             for part in std::mem::take(&mut output.content) {
                 match part {
-                    ToolContent::Image(image) => content.extend(self.shown(image).await),
+                    ToolContent::Image(image) => {
+                        count += 1;
+                        if count <= MAX_IMAGES {
+                            content.extend(self.shown(image).await);
+                        }
+                    }
                     text @ ToolContent::Text { .. } => content.push(text),
                 }
+            }
+            if let Some(more) = count.checked_sub(MAX_IMAGES).filter(|more| *more > 0) {
+                let text =
+                    format!("[{more} more images are left out; at most {MAX_IMAGES} are sent]");
+                content.push(ToolContent::Text { text });
             }
             output.content = content;
             output

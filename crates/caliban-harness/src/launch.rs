@@ -6,6 +6,7 @@ use caliban_agent::{Event, Listener, ToolSource};
 use caliban_context::Commands;
 use caliban_model::{Message, RateCard};
 use caliban_permissions::Latch;
+use caliban_sandbox::Sandbox;
 use caliban_session::{
     Bounds, Engine, Events, Facts, Fanout, Parts, Prompt, Questions, Retention, SessionHandle,
 };
@@ -32,13 +33,40 @@ use crate::notice_sink::NoticeSink;
 use crate::options::{Extent, RunOptions, Saving};
 use crate::permissions::{self, Inherited, Permissions};
 use crate::provider::{self, Chosen};
+use crate::routes::Asked;
+use crate::sandbox::{self, start_sandbox};
 use crate::session::{LiveMode, Session};
 use crate::surroundings::{DialectParts, Process, Surroundings};
 use crate::switches::{Switched, Switches};
+use crate::telemetry::Telemetry;
 use crate::tool_sources::ToolSources;
 
 /// Begins the session that options ask for.
 pub async fn launch(
+    options: RunOptions,
+    surroundings: Surroundings,
+) -> Result<Launched, LaunchError> {
+    launch_on(Thread::This, options, surroundings).await
+}
+
+/// The same for a face that is drawn meanwhile: a session that takes long to read is read on a
+/// thread of its own.
+pub async fn launch_apart(
+    options: RunOptions,
+    surroundings: Surroundings,
+) -> Result<Launched, LaunchError> {
+    launch_on(Thread::Another, options, surroundings).await
+}
+
+/// Where a session is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    This,
+    Another,
+}
+
+async fn launch_on(
+    thread: Thread,
     options: RunOptions,
     surroundings: Surroundings,
 ) -> Result<Launched, LaunchError> {
@@ -48,9 +76,19 @@ pub async fn launch(
         configuration.warnings(),
         Arc::clone(&configuration.process.diagnostics),
     );
-    let beginning = Prepared::new(options, dialect, configuration).map(Prepared::begin);
-    let launched = match beginning {
-        Ok(beginning) => beginning.await,
+    let prepare = move || Prepared::new(options, dialect, configuration);
+    let prepared = match thread {
+        Thread::This => prepare(),
+        Thread::Another => match tokio::task::spawn_blocking(prepare).await {
+            Ok(prepared) => prepared,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(error) => Err(LaunchError::no_input(error.to_string())),
+            },
+        },
+    };
+    let launched = match prepared {
+        Ok(prepared) => prepared.begin().await,
         Err(error) => Err(error),
     };
     if launched.is_err() {
@@ -80,6 +118,7 @@ pub struct Prepared {
     pub history: History,
     pub attachments: Attachments,
     inherited: Inherited,
+    telemetry: Option<Telemetry>,
     warnings: Vec<String>,
 }
 
@@ -89,6 +128,7 @@ pub struct Launched {
     pub facts: Facts,
     session: Session,
     debug: Option<DebugLog>,
+    telemetry: Option<Telemetry>,
     fanout: Arc<Fanout>,
     questions: Arc<Questions>,
     bounds: Bounds,
@@ -107,6 +147,7 @@ impl Launched {
             facts: facts_of(&session),
             session,
             debug: None,
+            telemetry: None,
             fanout,
             questions,
             bounds: Bounds::APPLICATION,
@@ -145,6 +186,7 @@ impl Launched {
             facts,
             mut session,
             debug,
+            telemetry,
             fanout,
             questions,
             bounds,
@@ -163,14 +205,18 @@ impl Launched {
         }
         let controls = session.controls(latch);
         let mailbox = session.agent.mailbox.clone().unwrap_or_default();
-        caliban_session::begin(Parts {
+        let (handle, events) = caliban_session::begin(Parts {
             engine: Box::new(session),
             controls: Arc::new(controls),
             mailbox,
             fanout,
             questions,
             bounds,
-        })
+        });
+        if let Some(telemetry) = telemetry {
+            telemetry.hear(&handle);
+        }
+        (handle, events)
     }
 }
 
@@ -224,8 +270,9 @@ impl Prepared {
         let chosen = choose(&options, &dialect, found.earlier(), &configuration)?;
         let recorded = found.earlier().and_then(|state| state.mode.as_deref());
         let inherited = Inherited::new(recorded, options.session.earlier_mode);
-        let (history, warnings) =
+        let (history, mut warnings) =
             found.history(chosen.provider.id(), &chosen.model, &configuration)?;
+        let telemetry = Telemetry::wished(dialect.trace, &configuration, &mut warnings)?;
         Ok(Self {
             options,
             dialect,
@@ -235,6 +282,7 @@ impl Prepared {
             history,
             attachments,
             inherited,
+            telemetry,
             warnings,
         })
     }
@@ -245,24 +293,33 @@ impl Prepared {
         async move {
             let mut prepared = self;
             let questions = Questions::new(prepared.dialect.patience);
-            let fanout = Fanout::new(prepared.dialect.retention, &questions);
+            let retention = match &prepared.telemetry {
+                Some(_) => Retention::USUAL,
+                None => prepared.dialect.retention,
+            };
+            let fanout = Fanout::new(retention, &questions);
+            let tools = &prepared.options.tools;
+            let sandbox = start_sandbox(tools, &prepared.configuration).await?;
             let servers = RunServers::start(
                 &prepared.options,
                 &prepared.configuration,
+                sandbox.as_ref(),
                 std::mem::take(&mut prepared.dialect.hosted),
                 &questions,
                 NoticeSink::new(Arc::clone(&fanout)),
                 DebugLog::wanted(&prepared.options.debug, &prepared.configuration)?,
             )?;
             servers.settle().await;
-            prepared.launched(servers, fanout, questions)
+            prepared.launched(servers, sandbox.as_ref(), fanout, questions)
         }
         .boxed()
     }
 
+    #[expect(clippy::too_many_lines, reason = "every part is handed on once")]
     fn launched(
         self,
         servers: RunServers,
+        sandbox: Option<&Arc<Sandbox>>,
         fanout: Arc<Fanout>,
         questions: Arc<Questions>,
     ) -> Result<Launched, LaunchError> {
@@ -275,6 +332,7 @@ impl Prepared {
             history,
             attachments,
             inherited,
+            telemetry,
             mut warnings,
         } = self;
         let provider = LoggedProvider::around(chosen.provider, &options.debug, &configuration)?;
@@ -306,8 +364,11 @@ impl Prepared {
             dialect.tool_sources,
         );
         let session_id = session_id.to_string();
+        let mut settings = settings_of_agent(&options, &chosen.model, &session_id, &configuration)?;
+        settings.overrides = chosen.overrides.unwrap_or(settings.overrides);
+        warnings.extend(chosen.warnings);
         let mut session = Session::new(Choices {
-            settings: settings_of_agent(&options, &chosen.model, &session_id, &configuration)?,
+            settings,
             provider: match dialect.wrap_provider {
                 Some(wrap) => wrap(provider),
                 None => provider,
@@ -327,6 +388,7 @@ impl Prepared {
                 &configuration,
             )?,
             permissions,
+            sandbox: sandbox.cloned(),
             selection: options.tools.selection.clone(),
             extras: Some(Box::new(extras)),
             partners,
@@ -343,6 +405,7 @@ impl Prepared {
             &options.permissions.rules,
             &configuration,
         ));
+        all.extend(sandbox.iter().flat_map(|sandbox| sandbox.warnings()));
         all.append(&mut warnings);
         let attachments = attachments.within(&session.agent.workspace);
         session.attachments = Some(attachments);
@@ -355,12 +418,14 @@ impl Prepared {
             bare: options.settings.extent == Extent::Bare,
             trusted: configuration.is_trusted(),
             warnings: all,
+            sandbox: sandbox::facts(sandbox),
             ..facts_of(&session)
         };
         Ok(Launched {
             facts,
             session,
             debug,
+            telemetry,
             fanout,
             questions,
             bounds: dialect.bounds,
@@ -389,7 +454,12 @@ fn choose(
     configuration: &Configuration,
 ) -> Result<Chosen, LaunchError> {
     let model = provider::continued(&options.model, earlier);
-    let chosen = provider::choose(&model, options.cassette.as_ref(), configuration);
+    let asked = Asked {
+        options: &options.model,
+        continued: &model,
+        budget: options.limits.budget,
+    };
+    let chosen = provider::choose(&asked, options.cassette.as_ref(), configuration);
     match (chosen, &dialect.stand_in) {
         (Err(LaunchError::Configuration(reason)), Some(stand_in)) => {
             let kind = provider::kind(model.provider, model.model.as_deref(), configuration)?;
@@ -397,6 +467,8 @@ fn choose(
                 provider: stand_in(reason.to_string()),
                 model: provider::model(model.model.as_deref(), kind, configuration),
                 fallback_model: None,
+                overrides: None,
+                warnings: Vec::new(),
             })
         }
         (chosen, _) => chosen,

@@ -9,6 +9,7 @@ use caliban_mcp::authorization::Authorization;
 use caliban_mcp::oauth::OauthServer;
 use caliban_mcp::{Laziness, Link, Log, Parts, PinStore, ServerConfig, Status, Variables};
 use caliban_permissions::RuleBook;
+use caliban_sandbox::Sandbox;
 use caliban_session::Questions;
 use caliban_settings::variables::names;
 use caliban_settings::{McpConfig, McpServer, RuleAction};
@@ -25,6 +26,7 @@ use crate::logins::logins;
 use crate::notice_sink::NoticeSink;
 use crate::options::{ConfiguredServers, Extent, Part, RunOptions};
 use crate::permissions::{judge, protected, rule_book};
+use crate::sandbox::confiner;
 use crate::servers::{Elicitations, MayAsk, Onlookers, PromptTool};
 
 /// How long a server of the embedding program may take to introduce itself.
@@ -127,6 +129,7 @@ impl RunServers {
     pub(crate) fn start(
         options: &RunOptions,
         configuration: &Configuration,
+        sandbox: Option<&Arc<Sandbox>>,
         hosted: Vec<(String, Link)>,
         questions: &Arc<Questions>,
         notice_sink: NoticeSink,
@@ -138,6 +141,7 @@ impl RunServers {
         let onlookers = Onlookers::default();
         let connected = if is_needed && options.tools.built_in == Part::AsConfigured {
             let mut parts = server_parts(&configured, configuration, &notice_sink, debug);
+            parts.confiner = confiner(sandbox);
             let book = rule_book(&options.permissions, &configuration.loaded)?;
             parts.elicitor = Some(Arc::new(Elicitations {
                 operator: Arc::clone(questions) as _,

@@ -7,17 +7,23 @@ use std::time::Duration;
 
 use caliban_agent::{Listener, Outcome, PromptStage, PromptVerdict, RunTotals};
 use caliban_context::TopicName;
-use caliban_model::{CancellationToken, Message, Role};
+use caliban_model::{CancellationToken, Message, Reasoning, Role};
 use caliban_permissions::Regime;
+use caliban_session::{Others, Restore, Rewind};
 use caliban_settings::PermissionMode;
-use caliban_slash::{Action, Depth, Known, MemoryAction, Reading};
+use caliban_slash::{
+    Action, Depth, Existing, Known, MemoryAction, Reading, RewindAction, Rewinding, TakenBack,
+};
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::accounts;
 use crate::extras::typed;
 use crate::recorder::Recorder;
+use crate::reported;
 use crate::reports;
 use crate::session::Session;
+use crate::window_report;
 
 /// How long a provider may take to list its models.
 const LIST_PATIENCE: Duration = Duration::from_secs(3);
@@ -87,15 +93,21 @@ impl Session {
             }
             Action::Clear => {
                 self.agent.clear(&mut self.conversation, told).await;
-                let text = "The conversation begins anew.".to_owned();
-                self.done(Outcome::Obeyed { text })
+                self.done(Outcome::obeyed("The conversation begins anew."))
+            }
+            Action::Rewind(RewindAction::Do(rewinding)) => {
+                let (outcome, totals) = self.rewind(rewind(rewinding), told, cancel).await;
+                Wish::Done(outcome, Box::new(totals))
             }
             action => match cancel
                 .run_until_cancelled(Box::pin(self.obey(action)))
                 .await
             {
                 None => self.done(Outcome::Cancelled),
-                Some(Ok(text)) => self.done(Outcome::Obeyed { text }),
+                Some(Ok((text, report))) => {
+                    let report = report.map(Box::new);
+                    self.done(Outcome::Obeyed { text, report })
+                }
                 Some(Err(message)) => self.done(Outcome::Misused { message }),
             },
         }
@@ -120,11 +132,54 @@ impl Session {
         if is_known { Known::Yes } else { Known::No }
     }
 
-    async fn obey(&self, action: Action) -> Result<String, String> {
+    /// What a command has to say, and the same for programs where they ask for it.
+    async fn obey(&self, action: Action) -> Result<(String, Option<Value>), String> {
+        let (command, text, report) = match action {
+            Action::Model(None) => {
+                let (text, report) = self.models().await;
+                ("model", text, report)
+            }
+            Action::Status => ("status", reports::status(self), reported::status(self)),
+            Action::Cost => {
+                let text = accounts::cost(&self.totals, self.before(), self);
+                let report = accounts::cost_report(&self.totals, self.before(), self);
+                ("cost", text, report)
+            }
+            Action::Usage => {
+                let text = accounts::usage(&self.totals, self.before());
+                let report = accounts::usage_report(&self.totals, self.before(), self);
+                ("usage", text, report)
+            }
+            Action::Context => {
+                let report = self.window_report();
+                ("context", window_report::told(&report), json!(report))
+            }
+            Action::Memory(MemoryAction::List) => {
+                let text = reports::memory(&self.inventory);
+                ("memory", text, reported::memory(&self.inventory))
+            }
+            Action::Skills => {
+                let text = reports::listed(&self.inventory.skills, "no skills");
+                ("skills", text, reported::skills(&self.inventory))
+            }
+            Action::Hooks => {
+                let hooks = self.hooks.as_deref();
+                ("hooks", reports::hooks(hooks), reported::hooks(hooks))
+            }
+            Action::Mcp => {
+                let text = reports::servers(&caliban_session::Engine::facts(self).servers);
+                ("mcp", text, reported::servers(self))
+            }
+            action => return self.act(action).await.map(|text| (text, None)),
+        };
+        Ok((text, Some(reported::of(command, report))))
+    }
+
+    /// What a command has to say that reports nothing but words.
+    async fn act(&self, action: Action) -> Result<String, String> {
         Ok(match action {
             Action::Help => reports::help(&self.commands),
             Action::System => self.system_prompt(),
-            Action::Model(None) => self.models().await,
             Action::Model(Some(model)) => {
                 self.dial()?.set_model(model.into());
                 self.model()
@@ -134,37 +189,44 @@ impl Session {
                 self.dial()?.set_reasoning(reasoning);
                 self.effort()?
             }
-            Action::Status => reports::status(self),
-            Action::Cost => accounts::cost(&self.totals, self.before(), self),
-            Action::Usage => accounts::usage(&self.totals, self.before()),
-            Action::Context => accounts::context(self),
             Action::Plan => self.toggle_plan(),
             Action::Permissions => reports::permissions(&self.gate),
             Action::Export { path, format } => self.export(path, format)?,
             Action::Memory(action) => self.memory(&action)?,
-            Action::Skills => reports::listed(&self.inventory.skills, "no skills"),
             Action::OutputStyle => reports::styles(&self.inventory),
-            Action::Hooks => reports::hooks(self.hooks.as_deref()),
-            Action::Mcp => reports::servers(&caliban_session::Engine::facts(self).servers),
             Action::Doctor(depth) => self.examine(depth).await?,
             Action::Draft(existing) => self.draft(existing).await?,
             Action::Diff => self.diff().await?,
-            Action::Rename { title } => self.rename(&title)?,
+            Action::Rename { title } => self.rename(&title).await?,
             Action::Fork { name } => self.fork(name).await?,
+            Action::Rewind(RewindAction::List) => self.rewind_points()?,
+            Action::Rewind(RewindAction::Preview(rewinding)) => {
+                self.rewind_preview(rewind(rewinding))?
+            }
             Action::AddDirectory { path } => self.add_directory(&path)?,
             Action::Tasks => self.tasks(),
+            Action::Sandbox => reports::sandbox(self),
             Action::Trust => self.trust()?,
             Action::Config => match &self.examiner {
                 Some(examiner) => examiner.settings()?,
                 None => return Err("use `caliban config print`".to_owned()),
             },
             Action::Feedback { text } => self.give_feedback(&text).await?,
-            // These need more than a look at the session.
-            Action::Compact { .. }
+            // These need more than a look at the session, or report more than words.
+            Action::Model(None)
+            | Action::Status
+            | Action::Cost
+            | Action::Usage
+            | Action::Context
+            | Action::Skills
+            | Action::Hooks
+            | Action::Mcp
+            | Action::Compact { .. }
             | Action::Recap
             | Action::Aside { .. }
             | Action::Repeat(_)
             | Action::Review
+            | Action::Rewind(RewindAction::Do(_))
             | Action::Clear => String::new(),
         })
     }
@@ -209,11 +271,11 @@ impl Session {
 
     /// The model and what else there is: what the provider offers this account, or, if it does not
     /// say in time, those whose prices are known.
-    async fn models(&self) -> String {
+    async fn models(&self) -> (String, Value) {
         let provider = &self.agent.provider;
         let (names, source) = match timeout(LIST_PATIENCE, provider.models()).await {
             Ok(Ok(models)) if !models.is_empty() => {
-                let names = models.into_iter().map(|model| model.id).collect();
+                let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
                 (names, "offered to this account")
             }
             Ok(_) | Err(_) => {
@@ -224,7 +286,21 @@ impl Session {
                 (names, "known; the provider did not say which it offers")
             }
         };
-        reports::models(&self.model(), &self.current_model(), names, source)
+        let report = json!({
+            "provider": provider.id(),
+            "model": self.current_model(),
+            "effort": reports::reasoning(self.reasoning()),
+            "models": names,
+            "source": source,
+        });
+        let text = reports::models(&self.model(), &self.current_model(), names, source);
+        (text, report)
+    }
+
+    /// How hard the model thinks.
+    pub(crate) fn reasoning(&self) -> Reasoning {
+        let dial = self.agent.dial.as_ref();
+        dial.map_or(self.agent.settings.reasoning, |dial| dial.read().reasoning)
     }
 
     fn effort(&self) -> Result<String, String> {
@@ -281,5 +357,23 @@ impl Session {
             Some(examiner) => Ok(examiner.examine(depth).await),
             None => Err("`/doctor` is not at hand here: use `caliban doctor`".to_owned()),
         }
+    }
+}
+
+/// What was typed, as the session knows it.
+fn rewind(rewinding: Rewinding) -> Rewind {
+    Rewind {
+        to: rewinding.to,
+        what: match rewinding.what {
+            TakenBack::Both => Restore::Both,
+            TakenBack::Code => Restore::Code,
+            TakenBack::Conversation => Restore::Conversation,
+            TakenBack::SummarizeFrom => Restore::SummarizeFrom,
+            TakenBack::SummarizeUpTo => Restore::SummarizeUpTo,
+        },
+        others: match rewinding.changed {
+            Existing::Kept => Others::Spared,
+            Existing::Replaced => Others::Overwritten,
+        },
     }
 }

@@ -68,11 +68,11 @@ pub fn protected(locations: &Locations) -> Protected {
         locations.data_dir(),
         locations.managed_dir(),
     ];
-    let tokens = locations.mcp_tokens();
+    let secrets = [locations.mcp_tokens(), locations.provider_keys()];
     Protected::new(
         Some(locations.home().to_owned()),
         own.into_iter().map(Path::to_owned),
-        [tokens],
+        secrets,
     )
 }
 

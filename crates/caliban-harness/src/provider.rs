@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use caliban_model::{Credentials, Provider, ProviderKind, Purpose, UnknownProvider};
+use caliban_agent::ModelOverrides;
+use caliban_model::{Credentials, Provider, ProviderKind, Purpose, StaticKey, UnknownProvider};
 use caliban_providers::cassette::{Masking, Recording, Replay};
-use caliban_providers::{Connection, Fallback, RetryPolicy, Retrying, Timeouts};
+use caliban_providers::{Connection, Timeouts};
+use caliban_router::{Hedging, RetryPolicy, SharedStates};
 use caliban_sessions::SessionState;
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
 use caliban_settings::variables::{Environment, names};
@@ -14,7 +16,9 @@ use caliban_settings::{ModelChoice, Scope};
 use crate::agent_settings::model_for;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
+use crate::keys::kept_key;
 use crate::options::{Cassette, ModelOptions};
+use crate::routes::{Asked, Routes, Vacancies};
 use crate::surroundings::Process;
 
 /// Who answers, and with which model.
@@ -23,6 +27,10 @@ pub struct Chosen {
     pub provider: Arc<dyn Provider>,
     pub model: String,
     pub fallback_model: Option<String>,
+    /// The models of purposes that have their own; as the settings say where nothing is known.
+    pub overrides: Option<ModelOverrides>,
+    /// What the user should know about it.
+    pub warnings: Vec<String>,
 }
 
 /// The options of a run that continues a session: what they leave open is as it was.
@@ -70,7 +78,7 @@ pub fn kind(
 }
 
 /// The provider of a model in the settings: named, or told by the model's name.
-fn provider_of(model: &ModelChoice) -> Option<ProviderKind> {
+pub(crate) fn provider_of(model: &ModelChoice) -> Option<ProviderKind> {
     model
         .provider()
         .or_else(|| ProviderKind::of_model(model.name()))
@@ -102,6 +110,8 @@ pub enum KeySource {
     },
     Variable,
     Keyring(Arc<dyn Credentials>),
+    /// It was given at the screen, where there is no keyring.
+    File(Arc<dyn Credentials>),
     Absent,
 }
 
@@ -109,7 +119,9 @@ impl KeySource {
     /// What asks for the key; nothing where the environment is looked at.
     pub fn credentials(self) -> Option<Arc<dyn Credentials>> {
         match self {
-            Self::Program { credentials, .. } | Self::Keyring(credentials) => Some(credentials),
+            Self::Program { credentials, .. }
+            | Self::Keyring(credentials)
+            | Self::File(credentials) => Some(credentials),
             Self::Variable | Self::Absent => None,
         }
     }
@@ -134,8 +146,11 @@ pub fn key_source(
     if names.any(|name| variable(kind, configuration, name).is_some()) {
         return Ok(KeySource::Variable);
     }
-    Ok(match keyring(kind, configuration.environment()) {
-        Some(credentials) => KeySource::Keyring(credentials),
+    if let Some(credentials) = keyring(kind, configuration.environment()) {
+        return Ok(KeySource::Keyring(credentials));
+    }
+    Ok(match kept_key(kind, configuration) {
+        Some(key) => KeySource::File(Arc::new(StaticKey::new(key))),
         None => KeySource::Absent,
     })
 }
@@ -160,7 +175,7 @@ fn variable(kind: ProviderKind, configuration: &Configuration, name: &str) -> Op
     value
 }
 
-/// The provider with its retries, asked for beta features where it has such.
+/// The provider, asked for beta features where it has such.
 pub fn connect(
     kind: ProviderKind,
     betas: &[String],
@@ -195,10 +210,20 @@ pub fn connect_with(
             None => Problem::from_error(error),
         })
     })?;
-    Ok(Arc::new(Retrying::new(
-        Arc::new(adapter),
-        retries(configuration)?,
-    )))
+    Ok(Arc::new(adapter))
+}
+
+/// Tells accounts apart without telling anything about a key: by the provider, its address, and
+/// what the key is or comes from.
+pub(crate) fn account(kind: ProviderKind, configuration: &Configuration) -> Arc<str> {
+    let base = base_url(kind, configuration);
+    let base = base.as_deref().unwrap_or(kind.default_base_url());
+    let key = kind.key_variables().iter();
+    let key = key
+        .copied()
+        .find_map(|name| variable(kind, configuration, name));
+    let place = format!("{kind} {base}");
+    Arc::from(SharedStates::key(&place, &key.unwrap_or_default()))
 }
 
 /// The programs that providers ask for keys. When the settings name others, those are asked.
@@ -275,7 +300,7 @@ fn keyring(kind: ProviderKind, environment: &Environment) -> Option<Arc<dyn Cred
         return None;
     }
     let key = caliban_settings::keyring::lookup(kind.as_str(), environment)?;
-    Some(Arc::new(caliban_model::StaticKey::new(key)))
+    Some(Arc::new(StaticKey::new(key)))
 }
 
 #[cfg(not(feature = "keyring"))]
@@ -295,7 +320,7 @@ fn timeouts(environment: &Environment) -> Result<Timeouts, LaunchError> {
 }
 
 /// `CALIBAN_MAX_RETRIES`, else `max_retries`; and `CALIBAN_RETRY_BASE_DELAY_MS`.
-fn retries(configuration: &Configuration) -> Result<RetryPolicy, LaunchError> {
+pub(crate) fn retries(configuration: &Configuration) -> Result<RetryPolicy, LaunchError> {
     let default = RetryPolicy::default();
     let environment = configuration.environment();
     Ok(RetryPolicy {
@@ -310,34 +335,35 @@ fn retries(configuration: &Configuration) -> Result<RetryPolicy, LaunchError> {
     })
 }
 
-/// The provider and model of a run, fallback and cassettes considered.
+/// The provider and model of a run, routes and cassettes considered.
 pub fn choose(
-    options: &ModelOptions,
+    asked: &Asked<'_>,
     cassette: Option<&Cassette>,
     configuration: &Configuration,
 ) -> Result<Chosen, LaunchError> {
     let masking = || masking(&configuration.workspace, &configuration.process);
     if let Some(Cassette::Replay(path)) = cassette {
         let replay = Replay::load(path, masking())?;
-        return Ok(replayed(replay, options.model.as_deref()));
+        return Ok(replayed(replay, asked.options.model.as_deref()));
     }
-    let kind = kind(options.provider, options.model.as_deref(), configuration)?;
-    let mut provider = connect(kind, &options.betas, configuration)?;
-    let fallback = options.fallback.clone().map(ModelChoice::Name);
-    let fallback = fallback.or_else(|| configuration.settings().fallback_model.clone());
-    if let Some(model) = &fallback {
-        // Another provider's model needs that provider; any other name is this provider's.
-        let other = provider_of(model).unwrap_or(kind);
-        let secondary = connect(other, &options.betas, configuration)?;
-        provider = Arc::new(Fallback::new(provider, secondary, model.name()));
-    }
-    if let Some(Cassette::Record(path)) = cassette {
+    let table = Routes::compile(asked, Vacancies::Fatal, configuration)?;
+    let (hedging, record) = match cassette {
+        Some(Cassette::Record(path)) => (Hedging::Never, Some(path)),
+        Some(Cassette::Replay(_)) | None => (Hedging::AsConfigured, None),
+    };
+    let (model, fallback_model) = (table.model.clone(), table.fallback_model.clone());
+    let (overrides, warnings) = (table.overrides(), table.warnings.clone());
+    let router = table.router(asked.budget, hedging, configuration)?;
+    let mut provider: Arc<dyn Provider> = Arc::new(router);
+    if let Some(path) = record {
         provider = Arc::new(Recording::start(provider, path, masking())?);
     }
     Ok(Chosen {
         provider,
-        model: model(options.model.as_deref(), kind, configuration),
-        fallback_model: fallback.map(|model| model.name().to_owned()),
+        model,
+        fallback_model,
+        overrides: Some(overrides),
+        warnings,
     })
 }
 
@@ -348,6 +374,8 @@ pub fn replayed(replay: Replay, model: Option<&str>) -> Chosen {
         model: model.unwrap_or(recorded).to_owned(),
         provider: Arc::new(replay),
         fallback_model: None,
+        overrides: None,
+        warnings: Vec::new(),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Writes a session down as it happens: every event that changes it is on disk before anybody
 //! hears of it, and every call before it runs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{Agent, Effect, Event, RunTotals, ToolCall, ToolOutput, Witness};
 use caliban_model::{Message, Purpose, Usage};
 use caliban_sessions::{
-    CallStatus, Durability, Effects, Error, Health, Record, SessionState, StateChange, Writer,
+    CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState, StateChange,
+    Store, Writer,
 };
 use caliban_tools::{PlanMode, TodoList};
 use futures::FutureExt;
@@ -30,6 +32,8 @@ struct Inner {
     todos: Arc<TodoList>,
     /// Usage and cost of the session before this process.
     before: (Usage, Decimal),
+    /// What each purpose cost in this process.
+    purposes: Mutex<BTreeMap<Purpose, Decimal>>,
     /// The last trouble that was told.
     trouble: Mutex<Option<String>>,
 }
@@ -51,6 +55,7 @@ impl Recorder {
             plan,
             todos,
             before,
+            purposes: Mutex::default(),
             trouble: Mutex::default(),
         }))
     }
@@ -63,6 +68,16 @@ impl Recorder {
     /// What the session came to before this process.
     pub(crate) fn before(&self) -> (Usage, Decimal) {
         self.0.before
+    }
+
+    /// What each purpose cost in this process, of all calls whose price is known.
+    pub(crate) fn purposes(&self) -> Vec<(Purpose, Decimal)> {
+        let purposes = self.0.purposes.lock();
+        let purposes = purposes.unwrap_or_else(PoisonError::into_inner);
+        purposes
+            .iter()
+            .map(|(purpose, cost)| (*purpose, *cost))
+            .collect()
     }
 
     /// Records what a run begins with, where it is not what was saved: who answers and where, and
@@ -82,6 +97,11 @@ impl Recorder {
             }
         });
         self.note_change(change);
+        self.replaced(messages);
+    }
+
+    /// Records the conversation where it is another one than was saved.
+    fn replaced(&self, messages: &[Arc<Message>]) {
         let record = self.with(|writer| {
             let saved = &writer.state().messages;
             (saved != messages).then(|| Record::compaction(saved, messages))
@@ -91,12 +111,29 @@ impl Recorder {
         }
     }
 
+    /// Does something with the writer; nothing once everything is final.
+    pub(crate) fn with_writer<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> Option<T> {
+        self.with(work)
+    }
+
     /// The same for a session that nothing was ever recorded in.
     pub(crate) fn begin_if_new(&self, agent: &Agent, messages: &[Arc<Message>]) {
         let is_new = self.with(|writer| writer.state().messages.is_empty());
         if is_new == Some(true) {
             self.begin(agent, messages);
         }
+    }
+
+    /// Gives the session's files another name; nothing where it has it already.
+    pub(crate) fn rename(&self, store: &Store, to: &SessionName) -> Result<(), String> {
+        let renamed = self.with(|writer| store.rename_open(writer, to));
+        let warnings = renamed
+            .ok_or("the session is closed")?
+            .map_err(|error| error.to_string())?;
+        for warning in warnings {
+            self.0.tell(&warning.to_string());
+        }
+        Ok(())
     }
 
     /// Gives the session another title.
@@ -131,13 +168,7 @@ impl Recorder {
                 }
                 self.usage(message, *usage, *cost, Purpose::MainLoop);
             }
-            Event::HistoryReplaced { messages } => {
-                let record =
-                    self.with(|writer| Record::compaction(&writer.state().messages, messages));
-                if let Some(record) = record {
-                    self.append(record);
-                }
-            }
+            Event::HistoryReplaced { messages } => self.replaced(messages),
             Event::TurnEnded { .. } => self.turn_ended(),
             Event::Notice { subtype, message } => self.append(notice(subtype, message)),
             Event::Nested { event, .. } => self.record_nested(event),
@@ -234,6 +265,13 @@ impl Recorder {
             .map_or_else(Default::default, |origin| {
                 (origin.provider.to_string(), origin.model.to_string())
             });
+        let mut purposes = self
+            .0
+            .purposes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *purposes.entry(purpose).or_default() += cost.unwrap_or_default();
+        drop(purposes);
         self.append(Record::Usage {
             provider,
             model,

@@ -54,6 +54,14 @@ impl NestedMemory {
         }
     }
 
+    /// The conversation is another one: what it does not hold has not been told.
+    pub(crate) fn recall(&self, messages: &[Arc<Message>]) {
+        let mut on_demand = self.untouched.clone();
+        on_demand.recall(told(messages));
+        *lock(&self.on_demand) = on_demand;
+        lock(&self.found).clear();
+    }
+
     fn touch(&self, path: &Path) {
         let addition = lock(&self.on_demand).touch(path);
         for notice in &addition.notices {

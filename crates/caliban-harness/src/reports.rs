@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use caliban_context::Commands;
-use caliban_hooks::ExternalHooks;
+use caliban_hooks::{ExternalHooks, LastRun};
 use caliban_model::Reasoning;
 use caliban_permissions::Origin;
 use caliban_session::{Engine, McpServer};
@@ -82,13 +82,7 @@ pub(crate) fn reasoning(reasoning: Reasoning) -> String {
 pub(crate) fn status(session: &Session) -> String {
     let facts = session.facts();
     let key = session.agent.provider.id();
-    let thinking = session
-        .agent
-        .dial
-        .as_ref()
-        .map_or(session.agent.settings.reasoning, |dial| {
-            dial.read().reasoning
-        });
+    let thinking = session.reasoning();
     let rows = [
         ("version", facts.program_version),
         ("session", facts.session_id),
@@ -112,6 +106,23 @@ pub(crate) fn status(session: &Session) -> String {
         ("skills", facts.skills.len().to_string()),
     ];
     columns(rows.map(|(name, value)| (name.to_owned(), value)))
+}
+
+/// What confines commands.
+pub(crate) fn sandbox(session: &Session) -> String {
+    let facts = Engine::facts(session).sandbox;
+    if !facts.enabled {
+        return "Commands are not confined. `enabled = true` in `[sandbox]` of the settings confines them from the next session on; `caliban sandbox exec -- COMMAND` tries it out.".to_owned();
+    }
+    let mut rows = vec![
+        ("backend".to_owned(), facts.backend),
+        ("egress".to_owned(), facts.egress),
+    ];
+    if !facts.reduced.is_empty() {
+        rows.push(("lacks".to_owned(), facts.reduced.join(", ")));
+    }
+    rows.extend(facts.reason.map(|reason| ("reason".to_owned(), reason)));
+    columns(rows)
 }
 
 pub(crate) fn permissions(gate: &Gate) -> String {
@@ -148,7 +159,7 @@ pub(crate) fn listed(things: &[Listed], none: &str) -> String {
     columns(things.iter().map(row))
 }
 
-/// How many handlers each event has, and which.
+/// How many handlers each event has, which, how often each fired and what came of it last.
 pub(crate) fn hooks(hooks: Option<&ExternalHooks>) -> String {
     let counts = hooks.map(ExternalHooks::counts).unwrap_or_default();
     let (Some(hooks), false) = (hooks, counts.is_empty()) else {
@@ -161,7 +172,25 @@ pub(crate) fn hooks(hooks: Option<&ExternalHooks>) -> String {
         };
         (event.to_owned(), handlers)
     });
-    format!("{}\n\n{}", columns(rows), hooks.listed().join("\n"))
+    let handlers = hooks.listed().into_iter().zip(hooks.report());
+    let handlers = handlers.map(|(line, report)| match &report.last {
+        None => line,
+        Some(last) => format!("{line}\n{:<19}{}", "", fired(report.runs, last)),
+    });
+    let handlers: Vec<String> = handlers.collect();
+    format!("{}\n\n{}", columns(rows), handlers.join("\n"))
+}
+
+/// How often a handler fired, and what came of it last.
+pub(crate) fn fired(runs: u64, last: &LastRun) -> String {
+    let reason = last.reason.as_deref().unwrap_or_default();
+    let reason = reason.lines().next().unwrap_or_default();
+    let colon = if reason.is_empty() { "" } else { ": " };
+    let end = if last.failed { "failed" } else { last.decision };
+    format!(
+        "ran {runs} times, last {end} in {} ms{colon}{reason}",
+        last.duration_ms
+    )
 }
 
 /// The models there are, with a mark at the one that answers.

@@ -6,18 +6,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, Conversation, Dial, Event, HookEvent, Listener, Outcome, RunTotals, SessionSource,
+    Agent, Conversation, Dial, Event, HookEvent, Listener, Outcome, Part, RunTotals, SessionSource,
 };
-use caliban_checkpoints::Kind;
+use caliban_checkpoints::{Kind, Mark};
 use caliban_context::{Commands, Excludes};
 use caliban_hooks::ExternalHooks;
 use caliban_mcp::Servers;
 use caliban_model::{CancellationToken, Message};
 use caliban_permissions::{Latch, Regime, RuleBook};
-use caliban_session::Facts;
+use caliban_sandbox::Sandbox;
+use caliban_session::{Facts, PromptId};
 use caliban_settings::PermissionMode;
-use caliban_tools::{Jobs, Shell, TodoList};
+use caliban_tools::{FileState, Jobs, Shell, TodoList};
 use futures::future::BoxFuture;
+use rust_decimal::Decimal;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::attachments::Attachments;
@@ -27,8 +29,11 @@ use crate::controls::SessionControls;
 use crate::extras::{Opening, typed};
 use crate::gate::Gate;
 use crate::inventory::Inventory;
+use crate::naming::move_checkpoints;
 use crate::notice_sink::NoticeSink;
 use crate::recorder::Recorder;
+use crate::reminders::NestedMemory;
+use crate::rewinding::mark;
 use crate::surroundings::Examiner;
 use crate::switches::Switches;
 
@@ -46,6 +51,11 @@ pub(crate) struct Session {
     pub(crate) checkpoints: Option<Checkpoints>,
     pub(crate) jobs: Option<Arc<Jobs>>,
     pub(crate) todos: Arc<TodoList>,
+    /// Which files were read, and how they were then.
+    pub(crate) files: Arc<FileState>,
+    /// What directories say that are worked in, where anything is looked for.
+    pub(crate) memory: Option<Arc<NestedMemory>>,
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) commands: Commands,
     pub(crate) servers: Option<Servers>,
@@ -53,7 +63,7 @@ pub(crate) struct Session {
     pub(crate) opening: Arc<Opening>,
     pub(crate) notice_sink: NoticeSink,
     pub(crate) switches: Arc<Switches>,
-    pub(crate) inventory: Inventory,
+    pub(crate) inventory: Arc<Inventory>,
     /// Who looks the installation over, where somebody does.
     pub(crate) examiner: Option<Arc<dyn Examiner>>,
     /// What its prompts may attach; nothing where they bring everything along.
@@ -67,10 +77,14 @@ pub(crate) struct Session {
     pub(crate) facts: Facts,
     pub(crate) source: SessionSource,
     pub(crate) stage: Stage,
+    /// What names the prompt that comes next.
+    pub(crate) prompt_id: Option<PromptId>,
     /// The prompt that was worked on last in this process.
     pub(crate) last_prompt: Option<Message>,
     /// What all runs so far came to.
     pub(crate) totals: RunTotals,
+    /// Turns and cost of the session before this process.
+    pub(crate) earlier: (u64, Decimal),
 }
 
 /// The rules by which a session judges calls.
@@ -119,14 +133,24 @@ pub(crate) enum Stage {
 struct Accounting<'a> {
     listener: &'a dyn Listener,
     earlier: &'a RunTotals,
+    checkpoints: Option<&'a Checkpoints>,
 }
 
 fn accounting<'a>(listener: &'a dyn Listener, earlier: &'a RunTotals) -> Accounting<'a> {
-    Accounting { listener, earlier }
+    Accounting {
+        listener,
+        earlier,
+        checkpoints: None,
+    }
 }
 
 impl Listener for Accounting<'_> {
     fn hear(&self, event: Event) -> BoxFuture<'_, ()> {
+        if let (Some(checkpoints), Event::ToolReady { name, input, .. }) =
+            (self.checkpoints, &event)
+        {
+            checkpoints.announced(name, input);
+        }
         self.listener.hear(match event {
             Event::Finished { outcome, totals } => Event::Finished {
                 outcome,
@@ -198,7 +222,11 @@ impl Session {
                 self.opening.add(said.flatten());
             }
         }
-        let listener = accounting(listener, &self.totals);
+        self.finish_rewind(listener).await;
+        let listener = Accounting {
+            checkpoints: self.checkpoints.as_ref(),
+            ..accounting(listener, &self.totals)
+        };
         if let Some(dial) = &self.agent.dial {
             let reading = dial.read();
             self.agent.settings.model = reading.model;
@@ -210,16 +238,21 @@ impl Session {
                 Regime::Rules(PermissionMode::Plan) => Kind::Plan,
                 Regime::Rules(_) | Regime::Disabled => Kind::Files,
             };
-            let mark = self.conversation.messages().len();
-            checkpoints.begin(kind, prompt.text(), mark).await;
+            checkpoints.begin(kind, prompt.text(), self.mark(), self.prompt_id.take());
         }
         let (outcome, totals) = agent
             .run(&mut self.conversation, prompt, &listener, cancel)
             .await;
         if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.end().await;
+            checkpoints.end(self.mark()).await;
         }
         self.account(outcome, &totals)
+    }
+
+    /// Where the conversation stands, as its journal counts.
+    fn mark(&self) -> Option<Mark> {
+        let recorder = self.recorder.as_ref()?;
+        recorder.with_writer(|writer| mark(writer.state().position()))
     }
 
     /// Shortens the conversation because the operator wants it.
@@ -233,6 +266,21 @@ impl Session {
         let (outcome, totals) = self
             .agent
             .compact(&mut self.conversation, hint, &listener, cancel)
+            .await;
+        self.account(outcome, &totals)
+    }
+
+    /// Puts a summary in the place of a part of the conversation.
+    pub(crate) async fn condense_part(
+        &mut self,
+        part: Part,
+        listener: &dyn Listener,
+        cancel: &CancellationToken,
+    ) -> (Outcome, RunTotals) {
+        let listener = accounting(listener, &self.totals);
+        let (outcome, totals) = self
+            .agent
+            .compact_part(&mut self.conversation, part, &listener, cancel)
             .await;
         self.account(outcome, &totals)
     }
@@ -260,12 +308,19 @@ impl Session {
     /// Makes what was saved final, tells hooks of the end, ends background jobs and removes what
     /// they left. The error says why the session could not be saved.
     pub(crate) async fn shutdown(self) -> Result<(), String> {
+        let name = self.recorder.as_ref().and_then(Recorder::name);
         let closed = match &self.recorder {
             Some(recorder) => recorder.close().await,
             None => Ok(()),
         };
         if let Some(checkpoints) = &self.checkpoints {
             checkpoints.close().await;
+            // What a session leaves is called what it is called at the end.
+            if let (Some(name), Ok(configuration)) = (name, self.configuration())
+                && name != checkpoints.name()
+            {
+                move_checkpoints(&configuration, checkpoints.name(), &name);
+            }
         }
         if let Some(hooks) = &self.hooks
             && self.stage == Stage::Begun
@@ -287,6 +342,10 @@ impl Session {
             }
         };
         tokio::join!(servers, jobs);
+        if let Some(sandbox) = self.sandbox {
+            // There may be much in it.
+            let _ = tokio::task::spawn_blocking(move || sandbox.close()).await;
+        }
         closed
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{Adviser, Observer, PromptStage, StopStage, ToolSource};
@@ -15,8 +15,12 @@ use caliban_process::Guard;
 use caliban_session::{Bounds, Retention};
 use caliban_settings::variables::Environment;
 use caliban_slash::Depth;
+use caliban_telemetry::Ambient;
 use caliban_tools::AgentKind;
 use futures::future::BoxFuture;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Hears what is said outside the events of a run.
 pub trait Diagnostics: Debug + Send + Sync {
@@ -49,6 +53,32 @@ pub struct Process {
     /// The executable that guards programs.
     pub guard: Guard,
     pub diagnostics: Arc<dyn Diagnostics>,
+    pub hearers: Hearers,
+}
+
+/// Who hears sessions beside their faces. They are waited for, for a moment, before the process
+/// ends.
+#[derive(Debug, Clone, Default)]
+pub struct Hearers(Arc<Mutex<Vec<JoinHandle<()>>>>);
+
+impl Hearers {
+    pub(crate) fn add(&self, hearer: JoinHandle<()>) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(hearer);
+    }
+
+    /// Waits until all have told what they heard, at most for a second in all.
+    pub async fn wait(&self) {
+        let hearers = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let bound = Instant::now() + caliban_telemetry::PATIENCE;
+        for hearer in hearers {
+            let hearer = AbortOnDropHandle::new(hearer);
+            // Who is not ready by then is not waited for.
+            let _ = timeout_at(bound, hearer).await;
+        }
+    }
 }
 
 /// Puts something of the dialect's own before a part of the run.
@@ -83,6 +113,8 @@ pub struct DialectParts {
     pub agent_kinds: Vec<AgentKind>,
     /// Who looks the installation over when the operator asks for it.
     pub examiner: Option<Arc<dyn Examiner>>,
+    /// Whether the run belongs to the trace that the environment names.
+    pub trace: Ambient,
 }
 
 impl Default for DialectParts {
@@ -103,6 +135,7 @@ impl Default for DialectParts {
             hook_wording: None,
             agent_kinds: Vec::new(),
             examiner: None,
+            trace: Ambient::Counts,
         }
     }
 }

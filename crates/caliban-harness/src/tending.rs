@@ -1,23 +1,15 @@
-//! Commands about the session itself: its name and copies, where it works, what goes on in it, and
-//! what its workspace may set.
+//! Commands about the session itself: where it works, what goes on in it, and what its workspace
+//! may set.
 
 use std::path::PathBuf;
 
-use caliban_sessions::{Durability, Record, SessionName};
 use caliban_settings::IgnoredBecause;
 use caliban_tools::{JobEnd, ListedJob};
-use uuid::Uuid;
 
 use crate::configuration::Configuration;
 use crate::git::{ANSWER_BYTES, Git};
-use crate::history::session_store;
-use crate::recorder::Recorder;
 use crate::reports::columns;
 use crate::session::Session;
-
-/// The longest title.
-const TITLE: usize = 200;
-const UNSAVED: &str = "this session is not saved";
 
 impl Session {
     /// What counts at this moment; nothing where the session was not begun from settings.
@@ -25,57 +17,6 @@ impl Session {
         let watch = self.watch.as_ref();
         let watch = watch.ok_or("the settings are not at hand here")?;
         Ok(watch.configuration())
-    }
-
-    fn saved(&self) -> Result<&Recorder, String> {
-        self.recorder.as_ref().ok_or_else(|| UNSAVED.to_owned())
-    }
-
-    /// Lists show the title; what the session is opened by stays.
-    pub(crate) fn rename(&self, title: &str) -> Result<String, String> {
-        let recorder = self.saved()?;
-        let visible = title.chars().filter(|c| !c.is_control());
-        let title: String = visible.take(TITLE).collect();
-        recorder.begin_if_new(&self.agent, self.conversation.messages());
-        recorder.entitle(&title)?;
-        let name = recorder.name().ok_or(UNSAVED)?;
-        Ok(format!(
-            "The session is called `{title}`; `--resume {name}` opens it."
-        ))
-    }
-
-    /// The copy is a session of its own from here on.
-    pub(crate) async fn fork(&self, name: Option<String>) -> Result<String, String> {
-        let source = self.saved()?.name().ok_or(UNSAVED)?;
-        if self.conversation.messages().len() == self.system_messages().count() {
-            return Err("there is nothing to copy yet".to_owned());
-        }
-        let watch = self.watch.as_ref();
-        let watch = watch.ok_or("the place of sessions is not known here")?;
-        let store = session_store(&watch.options().session, &watch.configuration());
-        let id = Uuid::new_v4();
-        let copying = move || -> Result<String, String> {
-            let told = |error: caliban_sessions::Error| error.to_string();
-            let source = SessionName::new(&source).map_err(|error| error.to_string())?;
-            let (name, title) = match name {
-                Some(text) => {
-                    let name = SessionName::new(&text).map_err(|error| error.to_string())?;
-                    (name, text)
-                }
-                None => (SessionName::from_id(id), format!("Copy of {source}")),
-            };
-            let mut copy = store.fork(&source, &name, id).map_err(told)?.writer;
-            // What nothing is recorded in does not stay.
-            let record = Record::Title { text: title };
-            copy.append(record, Durability::Written).map_err(told)?;
-            copy.close().map_err(told)?;
-            Ok(name.as_str().to_owned())
-        };
-        let copied = tokio::task::spawn_blocking(copying).await;
-        let name = copied.map_err(|_| "the copy was not finished")??;
-        Ok(format!(
-            "The session was copied as it is now; `--resume {name}` opens the copy."
-        ))
     }
 
     /// For this session only; settings keep directories for others.

@@ -65,7 +65,7 @@ async fn the_tools_of_servers_are_counted_against_their_cap() {
     };
     let mut face = world.face(options).await;
     match face.ask("/context").await {
-        Outcome::Obeyed { text } => {
+        Outcome::Obeyed { text, .. } => {
             assert!(text.contains("MCP active: 7/9 (mcp__sums__add, "), "{text}");
         }
         other => panic!("{other:?}"),

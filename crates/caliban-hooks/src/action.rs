@@ -7,14 +7,14 @@ use caliban_process::{Exit, SignalNumber};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::command::{Program, Surroundings};
+use crate::command::{Confinement, Program, Surroundings};
 use crate::http::Endpoint;
 use crate::runner::{AgentCall, McpCall, PromptCall, Runners};
 
 /// What a handler does.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    Command(Program),
+    Command(Program, Confinement),
     Http(Endpoint),
     /// An HTTP handler that may not be called.
     Refused {
@@ -79,7 +79,7 @@ const NOT_RUNNABLE: [i32; 2] = [126, 127];
 impl Action {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Self::Command(_) => "command",
+            Self::Command(..) => "command",
             Self::Http(_) | Self::Refused { .. } => "http",
             Self::Mcp { .. } => "mcp",
             Self::Prompt { .. } => "prompt",
@@ -90,7 +90,7 @@ impl Action {
     /// What to call it in messages.
     pub(crate) fn label(&self) -> String {
         match self {
-            Self::Command(program) => shortened(program.label()),
+            Self::Command(program, _) => shortened(program.label()),
             Self::Http(endpoint) => endpoint.label(),
             Self::Refused { label, .. } => label.clone(),
             Self::Mcp { server, tool } => format!("{server}/{tool}"),
@@ -122,11 +122,11 @@ impl Action {
         runners: &Runners,
     ) -> Result<Reply, Failure> {
         match self {
-            Self::Command(program) => {
+            Self::Command(program, confinement) => {
                 let mut input = event.to_string();
                 input.push('\n');
                 let finished = program
-                    .run(surroundings, input.as_bytes())
+                    .run(*confinement, surroundings, input.as_bytes())
                     .await
                     .map_err(|error| Failure::Start(error.into()))?;
                 let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();

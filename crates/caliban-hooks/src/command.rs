@@ -2,9 +2,13 @@
 //! started when they end, take too long or are let go.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use caliban_process::{Beyond, Bound, Bounds, CaptureError, Captured, Guard, Invocation};
+use caliban_process::{
+    Beyond, Bound, Bounds, CaptureError, Captured, Confiner, Guard, Invocation, Keepsake,
+};
 
 /// How much of each output is kept.
 const KEPT: Bound = Bound {
@@ -23,6 +27,14 @@ pub(crate) enum Program {
     Shell(String),
 }
 
+/// Whether a program runs in the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Confinement {
+    Open,
+    /// Or not at all.
+    Sandboxed,
+}
+
 /// Where programs run and what they see of the world.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
@@ -31,6 +43,8 @@ pub(crate) struct Surroundings {
     pub(crate) project_dir: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) guard: Guard,
+    /// Who confines those that ask for it.
+    pub(crate) confiner: Option<Arc<dyn Confiner>>,
 }
 
 impl Program {
@@ -61,6 +75,7 @@ impl Program {
     /// Runs it to its end. Dropping the future ends it and what it started.
     pub(crate) async fn run(
         &self,
+        confinement: Confinement,
         surroundings: &Surroundings,
         input: &[u8],
     ) -> Result<Captured, CaptureError> {
@@ -68,9 +83,18 @@ impl Program {
             stdout: KEPT,
             stderr: KEPT,
         };
-        self.invocation(surroundings)
-            .capture(&surroundings.guard, input, bounds)
-            .await
+        let invocation = self.invocation(surroundings);
+        let (invocation, _kept) = match (confinement, &surroundings.confiner) {
+            (Confinement::Open, _) => (invocation, Keepsake::default()),
+            (Confinement::Sandboxed, Some(confiner)) => {
+                confiner.confine(invocation).map_err(CaptureError::Start)?
+            }
+            (Confinement::Sandboxed, None) => {
+                let error = "it has `sandbox = true`, and `sandbox.enabled` is not set";
+                return Err(CaptureError::Start(io::Error::other(error)));
+            }
+        };
+        invocation.capture(&surroundings.guard, input, bounds).await
     }
 
     fn invocation(&self, surroundings: &Surroundings) -> Invocation {

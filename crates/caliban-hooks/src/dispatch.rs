@@ -16,6 +16,7 @@ use crate::firing::{Decision, Firing, FiringSink, Phase};
 use crate::occasion::Occasion;
 use crate::pool::{Full, Pool};
 use crate::runner::Runners;
+use crate::tally::Tally;
 
 /// What is needed to fire handlers.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub(crate) struct Dispatch {
     pub(crate) surroundings: Surroundings,
     pub(crate) runners: Runners,
     pub(crate) sink: Arc<dyn FiringSink>,
+    pub(crate) tally: Arc<Tally>,
 }
 
 /// A handler that was waited for, and what it said.
@@ -131,7 +133,7 @@ impl Dispatch {
     }
 
     fn tell(&self, handler: &Handler, event: EventName, phase: Phase, told: Told) {
-        self.sink.fired(Firing {
+        let firing = Firing {
             event,
             matcher: Arc::clone(&handler.filter.text),
             scope: handler.scope,
@@ -143,7 +145,9 @@ impl Dispatch {
             warning: told.warning,
             message: told.message,
             duration: told.duration,
-        });
+        };
+        self.tally.count(&firing);
+        self.sink.fired(firing);
     }
 }
 

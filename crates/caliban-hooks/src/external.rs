@@ -12,7 +12,7 @@ use caliban_agent::{
     PromptVerdict, Remarks, SessionSource, StopStage, StopVerdict, ToolCall,
 };
 use caliban_model::Message;
-use caliban_process::Guard;
+use caliban_process::{Confiner, Guard};
 use caliban_settings::Scope;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -28,6 +28,7 @@ use crate::firing::{Decision, FiringSink};
 use crate::occasion::{Occasion, Rerun};
 use crate::pool::Pool;
 use crate::runner::Runners;
+use crate::tally::HandlerReport;
 
 /// What external hooks are made of.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub struct HookParts {
     pub environment: Vec<(OsString, OsString)>,
     /// Who makes sure that nothing outlives programs.
     pub guard: Guard,
+    /// Who confines the programs that ask for it.
+    pub confiner: Option<Arc<dyn Confiner>>,
     pub runners: Runners,
     pub sink: Arc<dyn FiringSink>,
 }
@@ -67,9 +70,11 @@ impl ExternalHooks {
                     project_dir: parts.project_dir,
                     environment: parts.environment,
                     guard: parts.guard,
+                    confiner: parts.confiner,
                 },
                 runners: parts.runners,
                 sink: parts.sink,
+                tally: Arc::default(),
             })),
             pool: Pool::new(),
             sent_on: AtomicBool::new(false),
@@ -88,6 +93,7 @@ impl ExternalHooks {
             surroundings,
             runners,
             sink,
+            tally,
             ..
         } = &**dispatch;
         *dispatch = Arc::new(Dispatch {
@@ -96,7 +102,17 @@ impl ExternalHooks {
             surroundings: surroundings.clone(),
             runners: runners.clone(),
             sink: Arc::clone(sink),
+            tally: Arc::clone(tally),
         });
+    }
+
+    /// The handlers that are configured, with how often each fired and what came of it last.
+    pub fn report(&self) -> Vec<HandlerReport> {
+        let dispatch = self.dispatch();
+        let handlers = dispatch.config.configured();
+        handlers
+            .map(|handler| dispatch.tally.report(&handler))
+            .collect()
     }
 
     /// The handlers as lists show them, one a line.

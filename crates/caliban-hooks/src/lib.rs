@@ -16,6 +16,7 @@ mod matcher;
 mod occasion;
 mod pool;
 mod runner;
+mod tally;
 mod urls;
 
 pub use config::{
@@ -28,4 +29,5 @@ pub use facts::{EventWording, SessionFacts};
 pub use firing::{Decision, Firing, FiringSink, Phase};
 pub use matcher::{BadMatcher, Matcher};
 pub use runner::{AgentCall, AgentRunner, McpCall, McpRunner, PromptCall, PromptRunner, Runners};
+pub use tally::{HandlerReport, LastRun};
 pub use urls::BadUrlPattern;

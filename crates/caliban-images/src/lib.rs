@@ -3,6 +3,7 @@
 //! used nowhere else and within stated bounds.
 
 use std::io::Cursor;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -132,6 +133,50 @@ pub fn ingest(bytes: &[u8], limits: Limits) -> Result<Ingested, ImageError> {
     })
 }
 
+/// An image as a screen shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thumbnail {
+    pub width: u32,
+    pub height: u32,
+    /// Four bytes for each pixel, from the top left.
+    pub rgba: Vec<u8>,
+    pub png: Vec<u8>,
+}
+
+/// An image in at most so many pixels, in its own proportions and never larger than it is.
+pub fn thumbnail(image: &Image, (width, height): (u32, u32)) -> Result<Thumbnail, ImageError> {
+    let data = match &image.source {
+        ImageSource::Base64 { data } if data.len() as u64 / 4 * 3 <= MAX_FILE => data,
+        ImageSource::Base64 { .. } => {
+            return Err(ImageError::TooLarge {
+                max_bytes: MAX_FILE,
+            });
+        }
+        // Nothing is fetched to be looked at.
+        ImageSource::Url { .. } => return Err(ImageError::Type),
+    };
+    let bytes = STANDARD.decode(data.as_bytes());
+    let bytes = bytes.map_err(|_| ImageError::Encoding)?;
+    let mime = ImageMime::sniff(&bytes).ok_or(ImageError::Type)?;
+    let picture = decode(mime, &bytes)?;
+    let (width, height) = (width.max(1), height.max(1));
+    let picture = if picture.width() > width || picture.height() > height {
+        picture.resize(width, height, FilterType::Triangle)
+    } else {
+        picture
+    };
+    let rgba = picture.to_rgba8();
+    let mut png = Cursor::new(Vec::new());
+    rgba.write_to(&mut png, ImageFormat::Png)
+        .map_err(|error| ImageError::Damaged(error.to_string()))?;
+    Ok(Thumbnail {
+        width: rgba.width(),
+        height: rgba.height(),
+        rgba: rgba.into_raw(),
+        png: png.into_inner(),
+    })
+}
+
 fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     let format = match mime {
         ImageMime::Png => ImageFormat::Png,
@@ -143,11 +188,17 @@ fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     bounds.max_alloc = Some(MAX_DECODED);
     bounds.max_image_width = Some(MAX_EDGE);
     bounds.max_image_height = Some(MAX_EDGE);
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
-    reader.limits(bounds);
-    reader
-        .decode()
-        .map_err(|error| ImageError::Damaged(error.to_string()))
+    // Of what a decoder leaves behind when it breaks nothing is used again.
+    let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
+        let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+        reader.limits(bounds);
+        reader.decode()
+    }));
+    match decoded {
+        Ok(Ok(picture)) => Ok(picture),
+        Ok(Err(error)) => Err(ImageError::Damaged(error.to_string())),
+        Err(_) => Err(ImageError::Damaged("its decoder breaks on it".to_owned())),
+    }
 }
 
 /// A photograph stays one; everything else is kept without loss.

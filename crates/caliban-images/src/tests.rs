@@ -1,6 +1,7 @@
 use image::{Rgb, RgbImage, Rgba, RgbaImage};
 
 use super::*;
+use proptest::prelude::*;
 
 const SMALL: Limits = Limits {
     max_bytes: 20_000,
@@ -113,4 +114,70 @@ fn an_image_that_claims_to_be_enormous_is_not_decoded() {
         matches!(refused, Err(ImageError::Damaged(_))),
         "{refused:?}"
     );
+}
+
+const FORMATS: [ImageFormat; 4] = [
+    ImageFormat::Png,
+    ImageFormat::Jpeg,
+    ImageFormat::Gif,
+    ImageFormat::WebP,
+];
+
+/// A picture that is many times larger than its file, at the edge of what is decoded.
+#[test]
+fn what_unpacks_to_far_more_than_its_file_is_bounded() {
+    let bomb = file(&plain(MAX_EDGE, 512), ImageFormat::Png);
+    assert!(bomb.len() < 200_000, "{}", bomb.len());
+    let ingested = ingest(&bomb, SMALL).unwrap();
+    assert!(bytes(&ingested.image).len() as u64 <= SMALL.max_bytes);
+    // The same file that claims to be larger yet.
+    let mut larger = bomb.clone();
+    larger[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
+    assert!(matches!(
+        ingest(&larger, SMALL),
+        Err(ImageError::Damaged(_))
+    ));
+}
+
+#[test]
+fn the_beginning_alone_makes_no_image() {
+    let heads: [&[u8]; 6] = [
+        b"\x89PNG\r\n\x1a\n",
+        b"\xff\xd8\xff\xe0",
+        b"GIF89a",
+        b"RIFF\xff\xff\xff\xffWEBPVP8 ",
+        b"RIFF\x00\x00\x00\x00WEBPVP8X",
+        b"",
+    ];
+    for head in heads {
+        for rest in [0, 1, 64, 4096] {
+            let mut bytes = head.to_vec();
+            bytes.resize(head.len() + rest, 0xff);
+            assert!(ingest(&bytes, SMALL).is_err(), "{head:?} {rest}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever was done to a file, what comes of it is refused or fits.
+    #[test]
+    fn damage_is_refused_or_harmless(
+        which in 0usize..4,
+        spots in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut damaged = file(&noise(24, 16), FORMATS[which]);
+        for (spot, byte) in spots {
+            let at = spot.index(damaged.len());
+            damaged[at] = byte;
+        }
+        damaged.truncate(cut.index(damaged.len()) + 1);
+        if let Ok(ingested) = ingest(&damaged, SMALL) {
+            let sent = bytes(&ingested.image);
+            prop_assert!(sent.len() as u64 <= SMALL.max_bytes);
+            prop_assert_eq!(ImageMime::sniff(&sent), Some(ingested.image.mime));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_process::Guard;
+use caliban_process::{Confiner, Guard};
 
 use crate::authorization::Authorization;
 use crate::elicit::Elicitor;
@@ -105,6 +105,8 @@ pub struct Parts {
     /// What `${NAME}` in the settings stands for.
     pub variables: Variables,
     pub guard: Guard,
+    /// Who confines the programs that ask for it.
+    pub confiner: Option<Arc<dyn Confiner>>,
     pub timeouts: Timeouts,
     pub reconnection: Reconnection,
     /// `CALIBAN_MAX_MCP_OUTPUT_TOKENS`: the longest result, at about four bytes a token.
@@ -143,6 +145,7 @@ impl Parts {
             max_output_tokens,
             variables,
             guard,
+            confiner: None,
             laziness: Laziness::default(),
             authorization: None,
             elicitor: None,

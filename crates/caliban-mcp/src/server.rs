@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use crate::active::Active;
 use crate::connection::{Connection, RequestError};
 use crate::definition::Definition;
-use crate::log::ServerLog;
+use crate::log::{RecentLines, ServerLog};
 use crate::names;
 use crate::parts::Parts;
 use crate::pins::{Judgement, PinError, Pins};
@@ -61,6 +61,8 @@ pub(crate) struct Server {
     /// Somebody wants it tried again.
     pub(crate) retry: Notify,
     pub(crate) listings: Listings,
+    /// What it said last.
+    pub(crate) recent: Arc<RecentLines>,
 }
 
 #[derive(Debug, Clone)]
@@ -92,6 +94,7 @@ impl Server {
         ServerLog {
             log: Arc::clone(&self.common.parts.log),
             server: Arc::clone(&self.name),
+            recent: Arc::clone(&self.recent),
         }
     }
 

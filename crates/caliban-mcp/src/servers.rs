@@ -217,6 +217,13 @@ impl Servers {
         }
     }
 
+    /// The last of what a server wrote on its standard error, and of what was told about it; the
+    /// server's own words, cleaned and bounded.
+    pub fn log(&self, server: &str) -> Vec<String> {
+        let server = self.inner.server(server);
+        server.map_or_else(|_| Vec::new(), |server| server.recent.all())
+    }
+
     /// The changed definitions of a server that wait for approval.
     pub fn withheld(&self, server: &str) -> Result<Vec<Withheld>, McpError> {
         let server = self.inner.server(server)?;
@@ -414,6 +421,7 @@ fn server(
         state: watch::Sender::new(State::new(status)),
         retry: tokio::sync::Notify::new(),
         listings: Listings::default(),
+        recent: Arc::default(),
     };
     (Arc::new(server), source)
 }

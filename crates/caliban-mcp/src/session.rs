@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use caliban_http::causes;
 use caliban_model::CancellationToken;
+use caliban_process::{Invocation, Keepsake};
 use caliban_settings::McpServer;
 use futures::FutureExt;
 use rmcp::RoleClient;
@@ -16,6 +17,7 @@ use crate::connection::{Connection, List};
 use crate::definition::{Definition, definitions};
 use crate::endpoint::{Endpoint, Surroundings};
 use crate::handler::Handler;
+use crate::parts::Parts;
 use crate::server::{Server, seconds};
 use crate::status::{ServerInfo, Status};
 use crate::text;
@@ -225,8 +227,9 @@ async fn connect(server: &Arc<Server>, source: &mut Source) -> Result<Session, F
             };
             match endpoint {
                 Endpoint::Stdio(service) => {
-                    let (program, stdio) = stdio::start(&service, &parts.guard, &server.log())
-                        .map_err(|error| failed(error.to_string()))?;
+                    let (service, kept) = confined(service, settings, parts).map_err(failed)?;
+                    let started = stdio::start(&service, &parts.guard, &server.log(), kept);
+                    let (program, stdio) = started.map_err(|error| failed(error.to_string()))?;
                     (Some(program), None, Way::Stdio(stdio))
                 }
                 Endpoint::Http(address) => {
@@ -312,6 +315,23 @@ fn complaint(error: &ClientInitializeError) -> String {
             format!("it refused the handshake: {}", error.message)
         }
         other => format!("the handshake failed: {other}"),
+    }
+}
+
+/// The program of a server, confined where its settings ask for it.
+fn confined(
+    service: Invocation,
+    settings: &McpServer,
+    parts: &Parts,
+) -> Result<(Invocation, Keepsake), String> {
+    match (settings.sandbox, &parts.confiner) {
+        (Some(false) | None, _) => Ok((service, Keepsake::default())),
+        (Some(true), Some(confiner)) => {
+            confiner.confine(service).map_err(|error| error.to_string())
+        }
+        (Some(true), None) => {
+            Err("it has `sandbox = true`, and `sandbox.enabled` is not set".to_owned())
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use crate::{Block, Origin, RetryCategory, Usage};
 
 /// One step of an answer.
 ///
-/// Order: any number of [`Retrying`](Self::Retrying) and [`Warning`](Self::Warning), then
+/// Order: any number of [`Routed`](Self::Routed), [`Rerouted`](Self::Rerouted),
+/// [`Retrying`](Self::Retrying), [`Wasted`](Self::Wasted) and [`Warning`](Self::Warning), then
 /// [`Started`](Self::Started), then deltas and finished blocks, [`Usage`](Self::Usage) at any
 /// time, and [`Stopped`](Self::Stopped) exactly once at the end. Blocks carry their position in
 /// the message. [`BlockEnded`](Self::BlockEnded) is authoritative: the message is the sequence of
@@ -54,10 +55,20 @@ pub enum StreamEvent {
     },
     /// The call failed and is made again after a pause.
     Retrying(Retry),
+    /// Another model answers than the one that was asked for, as it is configured.
+    Routed {
+        origin: Origin,
+    },
     /// The call failed for good, and another model answers. What came before is void.
     Rerouted {
         origin: Origin,
         reason: String,
+    },
+    /// Paid for and of no use: an answer that lost a race, or broke off before it could say what
+    /// it cost.
+    Wasted {
+        origin: Origin,
+        usage: Usage,
     },
     Warning(Warning),
 }

@@ -7,6 +7,7 @@ mod cost;
 mod credentials;
 mod error;
 mod event;
+mod knob;
 mod message;
 mod messages;
 mod model_id;
@@ -26,6 +27,7 @@ pub use cost::{CostLedger, LedgerEntry, Price};
 pub use credentials::{Credentials, Freshness, NoKey, StaticKey};
 pub use error::{Error, ErrorKind, RetryAdvice, RetryCategory};
 pub use event::{Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
+pub use knob::{Knob, UnknownKnob};
 pub use message::{
     Block, Image, ImageMime, ImageSource, Message, Origin, Role, ToolContent, UnsupportedImage,
 };

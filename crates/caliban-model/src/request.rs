@@ -269,6 +269,15 @@ impl FromStr for Effort {
 }
 
 impl Purpose {
+    pub const ALL: [Self; 6] = [
+        Self::MainLoop,
+        Self::Summarization,
+        Self::FastClassifier,
+        Self::SubAgent,
+        Self::Embedding,
+        Self::Other,
+    ];
+
     pub fn slug(self) -> &'static str {
         match self {
             Self::MainLoop => "main_loop",

@@ -58,7 +58,7 @@ pub enum Why {
 
 impl Why {
     /// Whether only a person, or a rule that means it, says yes.
-    pub(crate) fn outlasts_modes(&self) -> bool {
+    pub fn outlasts_modes(&self) -> bool {
         matches!(self, Self::Protected { .. } | Self::Catastrophe(_))
     }
 }

@@ -52,7 +52,9 @@ pub use pattern::{
 };
 pub use precedence::{Found, Guard, Precedence};
 pub use probe::Probe;
-pub use protected::{Access, Protected};
+pub use protected::{
+    Access, Protected, credential_places, is_environment_of_programs, protected_name,
+};
 pub use reading::Reader;
 pub use remedy::{Place, remedy, suggestions};
 pub use rule::{Rule, RuleError};

@@ -166,6 +166,26 @@ fn beneath(path: &Path, directories: &[PathBuf]) -> Option<String> {
         .map(|directory| directory.display().to_string())
 }
 
+/// The protected name that stands somewhere in a path, by any spelling of it.
+pub fn protected_name(path: &Path) -> Option<String> {
+    named(path)
+}
+
+/// Whether a directory holds the programs of a Python environment, by what there is beside it.
+pub fn is_environment_of_programs(directory: &Path, is_there: impl Fn(&Path) -> bool) -> bool {
+    let Some(name) = directory.file_name().and_then(OsStr::to_str) else {
+        return false;
+    };
+    let is_bin = name.eq_ignore_ascii_case("bin") || name.eq_ignore_ascii_case("scripts");
+    let marker = directory.parent().map(|above| above.join("pyvenv.cfg"));
+    is_bin && marker.is_some_and(|marker| is_there(&marker))
+}
+
+/// Where in a home directory credentials are kept.
+pub fn credential_places() -> impl Iterator<Item = &'static str> {
+    SECRETS.iter().copied()
+}
+
 fn named(path: &Path) -> Option<String> {
     let path = format!("/{}/", folded(path));
     let by_name = NAMES
@@ -181,12 +201,11 @@ fn named(path: &Path) -> Option<String> {
 
 /// Programs of a Python environment: the directory above `bin` says that it is one.
 fn virtual_environment(path: &Path) -> Option<String> {
-    path.ancestors().find_map(|ancestor| {
-        let name = ancestor.file_name().and_then(OsStr::to_str)?;
-        let is_bin = name.eq_ignore_ascii_case("bin") || name.eq_ignore_ascii_case("scripts");
-        let marker = ancestor.parent()?.join("pyvenv.cfg");
-        (is_bin && marker.is_file()).then(|| name.to_owned())
-    })
+    let found = path
+        .ancestors()
+        .find(|ancestor| is_environment_of_programs(ancestor, Path::is_file))?;
+    let name = found.file_name().and_then(OsStr::to_str)?;
+    Some(name.to_owned())
 }
 
 /// The path as the most forgiving filesystem would compare it: without case, and without

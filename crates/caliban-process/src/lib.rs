@@ -4,6 +4,7 @@
 //! within bounds.
 
 mod capture;
+mod confiner;
 mod drive;
 mod guard;
 mod invocation;
@@ -12,6 +13,7 @@ mod seclusion;
 mod tree;
 
 pub use capture::{Beyond, Bound, Bounds, CaptureError, Captured};
+pub use confiner::{Confiner, Keepsake};
 pub use drive::{Driven, Ending, Finished, Sink, drive, drive_until};
 pub use guard::{GUARD_ARGUMENT, guard_main, start_error};
 pub use invocation::{Guard, Invocation, Streams};

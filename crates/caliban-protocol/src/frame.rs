@@ -36,6 +36,7 @@ pub(crate) enum Frame<'a> {
         pricing_as_of: &'a str,
         /// Whether the workspace's own settings may run programs and loosen rules.
         trusted: bool,
+        sandbox: &'a SandboxState,
         warnings: &'a [String],
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "&str")]
@@ -163,6 +164,9 @@ pub(crate) enum Frame<'a> {
         /// The answer as a value, with `--json-schema`.
         #[serde(skip_serializing_if = "Option::is_none")]
         structured_output: Option<&'a Value>,
+        /// What a slash command reports, as a value: `command` is its name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        report: Option<&'a Value>,
     },
     /// The last frame of an exchange that failed.
     #[serde(rename = "result")]
@@ -352,6 +356,23 @@ impl Frame<'_> {
         // Only a map with keys that are no texts could fail, and there is none.
         serde_json::to_value(self).unwrap_or_default()
     }
+}
+
+/// What confines commands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SandboxState {
+    #[schemars(extend("enum" = ["bwrap", "bwrap-weaker", "landlock", "seatbelt", "none"]))]
+    pub backend: String,
+    /// Whether the settings ask for one.
+    pub enabled: bool,
+    /// What a full sandbox has and this one has not.
+    pub reduced: Vec<String>,
+    #[schemars(extend("enum" = ["closed", "proxy", "operator", "open"]))]
+    pub egress: String,
+    /// Why there is none although it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub reason: Option<String>,
 }
 
 /// Where an MCP server stands.

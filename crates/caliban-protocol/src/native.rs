@@ -16,7 +16,7 @@ use crate::frame::{
     self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ElicitationKind,
     ErrorSubtype, Frame, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
     ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, Progress, Protocol,
-    Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
+    SandboxState, Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
 use crate::line::written;
 
@@ -40,6 +40,7 @@ pub struct Init {
     pub fallback_model: Option<String>,
     pub mcp_servers: Vec<McpServerState>,
     pub slash_commands: Vec<String>,
+    pub sandbox: SandboxState,
     pub warnings: Vec<String>,
 }
 
@@ -99,6 +100,13 @@ impl From<&Facts> for Init {
                 .iter()
                 .map(|(name, _)| name.clone())
                 .collect(),
+            sandbox: SandboxState {
+                backend: facts.sandbox.backend.clone(),
+                enabled: facts.sandbox.enabled,
+                reduced: facts.sandbox.reduced.clone(),
+                egress: facts.sandbox.egress.clone(),
+                reason: facts.sandbox.reason.clone(),
+            },
             warnings: facts.warnings.clone(),
         }
     }
@@ -125,6 +133,7 @@ impl Init {
             },
             pricing_as_of: &self.pricing_as_of,
             trusted: self.trusted,
+            sandbox: &self.sandbox,
             warnings: &self.warnings,
             fallback_model: self.fallback_model.as_deref(),
         };
@@ -328,11 +337,19 @@ pub fn result(outcome: &Outcome, totals: &RunTotals, session_id: &str) -> Value 
         totals: sums(outcome, totals, session_id),
     };
     let frame = match outcome {
-        Outcome::Success { text } | Outcome::Obeyed { text } => Frame::Success {
+        Outcome::Success { text } => Frame::Success {
             subtype: SuccessSubtype::Success,
             result: text,
             totals: sums(outcome, totals, session_id),
             structured_output: totals.structured.as_ref(),
+            report: None,
+        },
+        Outcome::Obeyed { text, report } => Frame::Success {
+            subtype: SuccessSubtype::Success,
+            result: text,
+            totals: sums(outcome, totals, session_id),
+            structured_output: totals.structured.as_ref(),
+            report: report.as_deref(),
         },
         Outcome::MaxTurns { .. } => stopped(StoppedSubtype::MaxTurns),
         Outcome::BudgetExceeded { .. } => stopped(StoppedSubtype::BudgetExceeded),

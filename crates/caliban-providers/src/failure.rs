@@ -260,8 +260,19 @@ pub(crate) fn network_error(origin: &Origin, error: &reqwest::Error) -> Error {
         }
         Some(_) | None => format!("the connection failed: {cause}"),
     };
-    fail(origin, kind, message)
+    let mut failure = fail(origin, kind, message);
+    if cause.to_string().contains(BAD_CERTIFICATE) {
+        // However often it is asked, this server will not do.
+        failure.advice = RetryAdvice::GiveUp;
+        failure.remedy = Some(
+            "check the base URL, the machine's clock and the certificates it trusts".to_owned(),
+        );
+    }
+    failure
 }
+
+/// How a certificate that is not accepted is told apart from a connection that broke.
+const BAD_CERTIFICATE: &str = "invalid peer certificate";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Speaks the wire formats of the model providers. Each family encodes requests and decodes
-//! answers; a transport decides where they go; retries and cassettes are providers around
-//! providers.
+//! answers; a transport decides where they go; cassettes are providers around providers.
 
 mod adapter;
 mod answer_form;
@@ -10,7 +9,6 @@ mod body;
 pub mod cassette;
 mod config;
 mod failure;
-mod fallback;
 mod framing;
 mod google;
 mod history;
@@ -18,7 +16,6 @@ mod http;
 mod memory;
 mod ollama;
 mod openai;
-mod retry;
 #[cfg(test)]
 mod testing;
 mod transport;
@@ -26,7 +23,5 @@ mod transport;
 pub use adapter::Adapter;
 pub use body::Body;
 pub use config::{ConfigError, Connection, connect};
-pub use fallback::Fallback;
 pub use http::Timeouts;
-pub use retry::{RetryPolicy, Retrying};
 pub use transport::{AuthHeader, Call, Direct, Framing, HttpRequest, Transport};

@@ -233,6 +233,7 @@ async fn perform(
         Work::Prompt(prompt) => engine.work(*prompt, told, cancel).await,
         Work::Compact { instructions, .. } => engine.compact(instructions, told, cancel).await,
         Work::Shell { id, command } => engine.shell(id, command, told, cancel).await,
+        Work::Rewind { rewind, .. } => engine.rewind(rewind, told, cancel).await,
     }
 }
 

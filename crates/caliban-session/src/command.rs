@@ -49,6 +49,11 @@ pub enum Command {
         id: PromptId,
         instructions: Option<String>,
     },
+    /// Takes prompts back.
+    Rewind {
+        id: PromptId,
+        rewind: Rewind,
+    },
     /// Runs a line in the shell: judged like a call of the model's, which hears nothing of it.
     Shell {
         id: PromptId,
@@ -113,6 +118,40 @@ pub enum ModelChange {
     /// The one that the session began with.
     Default,
     Named(Arc<str>),
+}
+
+/// Which prompts are taken back, and in what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewind {
+    /// The prompt at whose end the work goes on; 0 is before the first.
+    pub to: u32,
+    pub what: Restore,
+    pub others: Others,
+}
+
+/// What is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Restore {
+    Both,
+    /// The files; what was said stays.
+    Code,
+    /// What was said; the files stay.
+    Conversation,
+    /// A summary takes the place of what was said since.
+    SummarizeFrom,
+    /// A summary takes the place of what was said until then.
+    SummarizeUpTo,
+}
+
+/// What becomes of files that somebody else has changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Others {
+    /// They stay as they are.
+    Spared,
+    /// They are overwritten, and kept.
+    Overwritten,
 }
 
 /// A change of the session's own rules, which are above all others.

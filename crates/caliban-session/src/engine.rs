@@ -8,7 +8,7 @@ use caliban_model::{CancellationToken, Reasoning};
 use caliban_settings::PermissionMode;
 use futures::future::BoxFuture;
 
-use crate::command::{ModelChange, Prompt, PromptId, RuleChange, ServerCommand};
+use crate::command::{ModelChange, Prompt, PromptId, Rewind, RuleChange, ServerCommand};
 use crate::event::Facts;
 
 /// How a piece of work ended. Totals are sums over the session.
@@ -45,6 +45,14 @@ pub trait Engine: Send + Debug {
         &'a mut self,
         id: PromptId,
         command: String,
+        told: &'a dyn Listener,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, ExchangeEnd>;
+
+    /// Takes prompts back.
+    fn rewind<'a>(
+        &'a mut self,
+        rewind: Rewind,
         told: &'a dyn Listener,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, ExchangeEnd>;

@@ -112,6 +112,37 @@ pub struct Facts {
     pub pricing_as_of: String,
     /// What whoever began the session should know; said once, when it opens.
     pub warnings: Vec<String>,
+    /// What confines commands.
+    #[serde(default)]
+    pub sandbox: SandboxFacts,
+}
+
+/// What confines the commands of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxFacts {
+    /// `bwrap`, `bwrap-weaker`, `landlock`, `seatbelt` or `none`.
+    pub backend: String,
+    /// Whether the settings ask for one.
+    pub enabled: bool,
+    /// What a full sandbox has and this one has not.
+    pub reduced: Vec<String>,
+    /// `closed`, `proxy`, `operator` or `open`.
+    pub egress: String,
+    /// Why there is none although it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+}
+
+impl Default for SandboxFacts {
+    fn default() -> Self {
+        Self {
+            backend: "none".to_owned(),
+            enabled: false,
+            reduced: Vec::new(),
+            egress: "open".to_owned(),
+            reason: None,
+        }
+    }
 }
 
 /// Where an MCP server stands.

@@ -44,8 +44,9 @@ impl Actor {
                 self.fanout.tell(What::ReasoningChanged { reasoning });
             }
             Command::Rule(change) => self.change_rule(change),
-            Command::Compact { id, instructions } => self.compact(id, instructions),
-            Command::Shell { id, line } => self.shell(id, line),
+            Command::Compact { id, instructions } => self.once(Work::Compact { id, instructions }),
+            Command::Shell { id, line: command } => self.once(Work::Shell { id, command }),
+            Command::Rewind { id, rewind } => self.once(Work::Rewind { id, rewind }),
             Command::DropLatch => {
                 let mode = self.controls.drop_latch();
                 self.fanout.tell(What::ModeChanged { mode });
@@ -72,19 +73,12 @@ impl Actor {
         }
     }
 
-    fn compact(&mut self, id: PromptId, instructions: Option<String>) {
-        match self.standing(&id) {
+    /// Work that is no prompt; the same id is the same piece of work.
+    fn once(&mut self, work: Work) {
+        match self.standing(work.id()) {
             Standing::Pending => {}
-            Standing::Ended(outcome, totals) => self.repeat(id, outcome, totals),
-            Standing::New => self.queue(Work::Compact { id, instructions }),
-        }
-    }
-
-    fn shell(&mut self, id: PromptId, command: String) {
-        match self.standing(&id) {
-            Standing::Pending => {}
-            Standing::Ended(outcome, totals) => self.repeat(id, outcome, totals),
-            Standing::New => self.queue(Work::Shell { id, command }),
+            Standing::Ended(outcome, totals) => self.repeat(work.id().clone(), outcome, totals),
+            Standing::New => self.queue(work),
         }
     }
 

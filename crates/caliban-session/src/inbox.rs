@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use caliban_agent::{Outcome, RunTotals};
 
-use crate::command::{Prompt, PromptId};
+use crate::command::{Prompt, PromptId, Rewind};
 
 /// Prompts whose end is remembered, so that the same one is not worked on twice.
 const REMEMBERED: usize = 256;
@@ -21,13 +21,17 @@ pub(crate) enum Work {
         id: PromptId,
         command: String,
     },
+    Rewind {
+        id: PromptId,
+        rewind: Rewind,
+    },
 }
 
 impl Work {
     pub(crate) fn id(&self) -> &PromptId {
         match self {
             Self::Prompt(prompt) => &prompt.id,
-            Self::Compact { id, .. } | Self::Shell { id, .. } => id,
+            Self::Compact { id, .. } | Self::Shell { id, .. } | Self::Rewind { id, .. } => id,
         }
     }
 }
@@ -158,6 +162,7 @@ fn size(work: &Work) -> usize {
     match work {
         Work::Compact { instructions, .. } => instructions.as_ref().map_or(0, String::len),
         Work::Shell { command, .. } => command.len(),
+        Work::Rewind { .. } => 0,
         Work::Prompt(prompt) => {
             let blocks = prompt.message.content.iter();
             blocks

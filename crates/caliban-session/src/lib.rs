@@ -18,12 +18,13 @@ mod questions;
 
 pub use begin::{Bounds, Parts, begin};
 pub use command::{
-    Attach, Command, Delivery, ModelChange, Prompt, PromptId, RuleChange, ServerCommand, Shutdown,
+    Attach, Command, Delivery, ModelChange, Others, Prompt, PromptId, Restore, Rewind, RuleChange,
+    ServerCommand, Shutdown,
 };
 pub use engine::{Controls, Engine, ExchangeEnd, Journal};
 pub use event::{
     Answered, Asked, By, ClosedWhy, Facts, McpServer, PROTOCOL, Place, QuestionKind, Refused,
-    SessionEvent, What,
+    SandboxFacts, SessionEvent, What,
 };
 pub use fanout::{Fanout, Retention};
 pub use handle::{Closed, EventBatch, Events, SessionHandle, Stage, State};

@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn what_a_newer_version_wrote_is_kept() {
         let at = "2026-01-02T03:04:05Z".parse().unwrap();
-        let written = encode(1, at, b"{\"rewound\":{\"to\":3}}");
+        let written = encode(1, at, b"{\"renamed\":{\"to\":3}}");
         let read = Line::parse(written.strip_suffix(b"\n").unwrap()).unwrap();
         assert!(
-            matches!(read.content(None), Ok(Content::Unknown(raw)) if raw.get() == "{\"rewound\":{\"to\":3}}")
+            matches!(read.content(None), Ok(Content::Unknown(raw)) if raw.get() == "{\"renamed\":{\"to\":3}}")
         );
     }
 

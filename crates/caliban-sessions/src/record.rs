@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::past::Position;
+
 /// The version of both file formats. Additions keep it; a reader refuses a higher one.
 pub const FORMAT: u32 = 1;
 
@@ -58,6 +60,21 @@ pub enum Record {
     Repaired {
         keep: usize,
         messages: Vec<Arc<Message>>,
+    },
+    /// Prompts were taken back. What was said then is kept, so that it can be gone to again.
+    Rewound {
+        /// Names the restore that it goes with, which happens once.
+        restore: String,
+        /// The checkpoint that this made.
+        checkpoint: u32,
+        /// The prompt after which the work goes on; 0 is before the first.
+        to: u32,
+        /// Where the conversation goes on; nothing where only files went back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<Position>,
+        /// What the model has to know of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// A turn is over. On disk it carries the totals so far, for listings.
     TurnEnded {},

@@ -1,4 +1,4 @@
-//! Removing a session from disk.
+//! Removing a session from disk, or what lies beside it to another name.
 
 use std::path::PathBuf;
 
@@ -32,4 +32,22 @@ pub(crate) fn remove_files(disk: &dyn Disk, paths: &Paths) -> Result<(), Error> 
     }
     disk.sync_directory(directory)
         .map_err(Error::io("remove", directory))
+}
+
+/// Gives what was kept beside a session, such as damaged records, to its new name.
+pub(crate) fn take_asides(disk: &dyn Disk, from: &Paths, to: &Paths) -> Result<(), Error> {
+    let directory = &from.directory;
+    let names = disk.list(directory).map_err(Error::io("list", directory))?;
+    let prefix = format!("{}.journal.", from.name);
+    let asides = names
+        .iter()
+        .filter_map(|name| name.strip_prefix(&prefix))
+        .filter(|suffix| *suffix != "new");
+    for suffix in asides {
+        let suffix = format!("journal.{suffix}");
+        let path = from.with_suffix(&suffix);
+        disk.rename(&path, &to.with_suffix(&suffix))
+            .map_err(Error::io("rename", &path))?;
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The session file: pretty-printed JSON whose small fields come first, so that a listing needs
 //! to read its beginning only.
 
+use std::collections::VecDeque;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::str;
@@ -20,6 +21,7 @@ use crate::blobs::Blobs;
 use crate::disk::{Disk, DiskReader};
 use crate::error::{Error, Warning};
 use crate::name::SessionName;
+use crate::past::{Earlier, Past, Piece};
 use crate::paths::Paths;
 use crate::record::{FORMAT, Notice, path as path_text};
 use crate::replace::replace;
@@ -68,6 +70,8 @@ struct Written<'a> {
     calls: Vec<Stored<'a, OpenCall>>,
     #[serde(skip_serializing_if = "<[Notice]>::is_empty")]
     notices: &'a [Notice],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    past: Option<WrittenPast<'a>>,
     #[serde(skip_serializing_if = "<[Box<RawValue>]>::is_empty")]
     unknown_records: &'a [Box<RawValue>],
     #[serde(flatten)]
@@ -124,10 +128,68 @@ pub(crate) struct Snapshot<'a> {
     calls: Vec<&'a RawValue>,
     #[serde(default)]
     notices: Vec<Notice>,
+    #[serde(default, borrow)]
+    past: Option<ReadPast<'a>>,
     #[serde(default)]
     unknown_records: Vec<Box<RawValue>>,
     #[serde(flatten)]
     extra: Map<String, Value>,
+}
+
+/// What the conversation was before, as it is written.
+#[derive(Serialize)]
+struct WrittenPast<'a> {
+    epoch: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rewound: Option<&'a str>,
+    replaced: Vec<Vec<WrittenPiece<'a>>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenPiece<'a> {
+    Same(usize, usize),
+    Was(Stored<'a, Message>),
+}
+
+/// The same as it is read.
+#[derive(Debug, Deserialize)]
+struct ReadPast<'a> {
+    epoch: u64,
+    #[serde(default)]
+    rewound: Option<String>,
+    #[serde(default, borrow)]
+    replaced: Vec<Vec<ReadPiece<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ReadPiece<'a> {
+    Same(usize, usize),
+    #[serde(borrow)]
+    Was(&'a RawValue),
+}
+
+impl<'a> WrittenPast<'a> {
+    /// Nothing where nothing ever happened.
+    fn of(past: &'a Past, blobs: &mut Blobs) -> io::Result<Option<Self>> {
+        if *past == Past::default() {
+            return Ok(None);
+        }
+        let mut replaced = Vec::with_capacity(past.replaced.len());
+        for earlier in &past.replaced {
+            let pieces = earlier.0.iter().map(|piece| match piece {
+                Piece::Same { from, count } => Ok(WrittenPiece::Same(*from, *count)),
+                Piece::Was(message) => blobs.store(&**message).map(WrittenPiece::Was),
+            });
+            replaced.push(pieces.collect::<io::Result<_>>()?);
+        }
+        Ok(Some(Self {
+            epoch: past.epoch,
+            rewound: past.rewound(),
+            replaced,
+        }))
+    }
 }
 
 /// A file that was read.
@@ -150,6 +212,7 @@ pub(crate) fn write(
     let messages = messages.collect::<io::Result<_>>()?;
     let calls = replica.calls.iter().map(|call| blobs.store(call));
     let calls = calls.collect::<io::Result<_>>()?;
+    let past = WrittenPast::of(&state.past, blobs)?;
     let written = Written {
         format: FORMAT,
         name: state.name.as_str(),
@@ -174,6 +237,7 @@ pub(crate) fn write(
         turn: replica.turn,
         calls,
         notices: &state.notices,
+        past,
         unknown_records: &replica.unknown,
         extra: &replica.extra,
     };
@@ -293,6 +357,7 @@ impl SnapshotText {
             let call = blobs.restore::<OpenCall>(raw, warnings);
             calls.push(call.map_err(|error| self.misread(raw, &error))?);
         }
+        let past = self.past(snapshot.past.as_ref(), blobs, warnings)?;
         let created_at = snapshot.created_at.unwrap_or(self.modified);
         let title = snapshot.title_or_prompt();
         let state = SessionState {
@@ -314,6 +379,7 @@ impl SnapshotText {
             cost: snapshot.cost,
             messages,
             notices: snapshot.notices,
+            past,
         };
         Ok(Replica {
             state,
@@ -322,6 +388,37 @@ impl SnapshotText {
             calls,
             unknown: snapshot.unknown_records,
             extra: snapshot.extra,
+        })
+    }
+
+    fn past(
+        &self,
+        read: Option<&ReadPast<'_>>,
+        blobs: &Blobs,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Past, Error> {
+        let Some(read) = read else {
+            return Ok(Past::default());
+        };
+        let mut replaced = VecDeque::with_capacity(read.replaced.len());
+        for pieces in &read.replaced {
+            let pieces = pieces.iter().map(|piece| match piece {
+                ReadPiece::Same(from, count) => Ok(Piece::Same {
+                    from: *from,
+                    count: *count,
+                }),
+                ReadPiece::Was(raw) => {
+                    let message = blobs.restore::<Message>(raw, warnings);
+                    let message = message.map_err(|error| self.misread(raw, &error))?;
+                    Ok(Piece::Was(Arc::new(message)))
+                }
+            });
+            replaced.push_back(Earlier(pieces.collect::<Result<_, Error>>()?));
+        }
+        Ok(Past {
+            epoch: read.epoch,
+            replaced,
+            rewound: read.rewound.clone(),
         })
     }
 

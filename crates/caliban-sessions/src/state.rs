@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::name::SessionName;
+use crate::past::{Past, Position, under};
 use crate::record::{Effects, FORMAT, Header, Notice, Record, StateChange, Totals};
 use crate::stored::{Done, OpenCall};
 
@@ -20,6 +21,8 @@ use crate::stored::{Done, OpenCall};
 const TITLE: usize = 120;
 /// How many notices and records of unknown kind are kept; the oldest go first.
 const KEPT: usize = 200;
+/// The tool that writes the task list.
+const TASKS: &str = "TodoWrite";
 
 /// A session as it continues. Its messages are a valid conversation for every provider.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +51,8 @@ pub struct SessionState {
     pub messages: Vec<Arc<Message>>,
     /// The latest notices.
     pub notices: Vec<Notice>,
+    /// What the conversation was before.
+    pub past: Past,
 }
 
 /// A session with what only its files need to know.
@@ -91,6 +96,33 @@ impl SessionState {
     pub fn is_named(&self) -> bool {
         is_named(&self.name, self.session_id)
     }
+
+    /// Where the conversation stands.
+    pub fn position(&self) -> Position {
+        self.past.position(&self.messages)
+    }
+
+    /// The conversation as it would go on from a position, told what it is told first now; nothing
+    /// where that is no longer kept.
+    pub fn conversation_at(&self, position: Position) -> Option<Vec<Arc<Message>>> {
+        let earlier = self.past.at(&self.messages, position)?;
+        Some(under(&self.messages, earlier))
+    }
+
+    fn replace(&mut self, messages: Vec<Arc<Message>>) {
+        let before = std::mem::replace(&mut self.messages, messages);
+        self.past.replace(&before, &self.messages);
+    }
+
+    /// What hangs on the conversation follows it when it goes back.
+    fn go_back(&mut self, messages: Vec<Arc<Message>>) {
+        let derived = first_title(&self.messages);
+        self.replace(messages);
+        self.todos = tasks(&self.messages);
+        if self.title == derived {
+            self.title = first_title(&self.messages);
+        }
+    }
 }
 
 pub(crate) fn is_named(name: &SessionName, id: Uuid) -> bool {
@@ -118,6 +150,7 @@ impl Replica {
             cost: Decimal::ZERO,
             messages: Vec::new(),
             notices: Vec::new(),
+            past: Past::default(),
         })
     }
 
@@ -230,11 +263,29 @@ impl Replica {
             }
             Record::State(change) => state.change(*change),
             Record::Compacted { keep, messages } => {
-                state.messages.truncate(keep);
-                state.messages.extend(messages);
+                let kept = state.messages.iter().take(keep).cloned();
+                state.replace(kept.chain(messages).collect());
+            }
+            Record::Rewound {
+                restore,
+                position,
+                note,
+                ..
+            } => {
+                if let Some(messages) = position.and_then(|it| state.conversation_at(it)) {
+                    state.go_back(messages);
+                    self.end_turn();
+                }
+                self.state.past.rewound = Some(restore);
+                if let Some(note) = note {
+                    self.add(Arc::new(Message::user(note)));
+                }
             }
             Record::Repaired { keep, messages } => {
-                state.messages.truncate(keep);
+                if keep < state.messages.len() {
+                    let kept = state.messages.iter().take(keep).cloned();
+                    state.replace(kept.collect());
+                }
                 for message in messages {
                     self.add(message);
                 }
@@ -324,6 +375,23 @@ fn set<T>(field: &mut T, value: Option<T>) {
 fn bound<T>(kept: &mut Vec<T>) {
     let surplus = kept.len().saturating_sub(KEPT);
     kept.drain(..surplus);
+}
+
+/// The title that a conversation has by itself.
+fn first_title(messages: &[Arc<Message>]) -> Option<String> {
+    let mut prompts = messages.iter().filter(|it| it.role == Role::User);
+    prompts.find_map(|message| title(message))
+}
+
+/// The task list as a conversation left it: that of the last call which wrote one.
+fn tasks(messages: &[Arc<Message>]) -> Value {
+    let calls = messages.iter().rev().flat_map(|message| {
+        let calls: Vec<_> = message.tool_uses().collect();
+        calls.into_iter().rev()
+    });
+    let mut written = calls.filter(|(_, name, _)| *name == TASKS);
+    let written = written.find_map(|(_, _, input)| input.get("todos").cloned());
+    written.unwrap_or(Value::Array(Vec::new()))
 }
 
 /// The beginning of a prompt, on one line. What was typed comes first; files and the like that go

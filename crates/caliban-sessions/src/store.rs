@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
+use caliban_model::Message;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
@@ -20,6 +21,7 @@ use crate::removal::remove_files;
 use crate::repair::{Evidence, repairs};
 use crate::snapshot;
 use crate::state::{NewSession, Replica, SessionState};
+use crate::tail::tail;
 use crate::writer::{Durability, Holds, Parts, Writer};
 
 /// How many files of one purpose and second a session may have beside it.
@@ -31,7 +33,7 @@ const SHORTEST_BEGINNING: usize = 6;
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
-    disk: Arc<dyn Disk>,
+    pub(crate) disk: Arc<dyn Disk>,
     clock: Clock,
 }
 
@@ -146,6 +148,14 @@ impl Store {
             replica.apply(replica.seq, replica.state.updated_at, record);
         }
         Ok((replica.state, warnings))
+    }
+
+    /// The last messages of a session, from the ends of its files; none where these do not tell.
+    /// It is for looking at while the session is opened, and is right but for what an interruption
+    /// left.
+    pub fn tail(&self, name: &SessionName) -> Vec<Arc<Message>> {
+        let paths = self.paths(name);
+        tail(&*self.disk, &paths, &self.blobs(&paths))
     }
 
     /// Begins a session with everything another one has, whoever is writing that meanwhile. It
@@ -353,7 +363,7 @@ impl Store {
         Ok(path)
     }
 
-    fn paths(&self, name: &SessionName) -> Paths {
+    pub(crate) fn paths(&self, name: &SessionName) -> Paths {
         Paths::new(&self.directory, name.clone())
     }
 
@@ -376,7 +386,7 @@ impl Store {
     }
 
     /// Locks a name that no session has.
-    fn claim(&self, paths: &Paths) -> Result<Box<dyn HeldLock>, Error> {
+    pub(crate) fn claim(&self, paths: &Paths) -> Result<Box<dyn HeldLock>, Error> {
         self.disk
             .make_directory(&self.directory)
             .map_err(Error::io("create", &self.directory))?;

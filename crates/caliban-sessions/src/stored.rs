@@ -118,6 +118,7 @@ impl Storable for Record {
             Self::ToolIntent { .. }
             | Self::Usage { .. }
             | Self::State(_)
+            | Self::Rewound { .. }
             | Self::TurnEnded {}
             | Self::Title { .. }
             | Self::Notice(_) => true,

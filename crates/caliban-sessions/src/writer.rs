@@ -12,14 +12,14 @@ use serde::Serialize;
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::disk::{Disk, DiskFile, HeldLock};
-use crate::error::Error;
+use crate::error::{Error, Warning};
 use crate::journal::Journal;
 use crate::line::{LONGEST_LINE, encode};
 use crate::load::SnapshotFound;
 use crate::name::SessionName;
 use crate::paths::Paths;
 use crate::record::{Record, Totals};
-use crate::removal::remove_files;
+use crate::removal::{remove_files, take_asides};
 use crate::snapshot;
 use crate::state::{Replica, SessionState};
 
@@ -70,7 +70,7 @@ pub struct Writer {
     /// Where a journal with damaged records is kept when it is replaced.
     damaged_aside: Option<PathBuf>,
     /// Released last.
-    _lock: Box<dyn HeldLock>,
+    lock: Box<dyn HeldLock>,
 }
 
 #[derive(Debug)]
@@ -169,7 +169,7 @@ impl Writer {
             snapshot_is,
             holds: parts.holds,
             damaged_aside: parts.damaged_aside,
-            _lock: parts.lock,
+            lock: parts.lock,
         }
     }
 
@@ -294,6 +294,52 @@ impl Writer {
             Ok(()) | Err(_) => self.disk.sync_directory(&self.paths.directory),
         };
         removed.map_err(Error::io("remove", path))
+    }
+
+    /// Goes on under another name, whose lock is given. Everything is there before anything is
+    /// gone here: whatever interrupts this, the session is whole under one name or under both.
+    pub(crate) fn move_to(
+        &mut self,
+        paths: Paths,
+        lock: Box<dyn HeldLock>,
+    ) -> Result<Vec<Warning>, Error> {
+        self.keep_damaged();
+        let former = std::mem::replace(&mut self.replica.state.name, paths.name.clone());
+        let mut blobs = Blobs::new(Arc::clone(&self.disk), paths.clone());
+        let at = self.clock.now();
+        let written = blobs.share(&self.paths).and_then(|()| {
+            let len = snapshot::write(&*self.disk, &paths, &self.replica, &mut blobs)?;
+            let journal = Journal::create(&*self.disk, &paths, &self.replica, at)?;
+            Ok((len, journal))
+        });
+        let (len, journal) = match written {
+            Ok(written) => written,
+            Err(error) => {
+                self.replica.state.name = former;
+                // The error that led here is the one to report.
+                let _ = remove_files(&*self.disk, &paths);
+                return Err(Error::io("create", paths.snapshot())(error));
+            }
+        };
+        self.replica.seq += 1;
+        self.snapshot_len = len;
+        self.snapshot_is = SnapshotIs::Current;
+        self.pending.clear();
+        self.remedy = Remedy::Append;
+        self.fault = None;
+        self.sync_fault = SyncFault::default();
+        (self.blobs, self.journal) = (blobs, journal);
+        let old = std::mem::replace(&mut self.paths, paths);
+        let removed = take_asides(&*self.disk, &old, &self.paths)
+            .and_then(|()| remove_files(&*self.disk, &old));
+        self.lock = lock;
+        Ok(match removed {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![Warning::NotRemoved {
+                name: former,
+                problem: error.to_string(),
+            }],
+        })
     }
 
     fn write_snapshot(&mut self) -> Result<(), Error> {

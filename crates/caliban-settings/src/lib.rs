@@ -34,7 +34,10 @@ pub mod write;
 
 pub use error::{Fault, SettingsError};
 pub use hex::hex;
-pub use live::{Change, Consent, LiveSettings, Loosening, Reload, SettingsWatcher, loosens};
+pub use live::{
+    Change, Consent, LiveSettings, Loosening, Reload, SettingsWatcher, TakesEffect, loosens,
+    takes_effect,
+};
 pub use load::{ForeignFiles, LoadRequest, load};
 pub use locations::{LegacyFiles, Locations, Platform, ScopeFiles};
 pub use mcp_json::McpConfig;
@@ -43,11 +46,11 @@ pub use policy::{Effect, Trust, gate};
 pub use private::{create_private_file, ensure_private_dir, replace_private_file};
 pub use project::project_of;
 pub use router::{
-    Breaker, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, ProviderBlock, ProviderId,
-    Requirements, Route, RouteEffort, RouterConfig, RouterFile, RouterSource, Toggle,
-    find_router_file, load_router_file,
+    Breaker, FallbackOn, FoundRouterFile, Hedge, ImageLimits, LoadedRouterFile, ProviderBlock,
+    ProviderId, Requirements, Route, RouteBudget, RouteEffort, RouteOrder, RouterConfig,
+    RouterFile, RouterSource, Toggle, find_router_file, load_router_file,
 };
-pub use schema::settings_schema;
+pub use schema::{DescribedKey, KeyShape, described_keys, settings_schema};
 pub use scope::{Scope, Sources};
 pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, WrittenRule, value_at};
 pub use trust::{

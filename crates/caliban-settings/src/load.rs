@@ -13,6 +13,7 @@ use crate::locations::Locations;
 use crate::merge::{Provenance, keep_enforcement, lock, overlay};
 use crate::policy::{Trust, mode};
 use crate::reader::Reader;
+use crate::router::check_router;
 use crate::scope::{Scope, Sources};
 use crate::servers::{check_servers, keep_confidences, replace_whole};
 use crate::snapshot::{Layer, LoadedSettings, WrittenRule};
@@ -180,6 +181,9 @@ pub(crate) fn combine(
     keep_enforcement(&mut merged, own.map(|(_, root)| root));
     let mut warnings = keep_confidences(&mut merged);
     warnings.extend(check_servers(&mut merged, &ignored)?);
+    if let Some(router) = merged.at(&["router"]) {
+        check_router(router)?;
+    }
     let mut unbuilt = Unbuilt::in_document(&merged);
     unbuilt.refusal = unbuilt.refusal.or(withheld);
     let order: Vec<Scope> = roots.iter().map(|(scope, _)| *scope).collect();

@@ -226,6 +226,11 @@ impl Locations {
         self.under(&self.config, &["caliban.toml"])
     }
 
+    /// Where processes tell each other of routes that do not work.
+    pub fn router_state(&self) -> PathBuf {
+        self.under(&self.state, &["router"])
+    }
+
     pub fn sessions(&self) -> PathBuf {
         self.under(&self.data, &["sessions"])
     }
@@ -301,6 +306,11 @@ impl Locations {
     /// Imports from outside a workspace that have been approved.
     pub fn imports_allowlist(&self) -> PathBuf {
         self.under(&self.home, &[".caliban", "imports-allowlist.json"])
+    }
+
+    /// Keys of providers that were given at the screen, where the system has no keyring.
+    pub fn provider_keys(&self) -> PathBuf {
+        self.under(&self.data, &["provider-keys.json"])
     }
 
     /// OAuth tokens of MCP servers, where the system has no keyring.

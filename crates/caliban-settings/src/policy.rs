@@ -38,8 +38,6 @@ pub(crate) enum Nature {
     Mode,
     /// The ordered rules: each is judged by its action.
     Rules,
-    /// A table that runs nothing unless it names where requests go.
-    Endpoints,
     /// Counts in these scopes only.
     Reserved(&'static [Scope]),
 }
@@ -60,13 +58,14 @@ const POLICY: &[(&str, Nature)] = &[
     ("mcp_servers.*.*", Nature::Runs),
     ("api_key_helper", Nature::Runs),
     ("statusLine", Nature::Runs),
+    ("tui.files", Nature::Runs),
     ("env", Nature::Runs),
     ("plugins", Nature::Runs),
     ("strict_plugin_only_customization", Nature::Runs),
     ("telemetry", Nature::Runs),
     ("enable_telemetry", Nature::LoosensWhen(true)),
     ("feedback_url", Nature::Runs),
-    ("router", Nature::Endpoints),
+    ("router", Nature::Runs),
     ("permissions.allow", Nature::Widens),
     ("permissions.ask", Nature::Restricts),
     ("permissions.deny", Nature::Restricts),
@@ -200,7 +199,6 @@ impl Nature {
             Self::Rules => value
                 .as_array()
                 .is_none_or(|rules| rules.iter().any(is_allow_rule)),
-            Self::Endpoints => names_endpoint(value),
         }
     }
 }
@@ -212,19 +210,6 @@ pub(crate) fn mode(value: &Value) -> Option<PermissionMode> {
 /// Whether a rule permits something. Anything but a plain refusal or question counts as that.
 pub(crate) fn is_allow_rule(rule: &Value) -> bool {
     !matches!(rule["action"].as_str(), Some("deny" | "ask"))
-}
-
-pub(crate) fn names_endpoint(value: &Value) -> bool {
-    match value {
-        Value::Object(table) => table.iter().any(|(key, value)| {
-            matches!(
-                key.as_str(),
-                "base_url" | "api_key_env" | "headers" | "command"
-            ) || names_endpoint(value)
-        }),
-        Value::Array(list) => list.iter().any(names_endpoint),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 #[cfg(test)]
@@ -242,6 +227,7 @@ mod tests {
     #[case("mcp_servers.x.permissions.allow", json!(["*"]))]
     #[case("api_key_helper", json!("/bin/key"))]
     #[case("statusLine", json!({"command": "s"}))]
+    #[case("tui.files", json!({"command": "s"}))]
     #[case("env", json!({"A": "1"}))]
     #[case("permissions.allow", json!(["Bash"]))]
     #[case("permissions.rules", json!([{"pattern": "B", "action": "allow"}]))]
@@ -257,7 +243,8 @@ mod tests {
     #[case("sandbox.network.allowed_domains", json!(["x"]))]
     #[case("plugins", json!({"enabled": []}))]
     #[case("disable_all_hooks", json!(true))]
-    #[case("router", json!({"provider": {"openai": {"base_url": "http://x"}}}))]
+    #[case("router", json!({"hedge": {"hedge_after_ms": 1}}))]
+    #[case("router", json!({"route": [{"provider": "openai", "model": "m"}]}))]
     fn what_loosens_needs_trust(#[case] key: &str, #[case] value: Value) {
         for scope in [Scope::Project, Scope::Local] {
             let effect = |trust| gate(key, &value, scope, trust);
@@ -290,7 +277,6 @@ mod tests {
     #[case("mcp_servers.x.permissions.deny", json!(["*"]))]
     #[case("model", json!("m"))]
     #[case("output_style", json!("s"))]
-    #[case("router", json!({"route": [{"provider": "openai", "model": "m"}]}))]
     fn what_tightens_is_free(#[case] key: &str, #[case] value: Value) {
         for scope in Scope::ALL {
             let effect = gate(key, &value, scope, Trust::Untrusted);

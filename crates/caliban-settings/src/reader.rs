@@ -274,6 +274,18 @@ fn document(
     Ok(node)
 }
 
+/// Checks a settings file of a scope as it would be read, and says what there is to warn of.
+pub(crate) fn check_text(
+    scope: Scope,
+    path: &Path,
+    text: String,
+) -> Result<Vec<String>, SettingsError> {
+    let root = document(scope, Origin::File(path.to_owned()), text, Format::Toml)?;
+    let warnings = check_names(&root)?;
+    let _: Settings = typed(&root)?;
+    Ok(warnings)
+}
+
 /// One document over another.
 fn over(base: Option<Node>, top: Option<Node>) -> Option<Node> {
     match (base, top) {

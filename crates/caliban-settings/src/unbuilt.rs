@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::document::{Content, Node, Step, dotted};
 use crate::error::{Fault, SettingsError};
 use crate::policy::Trust;
+use crate::router::withheld;
 use crate::scope::Scope;
 use crate::variables::{Environment, names};
 
@@ -15,12 +16,9 @@ pub enum Part {
     AgentProfiles,
     Azure,
     Fleet,
-    Graphics,
     ModelList,
     Plugins,
-    Router,
-    Sandbox,
-    Telemetry,
+    RawBodies,
     Worktrees,
 }
 
@@ -31,12 +29,9 @@ impl Part {
             Self::AgentProfiles => "agent profiles",
             Self::Azure => "Azure provider",
             Self::Fleet => "background agents",
-            Self::Graphics => "graphics",
             Self::ModelList => "list of models to choose from",
             Self::Plugins => "plugins",
-            Self::Router => "model router",
-            Self::Sandbox => "sandbox",
-            Self::Telemetry => "telemetry",
+            Self::RawBodies => "log of raw requests",
             Self::Worktrees => "worktrees",
         }
     }
@@ -57,26 +52,14 @@ enum Consequence {
 const KEYS: &[(&str, Part, Consequence)] = &[
     ("agent", Part::AgentProfiles, Consequence::Told),
     ("available_models", Part::ModelList, Consequence::Told),
-    ("enable_telemetry", Part::Telemetry, Consequence::Told),
     ("plugins", Part::Plugins, Consequence::Told),
-    (ROUTES, Part::Router, Consequence::Refused(UNROUTED)),
-    ("router", Part::Router, Consequence::Told),
-    (
-        "sandbox.enabled",
-        Part::Sandbox,
-        Consequence::Refused("commands would run unconfined"),
-    ),
-    ("sandbox", Part::Sandbox, Consequence::Told),
     (
         "strict_plugin_only_customization",
         Part::Plugins,
         Consequence::Refused(UNRESTRICTED),
     ),
-    ("telemetry", Part::Telemetry, Consequence::Told),
 ];
 
-const ROUTES: &str = "router.route";
-const UNROUTED: &str = "prompts would go to another model than the routes say";
 const UNRESTRICTED: &str = "skills and hooks of others than plugins would count";
 
 /// Environment variables.
@@ -95,8 +78,6 @@ const VARIABLES: &[(&str, Part, Consequence)] = {
             Part::Plugins,
             Nothing,
         ),
-        (names::DISABLE_TELEMETRY, Part::Telemetry, Nothing),
-        (names::DO_NOT_TRACK, Part::Telemetry, Nothing),
         (names::CALIBAN_ENABLED_PLUGINS, Part::Plugins, Told),
         (names::CALIBAN_PLUGIN_ROOT, Part::Plugins, Told),
         (
@@ -106,36 +87,8 @@ const VARIABLES: &[(&str, Part, Consequence)] = {
         ),
         (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
         (names::CALIBAN_KEEP_WORKTREES, Part::Worktrees, Told),
-        (names::CALIBAN_GRAPHICS, Part::Graphics, Told),
-        (names::CALIBAN_ENABLE_TELEMETRY, Part::Telemetry, Told),
-        (names::CALIBAN_OTEL_HEADERS_HELPER, Part::Telemetry, Told),
-        // Set for other programs as well; who wants telemetry of this one sets another, too.
-        (names::OTEL_EXPORTER_OTLP_ENDPOINT, Part::Telemetry, Nothing),
-        (names::OTEL_EXPORTER_OTLP_PROTOCOL, Part::Telemetry, Nothing),
-        (names::OTEL_EXPORTER_OTLP_HEADERS, Part::Telemetry, Nothing),
-        (
-            names::OTEL_EXPORTER_OTLP_CERTIFICATE,
-            Part::Telemetry,
-            Nothing,
-        ),
-        (
-            names::OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
-            Part::Telemetry,
-            Nothing,
-        ),
-        (
-            names::OTEL_EXPORTER_OTLP_CLIENT_KEY,
-            Part::Telemetry,
-            Nothing,
-        ),
-        (names::OTEL_METRIC_EXPORT_INTERVAL, Part::Telemetry, Nothing),
-        (names::OTEL_LOGS_EXPORTER, Part::Telemetry, Nothing),
-        (names::OTEL_METRICS_EXPORTER, Part::Telemetry, Nothing),
-        (names::OTEL_TRACES_EXPORTER, Part::Telemetry, Nothing),
-        (names::OTEL_LOG_USER_PROMPTS, Part::Telemetry, Nothing),
-        (names::OTEL_LOG_TOOL_DETAILS, Part::Telemetry, Nothing),
-        (names::OTEL_LOG_TOOL_CONTENT, Part::Telemetry, Nothing),
-        (names::OTEL_LOG_RAW_API_BODIES, Part::Telemetry, Nothing),
+        // Set for other programs as well.
+        (names::OTEL_LOG_RAW_API_BODIES, Part::RawBodies, Nothing),
     ]
 };
 
@@ -170,7 +123,7 @@ pub(crate) struct Unbuilt {
 }
 
 impl Unbuilt {
-    /// Looks through merged settings, or through a file of routes.
+    /// Looks through merged settings.
     pub(crate) fn in_document(root: &Node) -> Self {
         let mut set = BTreeMap::new();
         let mut unbuilt = Self::default();
@@ -205,17 +158,13 @@ impl Unbuilt {
     /// Routes of a workspace that is not trusted do not count, and whoever wrote them does not
     /// expect the prompt elsewhere.
     pub(crate) fn withheld_routes(roots: &[(Scope, Node)], trust: Trust) -> Option<SettingsError> {
-        let path: Vec<Step> = ROUTES
-            .split('.')
-            .map(|key| Step::Key(key.to_owned()))
-            .collect();
-        let withheld = roots
+        let untrusted = roots
             .iter()
             .filter(|(scope, _)| scope.is_workspace() && trust == Trust::Untrusted);
-        withheld
+        untrusted
             .filter_map(|(_, root)| root.at(&["router", "route"]))
             .find(|node| !asks_for_nothing(node))
-            .map(|node| refusal(node, &path, Part::Router, UNROUTED))
+            .map(withheld)
     }
 }
 

@@ -54,11 +54,15 @@ pub enum Action {
     Fork {
         name: Option<String>,
     },
+    /// Take prompts back, or say which there are.
+    Rewind(RewindAction),
     AddDirectory {
         path: String,
     },
     /// Background jobs and the task list.
     Tasks,
+    /// What confines commands.
+    Sandbox,
     /// What does not count because the workspace is not trusted.
     Trust,
     /// The settings that count, and where they come from.
@@ -81,6 +85,36 @@ pub enum Action {
 pub enum Existing {
     Kept,
     Replaced,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RewindAction {
+    /// Which prompts there are.
+    List,
+    /// What would change.
+    Preview(Rewinding),
+    Do(Rewinding),
+}
+
+/// Which prompts are taken back, and in what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rewinding {
+    /// The prompt at whose end the work goes on; 0 is before the first.
+    pub to: u32,
+    pub what: TakenBack,
+    /// What becomes of files that others have changed since.
+    pub changed: Existing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenBack {
+    Both,
+    Code,
+    Conversation,
+    /// A summary takes the place of what was said since.
+    SummarizeFrom,
+    /// A summary takes the place of what was said until then.
+    SummarizeUpTo,
 }
 
 /// How often something is done, and how long the rests in between are.
@@ -145,6 +179,7 @@ plain! {
     system => System,
     diff => Diff,
     tasks => Tasks,
+    sandbox => Sandbox,
     trust => Trust,
     config => Config,
     clear => Clear,
@@ -223,6 +258,39 @@ pub(crate) fn draft(arguments: &str) -> Result<Action, String> {
         "" => Ok(Action::Draft(Existing::Kept)),
         "--force" => Ok(Action::Draft(Existing::Replaced)),
         other => Err(format!("`{other}` is not known; use `--force` or nothing")),
+    }
+}
+
+/// A number, what it is about, and how.
+pub(crate) fn rewind(arguments: &str) -> Result<Action, String> {
+    let mut rewinding = Rewinding {
+        to: 0,
+        what: TakenBack::Both,
+        changed: Existing::Kept,
+    };
+    let mut to = None;
+    let mut action: fn(Rewinding) -> RewindAction = RewindAction::Do;
+    for word in arguments.split_whitespace() {
+        match word {
+            "--both" => rewinding.what = TakenBack::Both,
+            "--code" => rewinding.what = TakenBack::Code,
+            "--conversation" => rewinding.what = TakenBack::Conversation,
+            "--summarize-from" => rewinding.what = TakenBack::SummarizeFrom,
+            "--summarize-up-to" => rewinding.what = TakenBack::SummarizeUpTo,
+            "--force" => rewinding.changed = Existing::Replaced,
+            "--dry-run" => action = RewindAction::Preview,
+            "--list" if arguments == "--list" => return Ok(Action::Rewind(RewindAction::List)),
+            number if to.is_none() => {
+                let read = number.parse();
+                to = Some(read.map_err(|_| format!("`{number}` is no number of a prompt"))?);
+            }
+            other => return Err(format!("`{other}` is not known")),
+        }
+    }
+    match to {
+        Some(to) => Ok(Action::Rewind(action(Rewinding { to, ..rewinding }))),
+        None if arguments.is_empty() => Ok(Action::Rewind(RewindAction::List)),
+        None => Err("it needs the number of a prompt".to_owned()),
     }
 }
 

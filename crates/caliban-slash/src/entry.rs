@@ -13,8 +13,19 @@ pub struct Entry {
     pub arguments: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// What may be completed after the name.
+    pub completes: Completes,
     pub asks: Asks,
     pub does: Does,
+}
+
+/// What stands after a name and is known before it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completes {
+    Nothing,
+    Words(&'static [&'static str]),
+    /// The models of the provider that answers.
+    Models,
 }
 
 /// Who answers.

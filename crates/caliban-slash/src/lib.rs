@@ -6,13 +6,18 @@ mod entry;
 mod page;
 mod prompts;
 mod reading;
+mod report;
 mod table;
 
-pub use action::{Action, Depth, Existing, ExportFormat, MemoryAction, Repetition};
-pub use entry::{Asks, Category, Does, Entry, Place};
+pub use action::{
+    Action, Depth, Existing, ExportFormat, MemoryAction, Repetition, RewindAction, Rewinding,
+    TakenBack,
+};
+pub use entry::{Asks, Category, Completes, Does, Entry, Place};
 pub use page::reference_page;
 pub use prompts::prompt_of;
 pub use reading::{Known, Reading, called, read};
+pub use report::{ContextBlock, ContextKind, ContextPart, ContextReport};
 pub use table::BUILT_IN;
 
 /// The built-in command of a name or an alias.

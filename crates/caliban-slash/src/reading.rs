@@ -88,7 +88,9 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::action::{Depth, Existing, ExportFormat, MemoryAction, Repetition};
+    use crate::action::{
+        Depth, Existing, ExportFormat, MemoryAction, Repetition, RewindAction, Rewinding, TakenBack,
+    };
     use crate::reserved;
 
     fn nobody(_: &str) -> Known {
@@ -122,6 +124,12 @@ mod tests {
     #[case("/loop", Action::Repeat(Repetition { times: 3, pause: Duration::from_secs(15) }))]
     #[case("/loop --interval=0 --n 7", Action::Repeat(Repetition { times: 7, pause: Duration::ZERO }))]
     #[case("/rename A better name", Action::Rename { title: "A better name".to_owned() })]
+    #[case("/rewind", Action::Rewind(RewindAction::List))]
+    #[case("/rewind --list", Action::Rewind(RewindAction::List))]
+    #[case("/rewind 3", Action::Rewind(RewindAction::Do(Rewinding { to: 3, what: TakenBack::Both, changed: Existing::Kept })))]
+    #[case("/rewind --code 0 --force", Action::Rewind(RewindAction::Do(Rewinding { to: 0, what: TakenBack::Code, changed: Existing::Replaced })))]
+    #[case("/rewind 1 --conversation --dry-run", Action::Rewind(RewindAction::Preview(Rewinding { to: 1, what: TakenBack::Conversation, changed: Existing::Kept })))]
+    #[case("/rewind 1 --summarize-up-to", Action::Rewind(RewindAction::Do(Rewinding { to: 1, what: TakenBack::SummarizeUpTo, changed: Existing::Kept })))]
     #[case("/fork", Action::Fork { name: None })]
     #[case("/fork b", Action::Fork { name: Some("b".to_owned()) })]
     #[case("/add-dir a b", Action::AddDirectory { path: "a b".to_owned() })]
@@ -178,7 +186,6 @@ mod tests {
     #[case("/memory burn", "`burn` is not known")]
     #[case("/resume", "needs a screen")]
     #[case("/exit", "needs a screen")]
-    #[case("/rewind", "`caliban rewind` restores files")]
     fn what_cannot_be_obeyed_says_why(#[case] line: &str, #[case] part: &str) {
         match read(line, nobody, ["tidy"]) {
             Reading::Misused(reason) => assert!(reason.contains(part), "{reason}"),

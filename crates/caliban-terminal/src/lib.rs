@@ -4,6 +4,7 @@ mod capabilities;
 mod csi;
 mod decoder;
 mod environment;
+mod gallery;
 mod inline;
 mod input;
 mod key;
@@ -13,6 +14,7 @@ mod painter;
 mod paste;
 mod pen;
 mod report;
+mod sixel;
 mod tile;
 mod travel;
 #[cfg(unix)]
@@ -22,11 +24,12 @@ pub use capabilities::{
     Answered, Capabilities, Colours, Graphics, Multiplexer, Notifier, Scheme, Support,
 };
 pub use decoder::Decoder;
+pub use gallery::{Gallery, Placement, Raster};
 pub use inline::{InlinePainter, Mark, StyledRow, Wrap};
 pub use input::{Button, Focus, Input, Mouse, MouseKind, fold_wheel};
 pub use key::{Key, KeyCode, Modifiers};
 pub use modes::{CURSOR_QUERY, LEAVE, MouseCapture, PROBES, Surface, enter};
-pub use outside::{BELL, POP_TITLE, PUSH_TITLE, bell, copy, image, notify, title};
+pub use outside::{BELL, POP_TITLE, PUSH_TITLE, bell, copy, notify, title};
 pub use painter::Painter;
 pub use paste::PASTE_LIMIT;
 pub use report::{Report, Rgb};

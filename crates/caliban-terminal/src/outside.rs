@@ -1,9 +1,9 @@
-//! What is asked of a terminal beside its cells: title, bell, notifications, clipboard, pictures.
+//! What is asked of a terminal beside its cells: title, bell, notifications, clipboard.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::capabilities::{Capabilities, Graphics, Multiplexer, Notifier};
+use crate::capabilities::{Capabilities, Multiplexer, Notifier};
 
 /// Keeps the title until it is brought back. `enter` does this, and `LEAVE` the other.
 pub const PUSH_TITLE: &[u8] = b"\x1b[22;2t";
@@ -14,10 +14,6 @@ pub const BELL: &[u8] = b"\x07";
 const TITLE_LIMIT: usize = 200;
 /// Terminals drop a longer clipboard sequence, and say nothing.
 const CLIPBOARD_LIMIT: usize = 100_000;
-/// A picture beyond this is not worth the wait.
-const IMAGE_LIMIT: usize = 8 * 1024 * 1024;
-/// The kitty protocol takes so much of a picture at once.
-const IMAGE_CHUNK: usize = 4096;
 
 /// Sets the title of the window.
 pub fn title(text: &str) -> Vec<u8> {
@@ -54,44 +50,6 @@ fn encoded_within(bytes: &[u8], limit: usize) -> Option<String> {
     (bytes.len() / 3 * 4 <= limit)
         .then(|| STANDARD.encode(bytes))
         .filter(|encoded| encoded.len() <= limit)
-}
-
-/// Draws a picture into so many cells, from the cursor on, which stays where it is. None where the
-/// terminal takes no PNG.
-pub fn image(png: &[u8], columns: u16, rows: u16, graphics: Graphics) -> Option<Vec<u8>> {
-    if png.len() > IMAGE_LIMIT || png.is_empty() {
-        return None;
-    }
-    match graphics {
-        Graphics::Kitty => Some(kitty_image(png, columns, rows)),
-        Graphics::Iterm => {
-            let encoded = STANDARD.encode(png);
-            let size = png.len();
-            let head = format!(
-                "\x1b7\x1b]1337;File=inline=1;size={size};width={columns};height={rows};preserveAspectRatio=1;doNotMoveCursor=1:"
-            );
-            Some([head.as_bytes(), encoded.as_bytes(), b"\x07\x1b8"].concat())
-        }
-        Graphics::Sixel | Graphics::None => None,
-    }
-}
-
-fn kitty_image(png: &[u8], columns: u16, rows: u16) -> Vec<u8> {
-    let encoded = STANDARD.encode(png);
-    let mut bytes = Vec::with_capacity(encoded.len() + encoded.len() / 256 + 64);
-    let mut rest = encoded.as_str();
-    // Show it, as PNG, scaled into the cells, without an answer, and leave the cursor alone.
-    let mut keys = format!("a=T,f=100,q=2,C=1,c={columns},r={rows},");
-    loop {
-        let (chunk, behind) = rest.split_at(IMAGE_CHUNK.min(rest.len()));
-        let more = u8::from(!behind.is_empty());
-        bytes.extend_from_slice(format!("\x1b_G{keys}m={more};{chunk}\x1b\\").as_bytes());
-        if behind.is_empty() {
-            return bytes;
-        }
-        rest = behind;
-        "q=2,".clone_into(&mut keys);
-    }
 }
 
 /// The sequence for the terminal behind the multiplexer, if it would come through.
@@ -168,26 +126,6 @@ mod tests {
         assert!(copy(&"x".repeat(75_000), &plain).is_some());
         assert!(copy(&"x".repeat(75_001), &plain).is_none());
         assert!(copy("hi", &inside(Multiplexer::Screen, Notifier::Bell)).is_none());
-    }
-
-    #[test]
-    fn pictures_come_in_pieces() {
-        let png = vec![7; 10_000];
-        let bytes = image(&png, 20, 5, Graphics::Kitty).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let pieces: Vec<_> = text.split_terminator("\x1b\\").collect();
-        assert!(pieces[0].starts_with("\x1b_Ga=T,f=100,q=2,C=1,c=20,r=5,m=1;"));
-        let payload: String = pieces
-            .iter()
-            .filter_map(|piece| piece.split(';').nth(1))
-            .collect();
-        assert_eq!(STANDARD.decode(payload).unwrap(), png);
-        assert!(pieces.iter().all(|piece| piece.len() <= IMAGE_CHUNK + 64));
-        assert!(pieces[pieces.len() - 1].starts_with("\x1b_Gq=2,m=0;"));
-        let bytes = image(&png, 20, 5, Graphics::Iterm).unwrap();
-        assert!(bytes.starts_with(b"\x1b7\x1b]1337;File=inline=1;size=10000;width=20;height=5;"));
-        assert_eq!(image(&png, 20, 5, Graphics::Sixel), None);
-        assert_eq!(image(&[], 20, 5, Graphics::Kitty), None);
     }
 
     proptest! {

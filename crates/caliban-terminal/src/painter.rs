@@ -117,10 +117,19 @@ impl Painter {
     /// Takes over what has become known of the terminal.
     pub fn adopt(&mut self, capabilities: &Capabilities) {
         self.synchronised = capabilities.synchronised;
-        if (self.colours, self.hyperlinks) != (capabilities.colours, capabilities.hyperlinks) {
-            self.colours = capabilities.colours;
-            self.hyperlinks = capabilities.hyperlinks;
-            self.invalidate();
+        // Rows know their links: where these come or go, the next frame differs by itself.
+        self.hyperlinks = capabilities.hyperlinks;
+        let (old, new) = (self.colours, capabilities.colours);
+        if old != new {
+            self.colours = new;
+            self.pen = None;
+            let differs = |row: &Row| {
+                let mut cells = row.cells.iter();
+                cells.any(|cell| Pen::of(cell, old) != Pen::of(cell, new))
+            };
+            for slot in &mut self.screen {
+                slot.take_if(|row| differs(row));
+            }
         }
     }
 
@@ -142,6 +151,12 @@ impl Painter {
         self.cursor = None;
         self.visibility = Visibility::Unknown;
         self.pen = None;
+    }
+
+    /// Nothing is known of these rows any more: the next frame draws them.
+    pub fn forget(&mut self, rows: Range<u16>) {
+        let rows = usize::from(rows.start)..usize::from(rows.end).min(self.screen.len());
+        self.screen.get_mut(rows).unwrap_or_default().fill(None);
     }
 
     /// The terminal has another size, and may show anything.

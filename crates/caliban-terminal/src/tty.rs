@@ -96,9 +96,9 @@ impl Tty {
         reason = "what replaces it is unsafe; the descriptor is open and the same for as long as it is watched"
     )]
     fn over(descriptor: Descriptor) -> Result<Self, TtyError> {
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let watch =
-            AsyncFd::with_interest(descriptor.clone(), interest).map_err(TtyError::Unwatched)?;
+        // For reading alone: a terminal that has taken a frame is no news.
+        let watch = AsyncFd::with_interest(descriptor.clone(), Interest::READABLE)
+            .map_err(TtyError::Unwatched)?;
         Ok(Self {
             descriptor,
             watch,
@@ -114,6 +114,14 @@ impl Tty {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
             Ok(_) | Err(_) => USUAL,
         }
+    }
+
+    /// Width and height of a cell in dots, where the terminal tells.
+    pub fn cell_dots(&self) -> Option<(u16, u16)> {
+        let size = rustix::termios::tcgetwinsize(&self.descriptor).ok()?;
+        let width = size.ws_xpixel.checked_div(size.ws_col)?;
+        let height = size.ws_ypixel.checked_div(size.ws_row)?;
+        (width > 0 && height > 0).then_some((width, height))
     }
 
     /// Every key comes at once and unchanged, until `leave_raw` or `restore`.
@@ -148,14 +156,14 @@ impl Tty {
         leave(&entered)
     }
 
-    /// What was typed; nothing means that the terminal is gone.
+    /// What was typed, as much of it as is there; nothing means that the terminal is gone.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = match self.watch.readable().await {
                 Ok(guard) => guard,
                 Err(error) => return hung_up(error),
             };
-            match guard.try_io(|descriptor| (&*descriptor.get_ref().0).read(buffer)) {
+            match guard.try_io(|descriptor| read_some(&descriptor.get_ref().0, buffer)) {
                 Ok(Ok(count)) => return Ok(count),
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(Err(error)) => return hung_up(error),
@@ -199,9 +207,20 @@ impl Tty {
     }
 
     /// Waits until the terminal takes more.
+    #[expect(
+        deprecated,
+        reason = "what replaces it is unsafe; the descriptor is open for as long as it is watched"
+    )]
     pub async fn writable(&self) -> io::Result<()> {
+        if ready(&self.descriptor, PollFlags::OUT, Duration::ZERO)? {
+            return Ok(());
+        }
+        // A watch of its own for as long as it waits, on a descriptor of its own: one can be
+        // watched only once.
+        let other = Descriptor(Arc::new(self.descriptor.0.try_clone()?));
+        let watch = AsyncFd::with_interest(other, Interest::WRITABLE)?;
         loop {
-            let mut guard = self.watch.writable().await?;
+            let mut guard = watch.writable().await?;
             // Writing does not tell the watch when the terminal is full, so it is asked.
             if ready(&self.descriptor, PollFlags::OUT, Duration::ZERO)? {
                 return Ok(());
@@ -300,6 +319,18 @@ fn leave(entered: &Entered) -> io::Result<()> {
     let now = OptionalActions::Now;
     rustix::termios::tcsetattr(&entered.descriptor, now, &entered.original)?;
     Ok(())
+}
+
+/// Reads until nothing is there or the buffer is full: a terminal gives little at a time.
+fn read_some(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut count = file.read(buffer)?;
+    while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest) {
+            Ok(0) | Err(_) => break,
+            Ok(more) => count += more,
+        }
+    }
+    Ok(count)
 }
 
 /// A terminal that is gone says so in one of two ways.

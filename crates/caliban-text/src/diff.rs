@@ -11,6 +11,7 @@ use crate::row::Row;
 
 mod patch;
 mod rows;
+mod split;
 #[cfg(test)]
 mod tests;
 

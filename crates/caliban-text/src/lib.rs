@@ -23,5 +23,5 @@ pub use markdown::Markdown;
 pub use palette::Palette;
 pub use row::{LinkSpan, Row, RowEnd, copied};
 pub use sanitise::{Strength, label, sanitise};
-pub use width::{cluster_width, cut, cut_middle, is_disputed, width};
+pub use width::{cluster_width, clusters, cut, cut_middle, is_disputed, width};
 pub use wrap::wrap;

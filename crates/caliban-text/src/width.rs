@@ -12,34 +12,52 @@ const CLUSTER: usize = 32;
 /// What stands where something was cut out.
 pub(crate) const ELLIPSIS: &str = "…";
 
-/// The clusters of a text: what a reader takes for one character.
-pub(crate) fn clusters(text: &str) -> impl Iterator<Item = &str> {
-    text.graphemes(true).flat_map(Pieces)
+/// The clusters of a text: what a reader takes for one character, in pieces of bounded length.
+pub fn clusters(text: &str) -> impl Iterator<Item = &str> {
+    Clusters { text, cluster: 0 }
 }
 
-/// A cluster in pieces of bounded length; nearly always one.
-struct Pieces<'a>(&'a str);
+struct Clusters<'a> {
+    text: &'a str,
+    /// Bytes that are left of a cluster which is too long for one piece.
+    cluster: usize,
+}
 
-impl<'a> Iterator for Pieces<'a> {
+impl<'a> Iterator for Clusters<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        if self.0.is_empty() {
-            return None;
-        }
-        // No more bytes than code points allowed means no more code points either.
-        let end = if self.0.len() <= CLUSTER {
-            self.0.len()
-        } else {
-            self.0
-                .char_indices()
-                .nth(CLUSTER)
-                .map_or(self.0.len(), |(at, _)| at)
+        let end = match self.text.as_bytes() {
+            [] => return None,
+            // A letter before another is one: nearly everything that is ever shown.
+            [one, next, ..] if self.cluster == 0 && is_plain(*one) && is_plain(*next) => 1,
+            _ => self.piece(),
         };
-        let (piece, rest) = self.0.split_at(end);
-        self.0 = rest;
+        let (piece, rest) = self.text.split_at(end);
+        self.cluster = self.cluster.saturating_sub(end);
+        self.text = rest;
         Some(piece)
     }
+}
+
+impl Clusters<'_> {
+    /// Where the first piece of the next cluster ends.
+    fn piece(&mut self) -> usize {
+        if self.cluster == 0 {
+            let first = self.text.graphemes(true).next();
+            self.cluster = first.map_or(self.text.len(), str::len);
+        }
+        // No more bytes than code points allowed means no more code points either.
+        if self.cluster <= CLUSTER {
+            return self.cluster;
+        }
+        let bound = self.text.char_indices().nth(CLUSTER);
+        bound.map_or(self.cluster, |(at, _)| at.min(self.cluster))
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    (0x20..0x7f).contains(&byte)
 }
 
 /// The columns of a text without tabs and newlines.
@@ -60,7 +78,7 @@ pub fn cluster_width(cluster: &str) -> usize {
 
 /// One column a byte.
 fn is_simple(text: &str) -> bool {
-    text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    text.bytes().all(is_plain)
 }
 
 /// Whether terminals differ on the width of a cluster, so that whoever writes it must say where
@@ -138,6 +156,7 @@ fn fits(text: &str, columns: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
     use rstest::rstest;
 
     use super::*;
@@ -206,5 +225,16 @@ mod tests {
             clusters(&chained).map(str::len).sum::<usize>(),
             chained.len()
         );
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// The short way for letters finds what the long one does.
+        #[test]
+        fn clusters_are_those_of_the_whole_text(text in "[a-z e\u{301}\u{1f1e6}-\u{1f1ff}\u{200d}👨👩क्षि漢\r\n]{0,30}") {
+            let whole: Vec<&str> = text.graphemes(true).collect();
+            prop_assert_eq!(clusters(&text).collect::<Vec<_>>(), whole);
+        }
     }
 }

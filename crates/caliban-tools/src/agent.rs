@@ -265,7 +265,9 @@ fn report(outcome: &Outcome, last_text: Option<&str>) -> ToolOutput {
         Outcome::Success { text } if text.trim().is_empty() => {
             return ToolOutput::ok("(the sub-agent finished without an answer)");
         }
-        Outcome::Success { text } | Outcome::Obeyed { text } => return ToolOutput::ok(cut(text)),
+        Outcome::Success { text } | Outcome::Obeyed { text, .. } => {
+            return ToolOutput::ok(cut(text));
+        }
         Outcome::Cancelled => ToolStatus::Cancelled,
         Outcome::MaxTurns { .. }
         | Outcome::BudgetExceeded { .. }

@@ -1,11 +1,10 @@
 //! Cells on the way to the screen: a buffer, the links on it, and where the cursor stands.
 
 use caliban_terminal::CellLink;
-use caliban_text::{Row, cluster_width};
+use caliban_text::{Row, cluster_width, clusters};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::Style;
-use unicode_segmentation::UnicodeSegmentation;
 
 use crate::theme::Theme;
 
@@ -34,7 +33,7 @@ impl Canvas {
             return x;
         }
         let mut column = x;
-        for cluster in text.graphemes(true) {
+        for cluster in clusters(text) {
             let columns = u16::try_from(cluster_width(cluster)).unwrap_or(u16::MAX);
             if columns == 0 {
                 continue;

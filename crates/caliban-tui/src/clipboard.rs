@@ -1,18 +1,19 @@
 //! The clipboard of this machine, by the programs that reach it.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::time::Duration;
 
 use caliban_compose::ImageAtom;
-use tokio::io::AsyncReadExt;
-use tokio::process::Command;
 
 use crate::app::Clipboard;
 use crate::host::Host;
+use crate::programs::{Printed, Programs};
 use crate::setup::Variables;
 
 /// The most that is read of an image or a text.
-const MOST: u64 = 64 * 1024 * 1024;
+const MOST: usize = 64 * 1024 * 1024;
+/// How long the clipboard may take to be read.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Programs that print the image in the clipboard.
 const IMAGES: &[&[&str]] = &[
@@ -49,18 +50,18 @@ pub(crate) fn writers(environment: &Variables) -> Vec<&'static [&'static str]> {
 }
 
 /// What the clipboard holds: an image before a text.
-pub(crate) async fn read(host: &dyn Host) -> Result<Clipboard, String> {
+pub(crate) async fn read(host: &dyn Host, programs: &Programs) -> Result<Clipboard, String> {
     let mut is_reachable = false;
     for words in IMAGES {
-        match printed(words).await {
-            Printed::NoProgram => {}
+        match programs.run(words, MOST, PATIENCE).await {
+            Printed::Missing => {}
             Printed::Nothing => is_reachable = true,
             Printed::Bytes(bytes) => return host.ingest(&bytes).map(image),
         }
     }
     for words in TEXTS {
-        match printed(words).await {
-            Printed::NoProgram => {}
+        match programs.run(words, MOST, PATIENCE).await {
+            Printed::Missing => {}
             Printed::Nothing => is_reachable = true,
             Printed::Bytes(bytes) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -79,7 +80,7 @@ pub(crate) async fn read(host: &dyn Host) -> Result<Clipboard, String> {
 pub(crate) fn read_file(path: &Path, host: &dyn Host) -> Result<Clipboard, String> {
     let unreadable = |error: std::io::Error| format!("`{}`: {error}", path.display());
     let length = std::fs::metadata(path).map_err(unreadable)?.len();
-    if length > MOST {
+    if length > MOST as u64 {
         return Err(format!("`{}` is larger than 64 MiB", path.display()));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
@@ -88,34 +89,4 @@ pub(crate) fn read_file(path: &Path, host: &dyn Host) -> Result<Clipboard, Strin
 
 fn image(image: ImageAtom) -> Clipboard {
     Clipboard::Image(image)
-}
-
-enum Printed {
-    NoProgram,
-    Nothing,
-    Bytes(Vec<u8>),
-}
-
-async fn printed(words: &[&str]) -> Printed {
-    let Some((program, arguments)) = words.split_first() else {
-        return Printed::NoProgram;
-    };
-    let child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn();
-    let Ok(mut child) = child else {
-        return Printed::NoProgram;
-    };
-    let mut bytes = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        let _ = stdout.take(MOST).read_to_end(&mut bytes).await;
-    }
-    match child.wait().await {
-        Ok(status) if status.success() && !bytes.is_empty() => Printed::Bytes(bytes),
-        Ok(_) | Err(_) => Printed::Nothing,
-    }
 }

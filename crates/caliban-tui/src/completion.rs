@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use caliban_compose::Editor;
+use caliban_model::RateCard;
 use caliban_session::Facts;
-use caliban_slash::{BUILT_IN, Category, Does};
+use caliban_slash::{BUILT_IN, Category, Completes, Does};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
@@ -26,6 +27,8 @@ pub(crate) struct Offer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Command,
+    /// What follows the name of a command.
+    Argument,
     File,
 }
 
@@ -54,9 +57,50 @@ impl Menu {
             let query = text.get(1..caret)?.to_owned();
             return Some(Self::commands(query, 0..caret, facts).keeping(before));
         }
+        if let Some(menu) = Self::arguments(&text, caret, facts) {
+            return Some(menu.keeping(before));
+        }
         let word = editor.word_at_caret()?;
         let query = word.text.strip_prefix('@')?.to_owned();
         Some(Self::files(query, word.range, facts, files).keeping(before))
+    }
+
+    /// The first words that a command knows; nothing where it knows none, or they are written.
+    fn arguments(text: &str, caret: usize, facts: Option<&Facts>) -> Option<Self> {
+        let (name, rest) = text.strip_prefix('/')?.split_once(' ')?;
+        let entry = caliban_slash::built_in(name)?;
+        let begin = text.len() - rest.len();
+        let query = text.get(begin..caret)?.trim_start().to_owned();
+        if caret != text.len() || query.contains(char::is_whitespace) {
+            return None;
+        }
+        let words: Vec<String> = match entry.completes {
+            Completes::Nothing => return None,
+            Completes::Words(words) => words.iter().map(ToString::to_string).collect(),
+            Completes::Models => {
+                let provider = facts.map(|facts| facts.provider.as_str());
+                let card = RateCard::builtin();
+                let models = card.models(provider.unwrap_or_default());
+                models.map(str::to_owned).collect()
+            }
+        };
+        let all = words.into_iter().map(|word| Offer {
+            label: word.clone(),
+            text: word,
+            about: String::new(),
+            hint: String::new(),
+            group: entry.category.title(),
+        });
+        let offers = ranked(&query, all.collect(), |offer| &offer.text);
+        // What is written out needs no offer.
+        let is_written = offers.iter().any(|offer| offer.text == query);
+        (!offers.is_empty() && !is_written).then(|| Self {
+            kind: Kind::Argument,
+            offers,
+            chosen: 0,
+            range: caret - query.len()..caret,
+            query,
+        })
     }
 
     fn commands(query: String, range: std::ops::Range<usize>, facts: Option<&Facts>) -> Self {

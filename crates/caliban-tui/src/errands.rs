@@ -14,8 +14,10 @@ use tokio::sync::mpsc;
 use crate::app::{App, Done, Effect};
 use crate::clipboard;
 use crate::host::Host;
+use crate::panel_errands;
 use crate::paths;
 use crate::preferences::StatusCommand;
+use crate::programs::{Printed, Programs};
 use crate::setup::Setup;
 
 /// The most that is read of what a status program writes.
@@ -31,6 +33,7 @@ pub(crate) struct Errands {
     status: Option<StatusCommand>,
     status_runs: Option<tokio::task::JoinHandle<()>>,
     files: Option<String>,
+    programs: Programs,
 }
 
 impl Errands {
@@ -42,19 +45,30 @@ impl Errands {
             status: None,
             status_runs: None,
             files: None,
+            programs: Programs::default(),
         }
     }
 
     /// Begins what needs no terminal.
+    #[expect(clippy::too_many_lines, reason = "one arm for each errand")]
     pub(crate) fn run(&mut self, effect: Effect) {
         let (host, done) = (Arc::clone(&self.host), self.done.clone());
         match effect {
             Effect::Look => apart(done, move || Done::Looked(host.look().map(Box::new))),
+            Effect::LookAgain => apart(done, move || Done::LookedAgain(host.look().map(Box::new))),
+            Effect::Glimpse => apart(done, move || Done::Glimpsed(host.glimpse())),
             Effect::Trust => apart(done, move || Done::Trusted(host.trust())),
             Effect::Open(which) => {
                 tokio::spawn(async move {
-                    let opened = host.open(which).await;
-                    let _ = done.send(Done::Opened(opened.map(Box::new))).await;
+                    let opened = Arc::clone(&host).open(which).await;
+                    let result = match opened {
+                        Ok(opened) => Done::Opened(Ok(Box::new(opened))),
+                        Err(error) => match host.missing_key() {
+                            Some(provider) => Done::KeyMissing { provider, error },
+                            None => Done::Opened(Err(error)),
+                        },
+                    };
+                    let _ = done.send(result).await;
                 });
             }
             Effect::ListFiles => {
@@ -62,8 +76,9 @@ impl Errands {
                 match self.files.clone() {
                     None => apart(done, move || Done::Files(paths::listed(&cwd).into())),
                     Some(command) => {
+                        let programs = self.programs.clone();
                         tokio::spawn(async move {
-                            let files = paths::printed(&command, &cwd).await;
+                            let files = paths::printed(&command, &programs).await;
                             let _ = done.send(Done::Files(files.into())).await;
                         });
                     }
@@ -76,6 +91,11 @@ impl Errands {
                     let _ = done.send(Done::Models(models)).await;
                 });
             }
+            Effect::ListPoints(desk) => apart(done, move || Done::Points(desk.points())),
+            Effect::PreviewRewind(desk, rewind) => {
+                apart(done, move || Done::Previewed(rewind, desk.preview(rewind)));
+            }
+            Effect::Panel(effect) => panel_errands::run(effect, host, done),
             Effect::LoadHistories(root) => apart(done, move || {
                 let began = std::time::Instant::now();
                 Done::Histories(History::all_projects(&root, || {
@@ -92,26 +112,41 @@ impl Errands {
                 }
             }
             Effect::SaveRule(desk, rule) => apart(done, move || {
-                Done::RuleSaved(desk.save_rule(&rule).map(|path| (rule, path)))
+                Done::RuleSaved(desk.save_rule(&rule).map(|changed| (rule, changed)))
             }),
             Effect::ReadClipboard => {
+                let programs = self.programs.clone();
                 tokio::spawn(async move {
-                    let read = clipboard::read(&*host).await;
+                    let read = clipboard::read(&*host, &programs).await;
                     let _ = done.send(Done::Clipboard(read)).await;
                 });
             }
             Effect::ReadImage(path) => apart(done, move || {
                 Done::Clipboard(clipboard::read_file(&path, &*host))
             }),
+            Effect::Picture { id, image, dots } => apart(done, move || Done::Picture {
+                id,
+                drawn: host.picture(&image, dots),
+            }),
+            Effect::ReadTheme(name) => apart(done, move || Done::Theme {
+                read: host.theme(&name),
+                name,
+            }),
             Effect::RunStatus => self.run_status(),
-            Effect::Configure { status, files } => {
+            Effect::Configure {
+                status,
+                files,
+                programs,
+            } => {
                 self.status = status;
+                self.programs = programs;
                 self.files = files;
             }
             Effect::Send(_)
             | Effect::Bytes(_)
             | Effect::EditText(_)
             | Effect::EditInput { .. }
+            | Effect::EditMemory { .. }
             | Effect::ShowText(_)
             | Effect::Dump(_)
             | Effect::Suspend
@@ -137,21 +172,12 @@ impl Errands {
         {
             return;
         }
-        let (done, cwd) = (self.done.clone(), self.setup.cwd.clone());
+        let (done, programs) = (self.done.clone(), self.programs.clone());
         self.status_runs = Some(tokio::spawn(async move {
-            let running = Command::new("sh")
-                .args(["-c", &status.command])
-                .current_dir(cwd)
-                .stdin(Stdio::null())
-                .stderr(Stdio::null())
-                .kill_on_drop(true)
-                .output();
-            let text = match tokio::time::timeout(status.patience, running).await {
-                Ok(Ok(output)) if output.status.success() => {
-                    let written = &output.stdout[..output.stdout.len().min(STATUS)];
-                    Some(String::from_utf8_lossy(written).trim().to_owned())
-                }
-                Ok(Ok(_) | Err(_)) | Err(_) => None,
+            let (line, patience) = (&status.command, status.patience);
+            let text = match programs.shell(line, STATUS, patience).await {
+                Printed::Bytes(bytes) => Some(String::from_utf8_lossy(&bytes).trim().to_owned()),
+                Printed::Missing | Printed::Nothing => None,
             };
             let text = text.filter(|text| !text.is_empty());
             let _ = done.send(Done::Status(text)).await;
@@ -197,13 +223,17 @@ impl Errands {
     /// Copies by a program of this machine, where there is one; the terminal was asked already.
     pub(crate) fn copy(&self, text: String) {
         let environment = Arc::clone(&self.setup.environment);
+        let variables = self.programs.environment.clone();
         tokio::spawn(async move {
             for words in clipboard::writers(&*environment) {
                 let Some((program, arguments)) = words.split_first() else {
                     continue;
                 };
+                // It stays behind to hand the text out, so that nobody may end it with us.
                 let child = Command::new(program)
                     .args(arguments)
+                    .env_clear()
+                    .envs(variables.iter().cloned())
                     .stdin(Stdio::piped())
                     .stdout(Stdio::null())
                     .stderr(Stdio::null())
@@ -238,7 +268,7 @@ fn keep_draft(path: PathBuf, text: Option<&str>) {
 }
 
 /// Does something on a thread of its own.
-fn apart(done: mpsc::Sender<Done>, errand: impl FnOnce() -> Done + Send + 'static) {
+pub(crate) fn apart(done: mpsc::Sender<Done>, errand: impl FnOnce() -> Done + Send + 'static) {
     tokio::task::spawn_blocking(move || {
         let _ = done.blocking_send(errand());
     });

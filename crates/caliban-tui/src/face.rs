@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use caliban_model::CancellationToken;
 use caliban_session::{Command, EventBatch, Events, Shutdown};
 use caliban_terminal::{
-    Capabilities, Decoder, InlinePainter, Input, MouseCapture, Painter, Surface, Tty,
+    Capabilities, Decoder, Gallery, InlinePainter, Input, MouseCapture, Painter, Surface, Tty,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -41,6 +41,7 @@ pub(crate) struct Face {
     decoder: Decoder,
     painter: Painter,
     inline: InlinePainter,
+    gallery: Gallery,
     errands: Errands,
     done: mpsc::Receiver<Done>,
     events: Option<Events>,
@@ -58,6 +59,9 @@ pub async fn run(
 ) -> Result<Farewell, FaceError> {
     let mut face = Face::begin(setup, host)?;
     let guard = PanicGuard::new();
+    // What was typed before there was anybody to read it is in the first frame.
+    let typed = face.tty.drain_input();
+    face.take(&typed);
     face.paint();
     let ended = face.live(cancel).await;
     let farewell = face.leave(guard).await;
@@ -76,9 +80,11 @@ impl Face {
         tty.write(caliban_terminal::PROBES)
             .map_err(FaceError::Lost)?;
         let (sender, done) = mpsc::channel(DONE);
-        Ok(Self {
+        let cell_dots = tty.cell_dots();
+        let mut face = Self {
             painter: Painter::new(&capabilities),
             inline: InlinePainter::new(&capabilities),
+            gallery: Gallery::new(capabilities.graphics()),
             app: App::new(Beginning {
                 width,
                 height,
@@ -98,7 +104,9 @@ impl Face {
             events: None,
             drawn: None,
             leaving: false,
-        })
+        };
+        face.app.cell_dots = cell_dots;
+        Ok(face)
     }
 
     async fn live(&mut self, cancel: &CancellationToken) -> Result<(), FaceError> {
@@ -186,7 +194,9 @@ impl Face {
 
     fn measure(&mut self) {
         let (width, height) = self.tty.size();
+        self.app.cell_dots = self.tty.cell_dots();
         self.painter.resize(width, height);
+        self.gallery.invalidate();
         self.app.update(Msg::Resized(width, height), Instant::now());
     }
 
@@ -230,12 +240,22 @@ impl Face {
             Screen::Fullscreen => {
                 let (before, bottom) = std::mem::take(&mut self.app.drawn);
                 let canvas = view::draw(&mut self.app);
+                self.app.hang_pictures();
+                let pictures = &self.app.pictures;
                 let moved = moved(&before, &self.app.drawn.0);
-                if bottom == self.app.drawn.1 && moved != 0 && self.app.layers.is_empty() {
+                let is_text = pictures.is_empty() && self.gallery.is_empty();
+                let is_bare = is_text && self.app.layers.is_empty();
+                // Whether pictures scroll along is another thing in every terminal.
+                if bottom == self.app.drawn.1 && moved != 0 && is_bare {
                     self.painter.scrolled(0..bottom, moved);
                 }
+                for rows in self.gallery.vacated(pictures) {
+                    self.painter.forget(rows);
+                }
                 let (links, cursor) = (&canvas.links, canvas.cursor);
-                self.painter.paint(&canvas.buffer, links, cursor)
+                let bytes = self.painter.paint(&canvas.buffer, links, cursor);
+                self.tty.write(bytes)?;
+                &self.gallery.show(pictures)
             }
             Screen::Inline => {
                 let frame = inline::draw(&mut self.app);
@@ -292,6 +312,11 @@ impl Face {
                 let done = Done::InputEdited { question, edited };
                 self.app.update(Msg::Done(done), Instant::now());
             }
+            Effect::EditMemory { value, text } => {
+                let edited = self.outside(&text).await?;
+                let done = Done::MemoryEdited { value, edited };
+                self.app.update(Msg::Done(done), Instant::now());
+            }
             Effect::ShowText(text) => {
                 if let Err(error) = self.outside(&text).await? {
                     self.app.say(error);
@@ -339,6 +364,8 @@ impl Face {
         self.is_elsewhere.store(true, Ordering::Relaxed);
         let region = self.inline.leave().to_vec();
         self.tty.write_now(&region).map_err(FaceError::Lost)?;
+        let pictures = self.gallery.leave();
+        self.tty.write_now(pictures).map_err(FaceError::Lost)?;
         self.tty
             .write_now(caliban_terminal::LEAVE)
             .and_then(|()| self.tty.leave_raw())
@@ -363,6 +390,7 @@ impl Face {
     fn invalidate(&mut self) {
         self.painter.invalidate();
         self.inline.invalidate();
+        self.gallery.invalidate();
         self.app.want(Redraw::Now);
     }
 

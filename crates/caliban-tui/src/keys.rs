@@ -29,6 +29,7 @@ pub(crate) enum Action {
     NextPrompt,
     Unfold,
     UnfoldLast,
+    TurnDiffs,
     Suspend,
     PasteImage,
     Stash,
@@ -36,6 +37,8 @@ pub(crate) enum Action {
     ToggleMouse,
     ExpandChip,
     EditQueued,
+    Queue,
+    Find,
 }
 
 /// An action, what it is called, its usual keys, and what it does.
@@ -73,6 +76,7 @@ pub(crate) const ACTIONS: &[Known] = &[
     known(Action::Todos, "todos", &["ctrl+t"], "Show or hide the list of tasks"),
     known(Action::Unfold, "unfold", &["alt+o"], "Open or close results and thoughts"),
     known(Action::UnfoldLast, "unfold_last", &["alt+l"], "Open or close the last result on the screen"),
+    known(Action::TurnDiffs, "turn_diffs", &["f4"], "Both sides of changes beside or below each other"),
     known(Action::PageUp, "page_up", &["pageup"], "A page back"),
     known(Action::PageDown, "page_down", &["pagedown"], "A page on"),
     known(Action::LineUp, "line_up", &["ctrl+up"], "A row back"),
@@ -84,6 +88,8 @@ pub(crate) const ACTIONS: &[Known] = &[
     known(Action::PasteImage, "paste_image", &["ctrl+v", "alt+v"], "Paste an image from the clipboard"),
     known(Action::ExpandChip, "expand", &["alt+e"], "Write out the pasted text at the cursor"),
     known(Action::EditQueued, "edit_queued", &["alt+q"], "Take the last waiting prompt back to edit it"),
+    known(Action::Queue, "queue", &["ctrl+q"], "Prompts that wait: change, drop, reorder them"),
+    known(Action::Find, "find", &["ctrl+f", "f3"], "Look for words in the conversation"),
     known(Action::Stash, "stash", &["ctrl+s"], "Put the draft aside, or take it back"),
     known(Action::Suspend, "suspend", &["ctrl+z"], "To the shell; `fg` comes back"),
     known(Action::Redraw, "redraw", &["ctrl+l"], "Draw everything anew"),

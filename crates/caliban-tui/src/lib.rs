@@ -9,18 +9,27 @@ mod app;
 mod canvas;
 mod clipboard;
 mod completion;
+mod custom_theme;
 mod errands;
 mod face;
 mod farewell;
 mod host;
 mod inline;
 mod keys;
+mod keys_desk;
 mod layers;
+mod lists_desk;
+mod panel_errands;
 mod panic_guard;
 mod paths;
+mod pictures;
 mod plain;
 mod preferences;
+mod programs;
 mod questions;
+mod servers_desk;
+mod sessions_desk;
+mod settings_desk;
 mod setup;
 mod status;
 mod theme;
@@ -28,15 +37,22 @@ mod transcript;
 mod view;
 mod viewer;
 
+pub use custom_theme::CustomTheme;
 pub use face::run;
 pub use farewell::Farewell;
 pub use host::{
-    Desk, Host, JobRow, JobState, Look, Matched, Opened, RuleDraft, RuleHome, RuleRow, RuleScope,
-    SessionRow, Which,
+    Desk, Earlier, FileChanged, Host, JobRow, JobState, Look, Matched, Opened, PointRow,
+    RewindPreview, RuleDraft, RuleHome, RuleRow, RuleScope, Standing, Which,
 };
+pub use keys_desk::KeysDesk;
+pub use lists_desk::{ListRow, ListsDesk};
 pub use plain::{Interruption, run_plain};
 pub use preferences::{
-    Cost, Glyphs, Lines, Motion, Mouse, Notify, OnExit, Preferences, Screen, StatusCommand,
+    Cost, Diffs, Glyphs, Lines, Motion, Mouse, Notify, OnExit, Preferences, Screen, StatusCommand,
     ThemeChoice, View,
 };
+pub use programs::Programs;
+pub use servers_desk::{ServerRow, ServersDesk};
+pub use sessions_desk::{SessionChange, SessionRow, SessionsDesk};
+pub use settings_desk::{SettingChange, SettingRow, SettingState, SettingsDesk};
 pub use setup::{FaceError, Setup, Variables};

@@ -1,10 +1,11 @@
 //! Files: those that `@` may name, and images that were dropped as paths.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::time::Duration;
 
 use ignore::WalkBuilder;
-use tokio::io::AsyncReadExt;
+
+use crate::programs::{Printed, Programs};
 
 /// The most files that are offered.
 const FILES: usize = 200_000;
@@ -59,27 +60,17 @@ pub(crate) fn pasted_image(text: &str) -> Option<PathBuf> {
     (is_image && path.is_file()).then_some(path)
 }
 
-/// The most that a program may say about files.
-const PRINTED: u64 = 16 * 1024 * 1024;
+/// The most that a program may say about files, and how long it may take.
+const PRINTED: usize = 16 * 1024 * 1024;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the operator's own program lists, one path a line.
-pub(crate) async fn printed(command: &str, workspace: &Path) -> Vec<String> {
-    let child = tokio::process::Command::new("sh")
-        .args(["-c", command])
-        .current_dir(workspace)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn();
-    let Ok(mut child) = child else {
-        return Vec::new();
-    };
-    let mut bytes = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        let _ = stdout.take(PRINTED).read_to_end(&mut bytes).await;
+pub(crate) async fn printed(line: &str, programs: &Programs) -> Vec<String> {
+    match programs.shell(line, PRINTED, PATIENCE).await {
+        Printed::Bytes(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            text.lines().take(FILES).map(ToOwned::to_owned).collect()
+        }
+        Printed::Missing | Printed::Nothing => Vec::new(),
     }
-    let _ = child.wait().await;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    text.lines().take(FILES).map(ToOwned::to_owned).collect()
 }

@@ -235,7 +235,7 @@ impl Plain {
                 match outcome {
                     Outcome::Success { .. } => {}
                     Outcome::Cancelled => self.tell("Stopped."),
-                    Outcome::Obeyed { text } => {
+                    Outcome::Obeyed { text, .. } => {
                         if !text.is_empty() {
                             self.tell(text);
                         }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use caliban_compose::KeySet;
 
+use crate::custom_theme::CustomTheme;
+
 /// Set by settings and variables; a value that makes no sense was told and left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preferences {
@@ -15,7 +17,12 @@ pub struct Preferences {
     /// Whether lines are wanted instead of drawing.
     pub lines: Lines,
     pub view: View,
+    pub diffs: Diffs,
     pub theme: ThemeChoice,
+    /// Colours of the operator's own; they have their own base.
+    pub custom_theme: Option<CustomTheme>,
+    /// What is set and cannot be used, to be told once.
+    pub faults: Vec<String>,
     pub motion: Motion,
     pub glyphs: Glyphs,
     pub mouse: Mouse,
@@ -35,7 +42,10 @@ impl Default for Preferences {
             screen: None,
             lines: Lines::Unwanted,
             view: View::Compact,
+            diffs: Diffs::BesideEachOther,
             theme: ThemeChoice::Auto,
+            custom_theme: None,
+            faults: Vec::new(),
             motion: Motion::Usual,
             glyphs: Glyphs::Unicode,
             mouse: Mouse::Off,
@@ -64,6 +74,15 @@ pub enum Lines {
     Unwanted,
 }
 
+/// How changes of files are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Diffs {
+    /// Both texts beside each other where the screen is wide enough.
+    BesideEachOther,
+    /// What was taken away above what came instead.
+    BelowEachOther,
+}
+
 /// How much of calls and thoughts is shown at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
@@ -79,6 +98,19 @@ pub enum ThemeChoice {
     Light,
     /// Attributes only.
     Colourless,
+}
+
+impl ThemeChoice {
+    /// One that is built in, by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "auto" => Self::Auto,
+            "dark" => Self::Dark,
+            "light" => Self::Light,
+            "none" => Self::Colourless,
+            _ => return None,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use caliban_terminal::{Colours, Scheme};
 use caliban_text::Palette;
 use ratatui_core::style::{Modifier, Style};
 
+use crate::custom_theme::CustomTheme;
 use crate::preferences::{Glyphs, ThemeChoice};
 
 /// Colours and signs.
@@ -83,16 +84,25 @@ const ASCII: Signs = Signs {
 impl Theme {
     pub(crate) fn new(
         choice: ThemeChoice,
+        custom: Option<&CustomTheme>,
         scheme: Scheme,
         colours: Colours,
         glyphs: Glyphs,
         version: u32,
     ) -> Self {
-        let palette = match (colours, choice, scheme) {
+        let choice = custom.map_or(choice, |custom| custom.base);
+        let mut palette = match (colours, choice, scheme) {
             (Colours::None, ..) | (_, ThemeChoice::Colourless, _) => Palette::colourless(),
             (_, ThemeChoice::Dark, _) | (_, ThemeChoice::Auto, Scheme::Dark) => Palette::dark(),
             (_, ThemeChoice::Light, _) | (_, ThemeChoice::Auto, Scheme::Light) => Palette::light(),
         };
+        match (custom, colours) {
+            // Without colours there are none of the operator's either.
+            (None, _) | (Some(_), Colours::None) => {}
+            (Some(custom), Colours::Ansi16 | Colours::Indexed | Colours::True) => {
+                custom.paint(&mut palette);
+            }
+        }
         let signs = match glyphs {
             Glyphs::Unicode => UNICODE,
             Glyphs::Ascii => ASCII,

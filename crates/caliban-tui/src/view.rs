@@ -1,9 +1,10 @@
 //! The screen: transcript, what waits, the draft, the status line, and what lies over them.
 
 use caliban_compose::Look as DraftLook;
-use caliban_text::{Row, Strength, sanitise};
+use caliban_text::{Row, Strength, sanitise, wrap};
 use ratatui_core::layout::{Position, Rect};
-use ratatui_core::style::Modifier;
+use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::Span;
 
 use crate::app::{App, Link};
 use crate::app::{TodoRow, TodoState};
@@ -13,6 +14,7 @@ use crate::host::Matched;
 use crate::layers::{Around, Known, RulePreview};
 use crate::questions::{Attention, Form};
 use crate::status;
+use crate::transcript::CellKind;
 
 /// Rows of prompts that wait, of tasks and of offers that are shown at most.
 const QUEUED: usize = 3;
@@ -35,6 +37,7 @@ pub(crate) fn draw(app: &mut App) -> Canvas {
     bottom = rule(app, &mut canvas, bottom);
     let input = input_area(app, bottom);
     draft(app, &mut canvas, input);
+    status::find(app, &mut canvas, height - 1);
     bottom = rule(app, &mut canvas, input.y);
     bottom = dock(app, &mut canvas, bottom);
     bottom = queue(app, &mut canvas, bottom);
@@ -47,7 +50,6 @@ pub(crate) fn draw(app: &mut App) -> Canvas {
         let known = Known {
             theme: &app.theme,
             mode: &app.status.mode,
-            facts: app.status.facts.as_ref(),
             input,
         };
         layer.draw(&mut canvas, &known);
@@ -139,6 +141,7 @@ fn question(app: &mut App, canvas: &mut Canvas, bottom: u16) -> u16 {
     let agent = open.agent.clone();
     let around = Around {
         theme: &theme,
+        diffs: app.preferences.diffs,
         attention,
         waiting,
         agent: agent.as_deref(),
@@ -345,6 +348,12 @@ fn transcript(app: &mut App, canvas: &mut Canvas, bottom: u16) {
     for (y, shown) in (top..bottom).zip(&shown) {
         canvas.row(area, y, shown.row());
     }
+    if let Some(finding) = &app.finding {
+        let needle = finding.query.to_lowercase();
+        for (y, shown) in (top..bottom).zip(&shown) {
+            mark_found(canvas, y, &shown.row().text(), &needle, app.theme.chosen());
+        }
+    }
     let drawn: Vec<(usize, usize)> = shown.iter().map(|shown| (shown.cell, shown.row)).collect();
     if let (Some((first, _)), Some((last, _))) = (drawn.first(), drawn.last()) {
         forget(app, *first, *last);
@@ -361,6 +370,25 @@ fn transcript(app: &mut App, canvas: &mut Canvas, bottom: u16) {
     }
 }
 
+/// Marks what is looked for on a row.
+fn mark_found(canvas: &mut Canvas, y: u16, text: &str, needle: &str, style: Style) {
+    let lower = text.to_lowercase();
+    // Where small letters are longer than large ones, places in one text are none in the other.
+    if needle.is_empty() || lower.len() != text.len() {
+        return;
+    }
+    for (at, found) in lower.match_indices(needle) {
+        let column = |end: usize| text.get(..end).map_or(0, caliban_text::width);
+        let columns = column(at)..column(at + found.len());
+        for x in columns {
+            let x = u16::try_from(x).unwrap_or(u16::MAX);
+            if let Some(cell) = canvas.buffer.cell_mut((x, y)) {
+                cell.set_style(style);
+            }
+        }
+    }
+}
+
 /// Cells whose rows are kept around the screen; of all others they are let go.
 const KEPT: usize = 64;
 
@@ -368,27 +396,23 @@ fn forget(app: &App, first: usize, last: usize) {
     let cells = &app.feed.cells;
     let before = first.saturating_sub(KEPT);
     // One screen moves by little: what leaves the kept cells does so next to them.
-    for cell in cells.iter().take(before).rev().take(KEPT) {
+    let earlier = cells.iter().take(before).rev().take(KEPT);
+    for cell in earlier.chain(cells.iter().skip(last + 1 + KEPT).take(KEPT)) {
         cell.forget_rows();
-    }
-    for cell in cells.iter().skip(last + 1 + KEPT).take(KEPT) {
-        cell.forget_rows();
+        if let CellKind::Image(picture) = &cell.kind {
+            picture.forget();
+        }
     }
 }
 
 fn welcome(app: &App, canvas: &mut Canvas, area: Rect) {
     let palette = &app.theme.palette;
-    let rows = [
-        Row::plain(
-            format!("caliban {}", env!("CARGO_PKG_VERSION")),
-            palette.strong,
-        ),
-        Row::plain(
-            "Write what you want done. / lists commands, @ names files, ? shows keys.",
-            palette.dim,
-        ),
-    ];
-    let top = area.bottom().saturating_sub(3);
+    let name = format!("caliban {}", env!("CARGO_PKG_VERSION"));
+    let hint = "Write what you want done. / lists commands, @ names files, ? shows keys.";
+    let mut rows = vec![Row::plain(name, palette.strong)];
+    rows.extend(wrap(vec![Span::styled(hint, palette.dim)], area.width, &[]));
+    let height = u16::try_from(rows.len()).unwrap_or(u16::MAX);
+    let top = area.bottom().saturating_sub(height + 1);
     for (y, row) in (top..area.bottom()).zip(&rows) {
         canvas.row(area, y, row);
     }

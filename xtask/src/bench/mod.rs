@@ -2,12 +2,14 @@
 //! done. Absolute times mean nothing on a shared machine; a ratio of interleaved runs does.
 
 mod answers;
+mod checkpoints;
 mod evaluation;
 mod instructions;
 mod process;
 mod relay;
 mod report;
 mod samples;
+mod sandbox;
 mod search;
 mod server;
 mod sessions;
@@ -58,8 +60,12 @@ enum Rows {
     Relay,
     /// Grep and Glob in 50,000 files.
     Search,
+    /// Commands in 50,000 files, with what they change kept.
+    Checkpoints,
     /// Resume of 100 MB, listing of 5,000 sessions.
     Sessions,
+    /// A confined program that does nothing.
+    Sandbox,
     /// Verdicts and settings.
     Evaluation,
     /// Instructions under callgrind.
@@ -114,7 +120,9 @@ impl Rows {
             Self::Turns => turns::rows(stage),
             Self::Relay => relay::rows(stage),
             Self::Search => search::rows(stage),
+            Self::Checkpoints => checkpoints::rows(stage),
             Self::Sessions => sessions::rows(stage),
+            Self::Sandbox => sandbox::rows(stage),
             Self::Evaluation => evaluation::rows(),
             Self::Instructions => instructions::rows(stage),
             #[cfg(target_os = "linux")]

@@ -113,13 +113,13 @@ fn measured(stage: &Stage, tree: &Path, mut search: Search) -> Result<Row> {
 }
 
 /// From an answer to the request that follows it.
-fn between(exchanges: &[Exchange], number: usize) -> Duration {
+pub(super) fn between(exchanges: &[Exchange], number: usize) -> Duration {
     let (answered, next) = (&exchanges[number], &exchanges[number + 1]);
     next.arrived.saturating_duration_since(answered.answered)
 }
 
 /// Makes the tree unless it is there.
-fn plant(tree: &Path) -> Result<()> {
+pub(super) fn plant(tree: &Path) -> Result<()> {
     let stamp = tree.join(".planted");
     if stamp.exists() {
         return Ok(());

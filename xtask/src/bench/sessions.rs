@@ -127,7 +127,7 @@ fn write_session(path: &Path, number: usize, messages: usize, bytes: usize) -> R
         let comma = if number == 0 { "" } else { "," };
         write!(file, "{comma}\n    {message}")?;
     }
-    write!(file, "\n  ]\n}}\n")?;
+    write!(file, "\n  ],\n  \"todos\": []\n}}\n")?;
     file.flush()?;
     Ok(())
 }

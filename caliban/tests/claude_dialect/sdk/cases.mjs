@@ -249,6 +249,26 @@ const cases = {
     const [result] = blocks(messages, "tool_result");
     assert.match(JSON.stringify(result.content), /sum 5/);
   },
+
+  async checkpoints() {
+    const { readFileSync, writeFileSync } = await import("node:fs");
+    const kept = {
+      enableFileCheckpointing: true,
+      permissionMode: "acceptEdits",
+      extraArgs: { "replay-user-messages": null },
+    };
+    writeFileSync("a.txt", "one\n");
+    const messages = await once("make it two", kept);
+    assert.equal(readFileSync("a.txt", "utf8"), "two\n");
+    const point = messages.find(({ type, uuid }) => type === "user" && uuid).uuid;
+    const resume = last(messages).session_id;
+    const stream = query({ prompt: "", options: options({ ...kept, resume }) });
+    for await (const _ of stream) {
+      await stream.rewindFiles(point);
+      break;
+    }
+    assert.equal(readFileSync("a.txt", "utf8"), "one\n");
+  },
 };
 
 await cases[process.argv[2]]();

@@ -232,4 +232,29 @@ async def own_tools():
     assert content == "sum 5" or content == [{"type": "text", "text": "sum 5"}], content
 
 
+async def checkpoints():
+    kept = dict(
+        enable_file_checkpointing=True,
+        permission_mode="acceptEdits",
+        extra_args={"replay-user-messages": None},
+    )
+    with open("a.txt", "w") as file:
+        file.write("one\n")
+    point = session = None
+    async with ClaudeSDKClient(options(**kept)) as client:
+        await client.query("make it two")
+        async for message in client.receive_response():
+            if isinstance(message, UserMessage) and message.uuid and not point:
+                point = message.uuid
+            if isinstance(message, ResultMessage):
+                session = message.session_id
+    assert open("a.txt").read() == "two\n"
+    async with ClaudeSDKClient(options(resume=session, **kept)) as client:
+        await client.query("")
+        async for _ in client.receive_response():
+            await client.rewind_files(point)
+            break
+    assert open("a.txt").read() == "one\n"
+
+
 asyncio.run(globals()[sys.argv[1]]())

@@ -7,11 +7,12 @@ mod summary;
 
 use std::sync::Arc;
 
-use caliban_model::{Block, CancellationToken, Error, Message, Role, ToolContent, Usage};
+use caliban_model::{Block, CancellationToken, Error, Message, Role, ToolContent};
 
 use crate::agent::Agent;
 use crate::conversation::{Conversation, estimate};
 use crate::outcome::Outcome;
+use crate::reply::Spent;
 use crate::settings::{Settings, Strategy};
 
 pub(crate) use micro::{BoundThinking, supersede};
@@ -37,12 +38,21 @@ pub(crate) enum Extent {
     Everything { hint: Option<String> },
 }
 
+/// A part of a conversation, by the number of messages before its other part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What comes after so many messages.
+    From(usize),
+    /// The first so many messages; what the model is told first stays.
+    UpTo(usize),
+}
+
 /// What compaction did.
 #[derive(Debug)]
 pub(crate) struct Compacted {
     pub(crate) messages: Vec<Arc<Message>>,
     /// What asking for a summary cost.
-    pub(crate) spent: Vec<Usage>,
+    pub(crate) spent: Vec<Spent>,
     /// Why there is no summary, if one was wanted.
     pub(crate) summary_failed: Option<Error>,
 }
@@ -138,12 +148,7 @@ pub(crate) async fn compact(
         }
     };
     let mut messages: Vec<Arc<Message>> = system.to_vec();
-    messages.extend(note.map(|text| {
-        let retold = agent.company.retell(recent);
-        let retold = within(share(window, RETOLD), retold).map(Block::text);
-        let content = [Block::text(text)].into_iter().chain(retold).collect();
-        Arc::new(Message::new(Role::User, content))
-    }));
+    messages.extend(note.map(|text| with_retold(text, agent, recent, window)));
     messages.extend(recent.iter().map(without_thinking));
     let target = share(window, TARGET);
     let size = |messages: &[Arc<Message>]| {
@@ -167,6 +172,23 @@ pub(crate) async fn compact(
         spent,
         summary_failed,
     })
+}
+
+/// The message that stands in for what a summary tells, beside what is kept.
+pub(crate) fn stand_in(
+    summary: &str,
+    agent: &Agent,
+    kept: &[Arc<Message>],
+    window: u64,
+) -> Arc<Message> {
+    with_retold(summary::note(summary), agent, kept, window)
+}
+
+fn with_retold(text: String, agent: &Agent, kept: &[Arc<Message>], window: u64) -> Arc<Message> {
+    let retold = agent.company.retell(kept);
+    let retold = within(share(window, RETOLD), retold).map(Block::text);
+    let content = [Block::text(text)].into_iter().chain(retold).collect();
+    Arc::new(Message::new(Role::User, content))
 }
 
 #[expect(
@@ -195,7 +217,7 @@ fn within(tokens: u64, texts: impl Iterator<Item = String>) -> impl Iterator<Ite
 }
 
 /// Thinking is bound to the conversation it was thought in, which has just changed.
-fn without_thinking(message: &Arc<Message>) -> Arc<Message> {
+pub(crate) fn without_thinking(message: &Arc<Message>) -> Arc<Message> {
     let thinks = |block: &Block| {
         matches!(
             block,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use caliban_model::{
     Block, CancellationToken, Error, ErrorKind, Message, Provider, Purpose, Request, Role,
-    ToolContent, Usage,
+    ToolContent,
 };
 
 use super::share;
 use crate::consult::Deaf;
-use crate::reply::ask;
+use crate::reply::{Spent, ask};
 use crate::settings::Settings;
 
 /// What the summariser is told.
@@ -31,7 +31,7 @@ const SUMMARY_TOKENS: u32 = 4_096;
 
 pub(crate) struct Summary {
     pub(crate) text: Result<String, Error>,
-    pub(crate) spent: Vec<Usage>,
+    pub(crate) spent: Vec<Spent>,
 }
 
 /// The message that stands in for the summarised turns.
@@ -72,10 +72,9 @@ pub(crate) async fn summarize(
     request.max_tokens = SUMMARY_TOKENS;
     request.metadata.purpose = Purpose::Summarization;
     let call = ask(provider, request, cancel, &Deaf).await;
-    let mut spent = call.wasted;
+    let spent = call.spent();
     let text = match call.result {
         Ok(reply) => {
-            spent.push(reply.usage);
             let text = reply.message.text();
             if text.trim().is_empty() {
                 Err(failed(ErrorKind::Malformed, "the summary is empty"))
@@ -83,10 +82,7 @@ pub(crate) async fn summarize(
                 Ok(text)
             }
         }
-        Err(broken) => {
-            spent.extend(broken.spent);
-            Err(broken.error)
-        }
+        Err(broken) => Err(broken.error),
     };
     Summary { text, spent }
 }

@@ -6,10 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use caliban_checkpoints::{Before, Error, Others};
-use jiff::Timestamp;
+use caliban_checkpoints::{Before, Error, Followed, Mark, Others, Restoring};
 
-use crate::world::{Fuse, Snapshot, World, beginning};
+use crate::world::{Fuse, Snapshot, World, alone, beginning, restoring};
 
 /// Operations that the longest of these takes at most; more would mean that it never ends.
 const MOST: usize = 2000;
@@ -24,7 +23,7 @@ fn capture(world: &World, fuse: &Arc<Fuse>) -> Result<(), Error> {
         world.write(path, "changed");
         prompt.after(&tree, Path::new(path))?;
     }
-    prompt.finish(&tree)?;
+    prompt.finish(&tree, None)?;
     Ok(())
 }
 
@@ -96,7 +95,7 @@ fn whatever_kills_a_restore_it_can_be_finished() {
             .session()
             .plan(&world.tree(), 0, Others::Spared)
             .unwrap();
-        let ended = session.restore(&world.fused_tree(&fuse), &plan, Timestamp::UNIX_EPOCH);
+        let ended = session.restore(&world.fused_tree(&fuse), &plan, restoring(), &mut alone);
         if fuse.done.load(Ordering::SeqCst) <= at {
             assert_eq!(ended.unwrap().failed, []);
             assert!(at > 100, "there are more operations than {at}");
@@ -117,7 +116,7 @@ fn whatever_kills_a_restore_it_can_be_finished() {
                 session.begin(beginning("no")),
                 Err(Error::Unfinished)
             ));
-            session.resume(&world.tree()).unwrap();
+            session.resume(&world.tree(), &mut alone).unwrap();
         }
         world.rewind(0, Others::Spared);
         assert_eq!(world.now(), start, "killed at {at}");
@@ -136,14 +135,80 @@ fn whatever_fails_in_a_restore_nothing_is_lost() {
             .session()
             .plan(&world.tree(), 0, Others::Spared)
             .unwrap();
-        let _ = session.restore(&world.fused_tree(&fuse), &plan, Timestamp::UNIX_EPOCH);
+        let _ = session.restore(&world.fused_tree(&fuse), &plan, restoring(), &mut alone);
         if fuse.done.load(Ordering::SeqCst) <= at {
             return;
         }
-        world.session().resume(&world.tree()).unwrap();
+        world.session().resume(&world.tree(), &mut alone).unwrap();
         world.rewind(0, Others::Overwritten);
         assert_eq!(world.now(), start, "failed at {at}");
         world.rewind(1, Others::Overwritten);
         assert_eq!(world.now(), end, "failed at {at}");
     }
+}
+
+#[test]
+fn whatever_kills_a_restore_the_conversation_goes_with_the_files() {
+    let there = Mark {
+        epoch: 1,
+        messages: 3,
+    };
+    let wanted = Restoring {
+        conversation: Some(there),
+        ..restoring()
+    };
+    for at in 0..MOST {
+        let (world, start, end) = two_states();
+        let fuse = Fuse::blown(at);
+        let session = world.fused_store(&fuse).session("s").unwrap();
+        let plan = world.session().plan(&world.tree(), 0, Others::Spared);
+        let plan = plan.unwrap();
+        // What a journal would say: the checkpoints for which the conversation went back.
+        let mut told = Vec::new();
+        let mut companion = |followed: &Followed<'_>| {
+            assert_eq!((followed.to, followed.conversation), (0, Some(there)));
+            if !told.contains(&followed.checkpoint) {
+                told.push(followed.checkpoint);
+            }
+            Ok(Some(there))
+        };
+        let _ = session.restore(&world.fused_tree(&fuse), &plan, wanted, &mut companion);
+        let is_over = fuse.done.load(Ordering::SeqCst) <= at;
+        let session = world.session();
+        if session.is_interrupted().unwrap() {
+            session.resume(&world.tree(), &mut companion).unwrap();
+        }
+        match told.as_slice() {
+            [] => assert_eq!(world.now(), end, "killed at {at}"),
+            [checkpoint] => {
+                assert_eq!(world.now(), start, "killed at {at}");
+                let history = session.history().unwrap();
+                assert_eq!(history.mark(*checkpoint), Some(there));
+                assert_eq!(history.checkpoints[checkpoint].rewound_to, Some(0));
+                assert!(history.standing().is_empty());
+            }
+            several => panic!("{several:?}"),
+        }
+        if is_over {
+            return;
+        }
+    }
+}
+
+#[test]
+fn files_are_not_back_for_good_before_the_conversation_is() {
+    let (world, start, _) = two_states();
+    let session = world.session();
+    let plan = session.plan(&world.tree(), 0, Others::Spared).unwrap();
+    let failed = session.restore(&world.tree(), &plan, restoring(), &mut |_| {
+        Err("the disk is full".to_owned())
+    });
+    assert!(matches!(failed, Err(Error::Companion(_))));
+    assert!(session.is_interrupted().unwrap());
+    assert!(matches!(
+        session.begin(beginning("no")),
+        Err(Error::Unfinished)
+    ));
+    session.resume(&world.tree(), &mut alone).unwrap();
+    assert_eq!(world.now(), start);
 }

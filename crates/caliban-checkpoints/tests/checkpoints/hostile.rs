@@ -25,7 +25,7 @@ fn names_are_bytes() {
         fs::write(world.root().join(name), "after").unwrap();
         prompt.after(&tree, name).unwrap();
     }
-    prompt.finish(&tree).unwrap();
+    prompt.finish(&tree, None).unwrap();
     world.rewind(0, Others::Spared);
     for name in names {
         let path = world.root().join(OsStr::from_bytes(name));
@@ -109,7 +109,7 @@ fn a_file_outside_is_kept_by_its_whole_path() {
         .unwrap();
     fs::write(&outside, "after").unwrap();
     prompt.after(&tree, &outside).unwrap();
-    prompt.finish(&tree).unwrap();
+    prompt.finish(&tree, None).unwrap();
     world.rewind(0, Others::Spared);
     assert_eq!(fs::read(&outside).unwrap(), b"before");
 }

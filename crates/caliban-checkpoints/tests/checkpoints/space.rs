@@ -4,7 +4,7 @@ use std::fs;
 
 use caliban_checkpoints::{InUse, Kind, Others, Room};
 
-use crate::world::{World, beginning};
+use crate::world::{World, alone, beginning, restoring};
 
 #[test]
 fn the_oldest_contents_go_first_and_are_told() {
@@ -55,7 +55,7 @@ fn a_fork_has_what_its_origin_loses() {
     assert_eq!(world.store().sessions().unwrap(), ["copy"]);
     let copy = world.store().session("copy").unwrap();
     let plan = copy.plan(&world.tree(), 0, Others::Spared).unwrap();
-    copy.restore(&world.tree(), &plan, jiff::Timestamp::UNIX_EPOCH)
+    copy.restore(&world.tree(), &plan, restoring(), &mut alone)
         .unwrap();
     assert_eq!(fs::read(world.at("a")).unwrap(), b"zero");
 }
@@ -64,7 +64,10 @@ fn a_fork_has_what_its_origin_loses() {
 fn a_prompt_that_changed_nothing_can_be_chosen() {
     let world = World::new();
     world.write("a", "zero");
-    assert_eq!(world.session().pass(beginning("only talk")).unwrap(), 1);
+    assert_eq!(
+        world.session().pass(beginning("only talk"), None).unwrap(),
+        1
+    );
     world.tool(&[("a", Some("one"))]);
     assert_eq!(
         world.session().history().unwrap().checkpoints[&1].title,

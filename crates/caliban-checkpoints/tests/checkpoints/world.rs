@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use caliban_checkpoints::{
-    Before, Beginning, Digest, Disk, Environment, Kind, Limits, Others, Prompt, RealDisk, RealTree,
-    Restored, ScanLimits, Scanner, Session, Stamp, Store, Stored, Tree,
+    Before, Beginning, Digest, Disk, Environment, Followed, Kind, Limits, Mark, Others, Prompt,
+    RealDisk, RealTree, Restored, Restoring, ScanLimits, Scanner, Session, Stamp, Store, Stored,
+    Tree,
 };
 use jiff::Timestamp;
 
@@ -144,6 +145,10 @@ impl Tree for FusedTree {
             let _ = self.0.create(path, &bytes[..bytes.len() / 2], mode);
         })?;
         self.0.create(path, bytes, mode)
+    }
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        self.1.burn()?;
+        self.0.sync(path)
     }
     fn create_link(&self, path: &Path, target: &Path) -> io::Result<()> {
         self.1.burn()?;
@@ -314,7 +319,7 @@ impl World {
             }
             prompt.after(&tree, Path::new(path)).unwrap();
         }
-        prompt.finish(&tree).unwrap().prompt_index
+        prompt.finish(&tree, None).unwrap().prompt_index
     }
 
     /// A prompt in which a command does something.
@@ -323,14 +328,14 @@ impl World {
         scanner.before().unwrap();
         run();
         scanner.after(&mut prompt, "Bash").unwrap();
-        prompt.finish(&self.tree()).unwrap().prompt_index
+        prompt.finish(&self.tree(), None).unwrap().prompt_index
     }
 
     pub(crate) fn rewind(&self, to: u32, others: Others) -> Restored {
         let session = self.session();
         let plan = session.plan(&self.tree(), to, others).unwrap();
         session
-            .restore(&self.tree(), &plan, Timestamp::UNIX_EPOCH)
+            .restore(&self.tree(), &plan, restoring(), &mut alone)
             .unwrap()
     }
 
@@ -344,6 +349,22 @@ pub(crate) fn beginning(prompt: &str) -> Beginning<'_> {
         kind: Kind::Files,
         prompt,
         at: Timestamp::UNIX_EPOCH,
-        mark: None,
+        began: None,
+        id: None,
     }
+}
+
+/// A restore of files alone.
+pub(crate) fn restoring() -> Restoring {
+    Restoring {
+        at: Timestamp::UNIX_EPOCH,
+        began: None,
+        conversation: None,
+    }
+}
+
+/// Nothing goes back with the files.
+#[expect(clippy::unnecessary_wraps, reason = "the form that a companion has")]
+pub(crate) fn alone(_: &Followed<'_>) -> Result<Option<Mark>, String> {
+    Ok(None)
 }

@@ -36,7 +36,7 @@ fn stated() -> Vec<Stated> {
         sub_agents: SubAgents::Withheld,
         agent_kinds: Vec::new(),
     };
-    let mut tools = build_tools(Tools::BuiltIn(Box::new(built_in))).tools;
+    let mut tools = build_tools(Tools::BuiltIn(Box::new(built_in)), None).tools;
     let notes = NoteStore::new(directory);
     tools.push(ReadMemoryTopic::new(notes.clone()).boxed());
     tools.push(WriteMemoryTopic::new(notes).boxed());

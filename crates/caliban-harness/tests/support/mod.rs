@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use caliban_agent::{Answer, Interrupt, Outcome, Remember};
 use caliban_harness::options::RunOptions;
-use caliban_harness::{Diagnostics, LaunchError, Launched, Process, Surroundings, launch};
+use caliban_harness::{Diagnostics, Hearers, LaunchError, Launched, Process, Surroundings, launch};
 use caliban_process::Guard;
 use caliban_session::{
     Command, Delivery, EventBatch, Events, Prompt, Retention, SessionEvent, SessionHandle,
@@ -101,6 +101,7 @@ impl World {
             current_directory: self.workspace(),
             guard: Guard::None,
             diagnostics: Arc::clone(&self.said) as _,
+            hearers: Hearers::default(),
         };
         let mut surroundings = Surroundings::new(process);
         surroundings.dialect.retention = Retention::USUAL;

@@ -14,7 +14,7 @@ use super::lists::Lists;
 use super::{CallPattern, timeout};
 use crate::action::Action;
 use crate::answer::OnError;
-use crate::command::Program;
+use crate::command::{Confinement, Program};
 use crate::event::{EventName, Power, Subject};
 use crate::http::{Endpoint, label};
 use crate::matcher::Matcher;
@@ -138,10 +138,12 @@ fn action(fields: &mut Fields<'_>, surrounding: &Surrounding<'_>) -> Result<Acti
     match fields.required("type")? {
         "command" => {
             let command = fields.required("command")?;
-            Ok(Action::Command(Program::new(
-                command,
-                fields.texts("args")?,
-            )))
+            let program = Program::new(command, fields.texts("args")?);
+            let confinement = match fields.truth("sandbox")? {
+                Some(true) => Confinement::Sandboxed,
+                Some(false) | None => Confinement::Open,
+            };
+            Ok(Action::Command(program, confinement))
         }
         "http" => http(fields, surrounding),
         "mcp" | "mcp_tool" => {

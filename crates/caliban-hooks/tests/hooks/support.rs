@@ -94,6 +94,7 @@ impl Session {
             facts: facts.clone(),
             project_dir: dir.path().to_owned(),
             environment: environment(),
+            confiner: None,
             guard: Guard::None,
             runners,
             sink: heard.clone(),

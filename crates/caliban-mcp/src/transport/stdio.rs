@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use caliban_model::CancellationToken;
-use caliban_process::{Exit, Guard, Invocation, Process, SignalNumber, start_error};
+use caliban_process::{Exit, Guard, Invocation, Keepsake, Process, SignalNumber, start_error};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -41,6 +41,7 @@ pub(crate) struct Program {
     last_words: LastWords,
     /// Ends when everything the program wrote on its standard error has been read.
     errors: tokio::task::JoinHandle<()>,
+    _kept: Keepsake,
 }
 
 /// What there is to say about a program that ended.
@@ -78,6 +79,7 @@ pub(crate) fn start(
     server: &Invocation,
     guard: &Guard,
     log: &ServerLog,
+    kept: Keepsake,
 ) -> Result<(Program, Stdio), TransportError> {
     let started = server.serve(guard);
     let (process, streams) =
@@ -97,6 +99,7 @@ pub(crate) fn start(
         closing: closing.clone(),
         last_words: Arc::clone(&last_words),
         errors,
+        _kept: kept,
     };
     let stdio = Stdio {
         output: Lines::new(streams.stdout),

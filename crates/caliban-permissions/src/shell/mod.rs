@@ -16,6 +16,7 @@ mod hazard_table;
 mod hazards;
 mod heredoc;
 mod lenient;
+mod looking;
 mod loose;
 mod programs;
 mod quotes;
@@ -33,6 +34,7 @@ mod wrappers;
 mod writes;
 
 pub use lenient::{Candidate, Completeness, Lenient, Origin, lenient};
+pub use looking::only_looks;
 pub use refusal::Refusal;
 
 use reader::{Dialect, Reader};

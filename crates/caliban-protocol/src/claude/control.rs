@@ -6,6 +6,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// Files are to go back to how they were when a message came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RewindFiles {
+    pub message: String,
+    /// Only what would change is asked for.
+    pub is_dry_run: bool,
+}
+
 /// What a client wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
@@ -38,7 +46,7 @@ pub enum Request {
     },
     /// Settings that have no effect here.
     ApplyNothing,
-    RewindFiles,
+    RewindFiles(RewindFiles),
     GetContextUsage,
     StopTask,
     GetSettings,
@@ -169,7 +177,11 @@ enum Known {
     ApplyFlagSettings {
         settings: Value,
     },
-    RewindFiles,
+    RewindFiles {
+        user_message_id: String,
+        #[serde(default)]
+        dry_run: Option<bool>,
+    },
     GetContextUsage,
     StopTask,
     GetSettings,
@@ -249,7 +261,13 @@ impl From<Known> for Request {
                 },
                 None => Self::ApplyNothing,
             },
-            Known::RewindFiles => Self::RewindFiles,
+            Known::RewindFiles {
+                user_message_id: message,
+                dry_run,
+            } => Self::RewindFiles(RewindFiles {
+                message,
+                is_dry_run: dry_run == Some(true),
+            }),
             Known::GetContextUsage => Self::GetContextUsage,
             Known::StopTask => Self::StopTask,
             Known::GetSettings => Self::GetSettings,

@@ -15,7 +15,7 @@ mod stream;
 mod tool_result;
 
 pub use control::{
-    ControlError, HookMatchers, Initialize, Request, SubAgent, Texts, cancel_request,
+    ControlError, HookMatchers, Initialize, Request, RewindFiles, SubAgent, Texts, cancel_request,
     error_response, request, success_response,
 };
 pub use encode::{Audience, Emitted, Encoder, Ids, Options, States, Turn};

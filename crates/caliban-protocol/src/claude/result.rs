@@ -118,7 +118,7 @@ fn end(outcome: &Outcome, aborted: &'static str) -> End {
     match outcome {
         // What the program itself says to a command is no failure of the turn here.
         Outcome::Success { text }
-        | Outcome::Obeyed { text }
+        | Outcome::Obeyed { text, .. }
         | Outcome::HookDenied { reason: text }
         | Outcome::Misused { message: text } => End {
             subtype: "success",

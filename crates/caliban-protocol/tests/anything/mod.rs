@@ -11,7 +11,7 @@ use caliban_model::{
     Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Retry, RetryCategory, Role,
     Shown, ToolContent, Usage, Warning, WarningKind,
 };
-use caliban_protocol::{Encoder, HookEvents, Init, McpServerState, Partial, Replay};
+use caliban_protocol::{Encoder, HookEvents, Init, McpServerState, Partial, Replay, SandboxState};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -444,6 +444,13 @@ pub(crate) fn init() -> impl Strategy<Value = Init> {
                     status: "connected".to_owned(),
                 }],
                 slash_commands: vec!["compact".to_owned()],
+                sandbox: SandboxState {
+                    backend: "bwrap".to_owned(),
+                    enabled: true,
+                    reduced: Vec::new(),
+                    egress: "closed".to_owned(),
+                    reason: None,
+                },
                 warnings,
             },
         )

@@ -103,17 +103,20 @@ impl Provider for Recording {
             let asked = json!({"request": Asked::new(inner.id(), &request)});
             let model = Arc::clone(&request.model);
             let mut exchange = vec![asked.clone()];
+            let mut answering = exchange.len();
             let mut answer = inner.stream(request, cancel);
             while let Some(event) = answer.next().await {
                 match &event {
                     Ok(StreamEvent::Retrying(retry)) => {
                         if retry.shown == Shown::Superseded {
-                            exchange.truncate(1);
+                            exchange.truncate(answering);
                         }
                     }
-                    Ok(StreamEvent::Rerouted { .. }) => {
+                    // Who answers is known whatever becomes of the answer.
+                    Ok(StreamEvent::Routed { .. } | StreamEvent::Rerouted { .. }) => {
                         exchange.truncate(1);
                         exchange.push(json!(event.as_ref().ok()));
+                        answering = exchange.len();
                     }
                     Ok(event) => exchange.push(json!(event)),
                     Err(error) => exchange.push(json!({"error": error.to_string()})),

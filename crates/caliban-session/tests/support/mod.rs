@@ -11,7 +11,7 @@ use caliban_agent::{
 use caliban_model::{CancellationToken, Reasoning};
 use caliban_session::{
     Bounds, Command, Controls, Engine, EventBatch, Events, ExchangeEnd, Facts, Fanout, ModelChange,
-    Parts, Prompt, PromptId, Questions, Retention, RuleChange, ServerCommand, SessionEvent,
+    Parts, Prompt, PromptId, Questions, Retention, Rewind, RuleChange, ServerCommand, SessionEvent,
     SessionHandle, Shutdown, What, begin,
 };
 use caliban_settings::PermissionMode;
@@ -194,6 +194,22 @@ impl Engine for Scripted {
         .boxed()
     }
 
+    fn rewind<'a>(
+        &'a mut self,
+        _: Rewind,
+        told: &'a dyn Listener,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, ExchangeEnd> {
+        async move {
+            say(told).await;
+            ExchangeEnd {
+                outcome: Outcome::obeyed(String::new()),
+                totals: RunTotals::default(),
+            }
+        }
+        .boxed()
+    }
+
     fn shell<'a>(
         &'a mut self,
         _: PromptId,
@@ -204,9 +220,7 @@ impl Engine for Scripted {
         async move {
             say(told).await;
             ExchangeEnd {
-                outcome: Outcome::Obeyed {
-                    text: String::new(),
-                },
+                outcome: Outcome::obeyed(String::new()),
                 totals: RunTotals::default(),
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::document::{Content, Node, Step, dotted};
-use crate::policy::{Nature, is_allow_rule, mode, names_endpoint, rows};
+use crate::policy::{Nature, is_allow_rule, mode, rows};
 use crate::scope::Scope;
 use crate::snapshot::LoadedSettings;
 use crate::types::PermissionMode;
@@ -122,7 +122,6 @@ fn is_looser(nature: Nature, path: &[&str], old: Option<&Value>, new: Option<&Va
         // `permissions` of a server has rows of its own.
         Nature::Runs => !matches!(path, ["mcp_servers", _, "permissions"]),
         Nature::Reserved(_) => true,
-        Nature::Endpoints => old.into_iter().chain(new).any(names_endpoint),
         Nature::LoosensWhen(loose) => {
             let looseness = |value: Option<&Value>| match value.and_then(Value::as_bool) {
                 Some(value) if value == loose => 2,

@@ -39,11 +39,9 @@ fn strictest(nature: Nature, old: Option<&Node>, new: Option<&Node>) -> Option<N
             items
         }
         Nature::Rules => tightened_rules(old_items, new_items),
-        Nature::Runs
-        | Nature::LoosensWhen(_)
-        | Nature::Mode
-        | Nature::Endpoints
-        | Nature::Reserved(_) => return old.cloned(),
+        Nature::Runs | Nature::LoosensWhen(_) | Nature::Mode | Nature::Reserved(_) => {
+            return old.cloned();
+        }
     };
     Some(Node {
         content: Content::List(items),

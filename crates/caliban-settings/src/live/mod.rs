@@ -8,5 +8,5 @@ mod settings;
 mod watcher;
 
 pub use difference::{Loosening, loosens};
-pub use settings::{Change, Consent, LiveSettings, Reload};
+pub use settings::{Change, Consent, LiveSettings, Reload, TakesEffect, takes_effect};
 pub use watcher::SettingsWatcher;

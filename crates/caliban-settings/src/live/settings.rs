@@ -27,6 +27,48 @@ const RESTART_REQUIRED: [&str; 6] = [
     "micro_compact_enabled",
 ];
 
+/// Keys that a running session and its face follow.
+const LIVE: [&str; 17] = [
+    "permissions.allow",
+    "permissions.ask",
+    "permissions.deny",
+    "permissions.rules",
+    "hooks",
+    "disable_all_hooks",
+    "allow_managed_hooks_only",
+    "allowed_http_hook_urls",
+    "http_hook_allowed_env_vars",
+    "env",
+    "api_key_helper",
+    "additional_directories",
+    "claude_md_excludes",
+    "editor_mode",
+    "view_mode",
+    "statusLine",
+    "tui",
+];
+
+/// When another value of a key counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakesEffect {
+    AtOnce,
+    /// With the next start of the program.
+    NextStart,
+}
+
+/// When another value of a dotted key counts.
+pub fn takes_effect(key: &str) -> TakesEffect {
+    let is_followed = |followed: &&str| {
+        let rest = key.strip_prefix(*followed);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    if LIVE.iter().any(is_followed) {
+        TakesEffect::AtOnce
+    } else {
+        TakesEffect::NextStart
+    }
+}
+
 /// Whether somebody agreed to what the workspace's files loosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {

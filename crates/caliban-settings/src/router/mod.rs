@@ -6,7 +6,8 @@ mod types;
 
 pub use discovery::{FoundRouterFile, RouterSource, find_router_file};
 pub use read::{LoadedRouterFile, load_router_file};
+pub(crate) use read::{check_router, withheld};
 pub use types::{
-    Breaker, Hedge, ImageLimits, ProviderBlock, ProviderId, Requirements, Route, RouteEffort,
-    RouterConfig, RouterFile, Toggle,
+    Breaker, FallbackOn, Hedge, ImageLimits, ProviderBlock, ProviderId, Requirements, Route,
+    RouteBudget, RouteEffort, RouteOrder, RouterConfig, RouterFile, Toggle,
 };

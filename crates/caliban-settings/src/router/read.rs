@@ -1,18 +1,17 @@
-//! Reads `caliban.toml`. A project's file may choose models; where requests and keys go is only
-//! for a trusted one to say.
+//! Reads `caliban.toml`. Which models answer, and where requests and keys go, is only for a trusted
+//! project to say.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 
 use super::discovery::{FoundRouterFile, RouterSource};
-use super::types::{ProviderId, RouterFile};
+use super::types::{ProviderId, RouterConfig, RouterFile};
 use crate::document::{Content, Entry, Format, Node, Origin, Step, dotted, parse, typed};
 use crate::error::{Fault, SettingsError, shown};
 use crate::policy::Trust;
 use crate::source::{WorkspaceFile, read_file, read_workspace_file};
 use crate::trust::{Ignored, IgnoredBecause};
-use crate::unbuilt::Unbuilt;
 use crate::variables::VARIABLES;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +22,8 @@ pub struct LoadedRouterFile {
     /// Keys left out because the project is not trusted.
     pub ignored: Vec<Ignored>,
     pub warnings: Vec<String>,
-    /// Why no run can begin with it, where it relies on a part that is not there.
-    pub unbuilt: Option<SettingsError>,
+    /// Why no run can begin with it: its routes would be passed over.
+    pub refusal: Option<SettingsError>,
 }
 
 /// Reads the file that was found.
@@ -38,7 +37,7 @@ pub fn load_router_file(
         file: RouterFile::default(),
         ignored: Vec::new(),
         warnings: Vec::new(),
-        unbuilt: None,
+        refusal: None,
     };
     let Some(text) = read(found, &mut loaded.warnings)? else {
         return Ok(loaded);
@@ -50,18 +49,18 @@ pub fn load_router_file(
         Format::Toml,
     )?;
     // Everything is checked, what is left out included.
+    if let Some(route) = root.at(&["route"]) {
+        let message = "routes belong to the router: write `[[router.route]]`";
+        let fault = Fault::at(&route.place, message);
+        return Err(SettingsError::Value(Box::new(fault)));
+    }
     let _: RouterFile = typed(&root)?;
-    check_routes(&root)?;
+    if let Some(router) = root.at(&["router"]) {
+        check_router(router)?;
+    }
     if found.source == RouterSource::Project {
         gate(&mut root, trust, &mut loaded);
     }
-    let Unbuilt { refusal, warnings } = Unbuilt::in_document(&root);
-    loaded.unbuilt = refusal;
-    let path = shown(&loaded.path);
-    let warnings = warnings
-        .iter()
-        .map(|warning| format!("`{path}`: {warning}"));
-    loaded.warnings.extend(warnings);
     loaded.file = typed(&root)?;
     Ok(loaded)
 }
@@ -99,10 +98,13 @@ fn read(
     }
 }
 
-/// Names of routes must be unique, and fallbacks must name a route.
-fn check_routes(root: &Node) -> Result<(), SettingsError> {
-    let Some(Content::List(nodes)) = root.at(&["router", "route"]).map(|node| &node.content) else {
-        return Ok(());
+/// Names of routes must be unique, and what names a route must name one that is there.
+pub(crate) fn check_router(router: &Node) -> Result<(), SettingsError> {
+    let _: RouterConfig = typed(router)?;
+    let empty = Vec::new();
+    let nodes = match router.at(&["route"]).map(|node| &node.content) {
+        Some(Content::List(nodes)) => nodes,
+        _ => &empty,
     };
     let fault = |node: &Node, message: String| {
         Err(SettingsError::Value(Box::new(Fault::at(
@@ -131,10 +133,57 @@ fn check_routes(root: &Node) -> Result<(), SettingsError> {
             return fault(name, format!("no route has the id {}", name.to_value()));
         }
     }
-    Ok(())
+    let budgets = match router.at(&["budget"]).map(|node| &node.content) {
+        Some(Content::List(budgets)) => budgets,
+        _ => &empty,
+    };
+    let named = budgets.iter().filter_map(|budget| budget.at(&["use"]));
+    match named
+        .into_iter()
+        .find(|name| !ids.contains(&name.to_value()))
+    {
+        Some(name) => fault(name, format!("no route has the id {}", name.to_value())),
+        None => Ok(()),
+    }
+}
+
+/// Why no run begins where routes do not count for want of trust: whoever wrote them does not
+/// expect the prompt elsewhere, and whoever runs them does not expect it there.
+pub(crate) fn withheld(routes: &Node) -> SettingsError {
+    let path = [
+        Step::Key("router".to_owned()),
+        Step::Key("route".to_owned()),
+    ];
+    let message = "the workspace is not trusted, so its routes do not say where prompts go";
+    let fault = Fault::at(&routes.place, message)
+        .about(&path)
+        .with_help("run `caliban trust` if they may, or pass `--trust-workspace` for this run");
+    SettingsError::Unbuilt(Box::new(fault))
 }
 
 fn gate(root: &mut Node, trust: Trust, loaded: &mut LoadedRouterFile) {
+    if trust == Trust::Untrusted
+        && let Some(router) = root.at(&["router"])
+    {
+        let routes = router
+            .at(&["route"])
+            .filter(|routes| match &routes.content {
+                Content::List(nodes) => !nodes.is_empty(),
+                _ => true,
+            });
+        loaded.refusal = routes.map(withheld);
+        loaded.ignored.push(Ignored {
+            key: "router".to_owned(),
+            scope: loaded.source.scope(),
+            because: IgnoredBecause::Untrusted,
+        });
+        if let Some(table) = root.as_table_mut() {
+            *table = std::mem::take(table)
+                .into_iter()
+                .filter(|entry| entry.key != "router")
+                .collect();
+        }
+    }
     let providers = root
         .as_table_mut()
         .and_then(|table| table.get_mut("provider"))
@@ -204,7 +253,7 @@ fn belongs_to_another(provider: &str, variable: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use caliban_model::{OpenAiApi, Purpose};
+    use caliban_model::{Effort, Knob, OpenAiApi, Purpose};
 
     use super::super::types::{Hedge, RouteEffort, Toggle};
     use super::*;
@@ -289,12 +338,14 @@ model = "llama3.2:3b"
         let hedge = Hedge {
             hedge_after_ms: Some(1000),
             max_hedges: Some(1),
+            ..Hedge::default()
         };
         assert_eq!(
             (route.hedge, route.breaker),
             (Toggle::Own(hedge), Toggle::Off)
         );
-        assert_eq!(route.effort_map[&RouteEffort::Low], "budget=1024");
+        assert_eq!(route.effort, Some(RouteEffort::Medium));
+        assert_eq!(route.effort_map[&Effort::Low], Knob::Budget(1_024));
         assert_eq!(router.routes[1].id(), "ollama:llama3.2:3b:fast_classifier");
         assert_eq!(router.routes[1].hedge, Toggle::Inherited);
     }
@@ -313,14 +364,18 @@ model = "llama3.2:3b"
         assert_eq!(
             keys,
             [
+                "router",
                 "provider.openai.api_key_env",
                 "provider.openai.base_url",
                 "provider.bedrock.region"
             ]
         );
-        assert!(loaded.file.router.is_some(), "routes need no trust");
+        assert_eq!(loaded.file.router, None);
+        let refusal = loaded.refusal.unwrap().to_string();
+        assert!(refusal.contains("caliban trust"), "{refusal}");
         let loaded = load(RouterSource::Project, FULL, Trust::Trusted).unwrap();
-        assert_eq!(loaded.ignored, []);
+        assert_eq!((loaded.ignored.len(), loaded.refusal), (0, None));
+        assert!(loaded.file.router.is_some());
         assert!(loaded.file.provider[&ProviderId::OpenAi].base_url.is_some());
     }
 
@@ -356,6 +411,31 @@ model = "llama3.2:3b"
                 "[[router.route]]\npurpose = 'main'\n",
                 2,
                 "unknown variant `main`",
+            ),
+            (
+                "[[route]]\npurpose = 'other'\n",
+                1,
+                "write `[[router.route]]`",
+            ),
+            (
+                "[[router.route]]\npurpose = 'other'\nprovider = 'openai'\nmodel = 'm'\nfallback_on = ['invalid']\n",
+                5,
+                "unknown variant `invalid`",
+            ),
+            (
+                "[[router.route]]\npurpose = 'other'\nprovider = 'openai'\nmodel = 'm'\n[router.route.effort_map]\nlow = 'loud'\n",
+                5,
+                "`loud` is no effort",
+            ),
+            (
+                "[[router.budget]]\nat = 0.8\npurpose = 'main_loop'\nuse = 'x'\n",
+                4,
+                "no route has the id \"x\"",
+            ),
+            (
+                "[[router.budget]]\nat = 80\npurpose = 'main_loop'\nuse = 'x'\n",
+                2,
+                "must be between 0 and 1",
             ),
             (
                 "[provider.openai]\napi = 'soap'\n",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use caliban_model::{OpenAiApi, Purpose};
+use caliban_model::{Effort, Knob, OpenAiApi, Purpose};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -127,6 +127,47 @@ pub struct RouterConfig {
     pub hedge: Option<Hedge>,
     /// For every route that does not say otherwise.
     pub breaker: Option<Breaker>,
+    /// How long a conversation stays on the route that stood in for another, in seconds; 600
+    /// unless set.
+    pub return_after_secs: Option<u64>,
+    /// Words that stand for a route or a model.
+    pub alias: BTreeMap<String, String>,
+    /// By what the routes of a purpose are ordered.
+    pub order: BTreeMap<Purpose, RouteOrder>,
+    /// Cheaper routes for when much of the budget is spent.
+    #[serde(rename = "budget")]
+    pub budgets: Vec<RouteBudget>,
+}
+
+/// By what routes are ordered instead of by the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RouteOrder {
+    Declared,
+    Cheapest,
+    Fastest,
+}
+
+/// From which part of the budget on another route is used.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteBudget {
+    #[serde(deserialize_with = "share")]
+    pub at: f64,
+    pub purpose: Purpose,
+    #[serde(rename = "use")]
+    pub route: String,
+}
+
+fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let share = f64::deserialize(deserializer)?;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(D::Error::custom(format_args!(
+            "must be between 0 and 1, not {share}"
+        )))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -141,6 +182,9 @@ pub struct Route {
     /// the same purpose where it is absent.
     #[serde(default)]
     pub fallback: Option<Vec<String>>,
+    /// Failures that lead to another route although they need not.
+    #[serde(default)]
+    pub fallback_on: Vec<FallbackOn>,
     #[serde(default)]
     pub hedge: Toggle<Hedge>,
     #[serde(default)]
@@ -151,7 +195,7 @@ pub struct Route {
     pub effort: Option<RouteEffort>,
     /// What each effort means to this route's provider.
     #[serde(default)]
-    pub effort_map: BTreeMap<RouteEffort, String>,
+    pub effort_map: BTreeMap<Effort, Knob>,
 }
 
 impl Route {
@@ -172,6 +216,10 @@ pub struct Hedge {
     /// How many routes join at most. `max` is the same key.
     #[serde(alias = "max")]
     pub max_hedges: Option<u32>,
+    /// Longer inputs are not sent twice.
+    pub max_input_tokens: Option<u64>,
+    /// Whether routes that share their limits are raced.
+    pub same_account: Option<bool>,
 }
 
 /// When a failing route is left alone for a while.
@@ -182,6 +230,19 @@ pub struct Breaker {
     pub window_secs: Option<u64>,
     pub cooldown_secs: Option<u64>,
     pub half_open_probes: Option<u32>,
+    /// Each trip in a row doubles the cooldown up to this.
+    pub max_cooldown_secs: Option<u64>,
+    /// Whether other processes are told; for all routes only.
+    pub shared: Option<bool>,
+}
+
+/// What does not lead to another route unless it is listed: another vendor would hide it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FallbackOn {
+    Auth,
+    Billing,
+    Filtered,
 }
 
 /// What a route can do.
@@ -199,6 +260,23 @@ pub enum RouteEffort {
     Low,
     Medium,
     High,
+    Xhigh,
+    Max,
+    /// Nothing is sent.
+    Auto,
+}
+
+impl RouteEffort {
+    pub fn level(self) -> Option<Effort> {
+        match self {
+            Self::Low => Some(Effort::Low),
+            Self::Medium => Some(Effort::Medium),
+            Self::High => Some(Effort::High),
+            Self::Xhigh => Some(Effort::Xhigh),
+            Self::Max => Some(Effort::Max),
+            Self::Auto => None,
+        }
+    }
 }
 
 /// What a route says about something that has a default for all routes.

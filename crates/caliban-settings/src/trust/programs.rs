@@ -15,7 +15,7 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 pub(super) const MOST: usize = 256;
 
 /// The keys whose values start something, in all spellings of all files that are read.
-const STARTERS: [&str; 11] = [
+const STARTERS: [&str; 12] = [
     "hooks",
     "mcp_servers",
     "mcpServers",
@@ -27,6 +27,7 @@ const STARTERS: [&str; 11] = [
     "status_line",
     "telemetry",
     "otelHeadersHelper",
+    "tui",
 ];
 /// What decides which program that is, below those keys.
 const WORDS: [&str; 6] = [

@@ -29,6 +29,9 @@ pub struct McpServer {
     /// The working directory of a stdio server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Run a stdio server in the sandbox, or not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<bool>,
     /// The address of an HTTP or SSE server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,

@@ -239,6 +239,13 @@ variables! {
         OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: "The certificate shown to the collector.";
         OTEL_EXPORTER_OTLP_CLIENT_KEY: "The file with the key of that certificate.";
         OTEL_METRIC_EXPORT_INTERVAL = "60s": "How often metrics are sent.";
+        OTEL_LOGS_EXPORT_INTERVAL = "5s": "How often logs and traces are sent.";
+        OTEL_EXPORTER_OTLP_TIMEOUT = "10s": "How long a collector may take.";
+        OTEL_EXPORTER_OTLP_COMPRESSION ("gzip" | "none"): "How telemetry is compressed: `gzip` or `none`.";
+        OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE = "delta" ("delta" | "cumulative" | "lowmemory"): "Whether metrics count since the last export or since the beginning: `delta` or `cumulative`.";
+        OTEL_SERVICE_NAME = "caliban": "The name of the service in telemetry.";
+        OTEL_RESOURCE_ATTRIBUTES: "Further attributes of the service, such as `team=a,env=b`.";
+        OTEL_SDK_DISABLED: "Switch: telemetry is never exported, whatever else is set.";
         OTEL_LOGS_EXPORTER = "otlp": "Where logs go: `otlp`, `console` or `none`.";
         OTEL_METRICS_EXPORTER = "otlp": "Where metrics go: `otlp`, `console` or `none`.";
         OTEL_TRACES_EXPORTER = "otlp": "Where traces go: `otlp`, `console` or `none`.";

@@ -7,6 +7,7 @@ mod file;
 mod lock;
 pub(crate) mod rules;
 mod servers;
+mod setting;
 pub(crate) mod values;
 
 use std::error::Error;
@@ -22,6 +23,7 @@ pub use error::{ShapeError, WriteError};
 pub(crate) use file::{parse, read_bounded};
 pub use rules::{Appended, RuleRef};
 pub use servers::{Existing, Put, has_server};
+pub use setting::{Edited, SettingEdit, SettingError, read_value, written_value};
 
 use file::Place;
 use lock::Lock;

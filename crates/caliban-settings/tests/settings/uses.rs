@@ -43,8 +43,9 @@ const READ_IN: &[(&str, &str)] = &[
     ),
     ("editor_mode", "caliban/src/interactive/preferences.rs"),
     ("effort", "crates/caliban-harness/src/agent_settings.rs"),
+    ("enable_telemetry", "crates/caliban-telemetry/src/config.rs"),
     ("env", "crates/caliban-harness/src/configuration.rs"),
-    ("fallback_model", "crates/caliban-harness/src/provider.rs"),
+    ("fallback_model", "crates/caliban-harness/src/routes.rs"),
     ("feedback_url", "crates/caliban-harness/src/feedback.rs"),
     ("hooks", "crates/caliban-hooks/src/config/mod.rs"),
     (
@@ -75,7 +76,10 @@ const READ_IN: &[(&str, &str)] = &[
         "crates/caliban-settings/src/load.rs",
     ),
     ("permissions", "crates/caliban-harness/src/permissions.rs"),
+    ("router", "crates/caliban-harness/src/routes.rs"),
+    ("sandbox", "crates/caliban-harness/src/sandbox.rs"),
     ("statusLine", "caliban/src/interactive/preferences.rs"),
+    ("telemetry", "crates/caliban-telemetry/src/config.rs"),
     (
         "tool_result_cap_chars",
         "crates/caliban-settings/src/types/mod.rs",

@@ -34,11 +34,11 @@ impl DiffView {
     }
 }
 
-struct Page<'a> {
-    width: u16,
+pub(super) struct Page<'a> {
+    pub(super) width: u16,
     /// Columns of the numbers; none where there is no room for them.
     gutter: u16,
-    palette: &'a Palette,
+    pub(super) palette: &'a Palette,
     returns: Returns,
 }
 
@@ -51,7 +51,7 @@ enum Returns {
 }
 
 impl<'a> Page<'a> {
-    fn new(view: &DiffView, width: u16, palette: &'a Palette) -> Self {
+    pub(super) fn new(view: &DiffView, width: u16, palette: &'a Palette) -> Self {
         let lines = view.hunks.iter().flat_map(|hunk| &hunk.lines);
         let largest = lines.filter_map(|line| line.old.max(line.new)).max();
         let largest = largest.unwrap_or_default();
@@ -69,7 +69,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn fold(&self, lines: usize, rows: &mut Vec<Row>) {
+    pub(super) fn fold(&self, lines: usize, rows: &mut Vec<Row>) {
         let text = match lines {
             0 => return,
             1 => "⋯ 1 unchanged line".to_owned(),
@@ -78,13 +78,14 @@ impl<'a> Page<'a> {
         self.note(&text, self.palette.hunk, rows);
     }
 
-    fn note(&self, text: &str, style: Style, rows: &mut Vec<Row>) {
+    pub(super) fn note(&self, text: &str, style: Style, rows: &mut Vec<Row>) {
         let text = format!("{}{text}", " ".repeat(usize::from(self.gutter)));
         let text = cut(&text, usize::from(self.width)).into_owned();
         rows.push(Row::decoration(vec![Span::styled(text, style)]));
     }
 
-    fn hunk(&self, hunk: &Hunk, rows: &mut Vec<Row>) {
+    /// What is said above a hunk.
+    pub(super) fn head(&self, hunk: &Hunk, rows: &mut Vec<Row>) {
         self.fold(hunk.skipped, rows);
         if let Some(heading) = &hunk.heading {
             self.note(
@@ -93,6 +94,10 @@ impl<'a> Page<'a> {
                 rows,
             );
         }
+    }
+
+    fn hunk(&self, hunk: &Hunk, rows: &mut Vec<Row>) {
+        self.head(hunk, rows);
         let (mut old, mut new) = (hunk.old_state, hunk.new_state);
         for line in &hunk.lines {
             let text = match line.kind {
@@ -104,7 +109,11 @@ impl<'a> Page<'a> {
                 LineKind::Added => self.text(hunk, line, &mut new),
                 LineKind::Removed => self.text(hunk, line, &mut old),
             };
-            self.line(line, text, rows);
+            let number = match line.kind {
+                LineKind::Context | LineKind::Added => line.new,
+                LineKind::Removed => line.old,
+            };
+            self.line(line, number, text, rows);
             match line.end {
                 LineEnd::Newline => {}
                 LineEnd::Nothing => self.note("\\ no newline at the end", self.palette.dim, rows),
@@ -113,7 +122,7 @@ impl<'a> Page<'a> {
     }
 
     /// The text of a line in its colours, changed words marked.
-    fn text(&self, hunk: &Hunk, line: &DiffLine, state: &mut LexState) -> Vec<Piece> {
+    pub(super) fn text(&self, hunk: &Hunk, line: &DiffLine, state: &mut LexState) -> Vec<Piece> {
         let palette = self.palette;
         let (row, mark) = match line.kind {
             LineKind::Context => (Style::new(), Style::new()),
@@ -168,7 +177,13 @@ impl<'a> Page<'a> {
         pieces
     }
 
-    fn line(&self, line: &DiffLine, text: Vec<Piece>, rows: &mut Vec<Row>) {
+    pub(super) fn line(
+        &self,
+        line: &DiffLine,
+        number: Option<usize>,
+        text: Vec<Piece>,
+        rows: &mut Vec<Row>,
+    ) {
         let palette = self.palette;
         let (mark, style, row_style) = match line.kind {
             LineKind::Context => (" ", palette.text, Style::new()),
@@ -179,10 +194,6 @@ impl<'a> Page<'a> {
         pieces.extend(text);
         let hanging = [Span::styled(" ", row_style)];
         let inner = self.width.saturating_sub(self.gutter);
-        let number = match line.kind {
-            LineKind::Context | LineKind::Added => line.new,
-            LineKind::Removed => line.old,
-        };
         let mut number = number.map_or_else(String::new, |number| number.to_string());
         for mut row in lay(&pieces, inner, &hanging, Breaks::Anywhere) {
             let free = usize::from(inner).saturating_sub(row.width());

@@ -219,3 +219,50 @@ proptest! {
         let _ = diff_rows(&old, &new, "a.rs", 30, &Palette::light(), context);
     }
 }
+
+#[test]
+fn both_sides_stand_beside_each_other() {
+    let old = "one\ntwo\nthree\nfour\n";
+    let new = "one\nzwei\nand more\nthree\n";
+    let rows = DiffView::between(old, new, "a.txt", 1).split_rows(60, &Palette::dark());
+    let expected = [
+        "1  one                         1  one",
+        "2 -two                         2 +zwei",
+        "                               3 +and more",
+        "3  three                       4  three",
+        "4 -four",
+    ];
+    let seen = texts(&rows);
+    assert_eq!(seen, expected);
+}
+
+proptest! {
+    /// Every line of both texts is there, on its side, however it is wrapped.
+    #[test]
+    fn nothing_is_lost_beside_each_other(
+        old in prop::collection::vec("[a-z ]{0,30}", 0..12),
+        new in prop::collection::vec("[a-z ]{0,30}", 0..12),
+        width in 30_u16..200,
+    ) {
+        let text = |lines: &[String]| lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect::<String>();
+        let view = DiffView::between(&text(&old), &text(&new), "a.txt", 100);
+        let rows = view.split_rows(width, &Palette::dark());
+        prop_assert!(rows.iter().all(|row| row.width() <= usize::from(width)));
+        let half = usize::from((width - 2) / 2);
+        let side = |from: usize, to: usize| -> String {
+            let cells = rows.iter().map(|row| {
+                let text: Vec<char> = row.text().chars().collect();
+                let end = to.min(text.len());
+                text.get(from..end).unwrap_or_default().iter().collect::<String>()
+            });
+            cells.collect::<String>().chars().filter(char::is_ascii_lowercase).collect()
+        };
+        let letters = |lines: &[String]| -> String {
+            lines.concat().chars().filter(char::is_ascii_lowercase).collect()
+        };
+        if old != new {
+            prop_assert_eq!(side(0, half), letters(&old));
+            prop_assert_eq!(side(half + 2, usize::MAX), letters(&new));
+        }
+    }
+}

@@ -59,9 +59,8 @@ impl FileError {
 impl From<FileError> for ToolOutput {
     fn from(error: FileError) -> Self {
         let status = match &error {
-            FileError::Path(PathError::Outside { .. }) | FileError::Closed { .. } => {
-                ToolStatus::Denied
-            }
+            FileError::Path(PathError::Outside { .. } | PathError::Closed { .. })
+            | FileError::Closed { .. } => ToolStatus::Denied,
             FileError::Path(
                 PathError::Empty
                 | PathError::Nul

@@ -63,6 +63,11 @@ impl FileState {
         self.lock().files.get(path).map(|(_, seen)| *seen)
     }
 
+    /// Forgets the files that are not to be remembered.
+    pub fn retain(&self, keep: impl Fn(&Path) -> bool) {
+        self.lock().files.retain(|path, _| keep(path));
+    }
+
     fn lock(&self) -> MutexGuard<'_, SeenFiles> {
         // Nothing panics while holding it, and the map is valid after every statement.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)

@@ -53,7 +53,7 @@ fn start(workspace: &Workspace, path: Option<&str>) -> Result<ResolvedPath, Tool
             PathError::Empty | PathError::Nul => {
                 ToolOutput::invalid(format!("{}.", sentence(&error.to_string())))
             }
-            PathError::Outside { .. } => ToolOutput::new(
+            PathError::Outside { .. } | PathError::Closed { .. } => ToolOutput::new(
                 ToolStatus::Denied,
                 format!("{}.", sentence(&error.to_string())),
             ),

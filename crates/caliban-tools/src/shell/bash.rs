@@ -10,14 +10,14 @@ use caliban_agent::{
     Details, Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
 };
 use caliban_model::ToolContent;
-use caliban_process::{Driven, Ending, Finished, Process, Sink, drive_until};
+use caliban_process::{Driven, Ending, Finished, Sink, drive_until};
+use caliban_sandbox::{Call, Success};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::net::unix::pipe;
 use tokio::time::MissedTickBehavior;
 
 use super::capture::Capture;
-use super::interpreter::Shell;
+use super::interpreter::{Shell, Started};
 use super::jobs::{Jobs, StartError};
 use super::text;
 
@@ -72,6 +72,10 @@ impl TypedTool for Bash {
         started is killed when it ends; use `background` for servers and long work. Returns \
         stdout and stderr together, then the exit code.";
     const EFFECT: Effect = Effect::Executes;
+
+    fn description(&self) -> String {
+        format!("{}{}", Self::DESCRIPTION.trim(), self.shell.confinement())
+    }
 
     fn first_arg(&self, input: &BashInput) -> Option<String> {
         Some(input.command.clone())
@@ -131,28 +135,99 @@ impl Bash {
         limit: Duration,
         context: &ToolContext,
     ) -> ToolOutput {
+        let mut attempt = 1;
+        loop {
+            match self.once(command, directory, limit, context).await {
+                Once::Done(output) => return output,
+                Once::NotBegun(problem) if attempt >= ATTEMPTS => {
+                    return could_not_run(&format!("the sandbox could not be made: {problem}"));
+                }
+                Once::NotBegun(_) => attempt += 1,
+            }
+        }
+    }
+
+    async fn once(
+        &self,
+        command: &str,
+        directory: &Path,
+        limit: Duration,
+        context: &ToolContext,
+    ) -> Once {
         let mut live = Live::default();
         let recent = Arc::clone(&live.recent);
-        let run = async {
-            let (process, output) = self.shell.start(command, directory)?;
-            let cancel = &context.cancel;
-            drive_until(process, output, limit, cancel, &mut live, self.moved_away()).await
+        let started = match self.shell.start(command, directory) {
+            Ok(started) => started,
+            Err(error) => return Once::Done(could_not_run(&error)),
         };
+        let (process, output, call) = (started.process, started.output, started.call);
+        let cancel = &context.cancel;
+        let run = drive_until(process, output, limit, cancel, &mut live, self.moved_away());
         let finished = tokio::select! {
             finished = run => finished,
             never = show(&recent, &context.progress) => match never {},
         };
         match finished {
-            Ok(Driven::Finished(finished)) => result(&live.capture.text(), finished),
+            Ok(Driven::Finished(finished)) => {
+                let text = live.capture.text();
+                match call {
+                    None => Once::Done(result(&text, finished)),
+                    Some(call) => confined(&text, finished, call),
+                }
+            }
             Ok(Driven::HandedOver {
                 process, output, ..
-            }) => self.hand_over(command, (*process, output), &live.capture.text()),
-            Err(error) => ToolOutput::new(
-                ToolStatus::CouldNotRun,
-                format!("The command could not be run: {error}."),
-            ),
+            }) => {
+                let started = Started {
+                    process: *process,
+                    output,
+                    call,
+                };
+                Once::Done(self.hand_over(command, started, &live.capture.text()))
+            }
+            Err(error) => Once::Done(could_not_run(&error)),
         }
     }
+}
+
+/// How often a command is started whose sandbox could not be made: what was to be covered may have
+/// vanished meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// What became of one attempt to run a command.
+enum Once {
+    Done(ToolOutput),
+    /// It never began, for this reason.
+    NotBegun(String),
+}
+
+fn could_not_run(error: &dyn std::fmt::Display) -> ToolOutput {
+    ToolOutput::new(
+        ToolStatus::CouldNotRun,
+        format!("The command could not be run: {error}."),
+    )
+}
+
+/// The result of a command that was confined, with what the sandbox has to say about it.
+fn confined(text: &str, finished: Finished, call: Call) -> Once {
+    let success = match finished.ending {
+        Ending::Exited(0) => Success::Yes,
+        Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut | Ending::Cancelled => {
+            Success::No
+        }
+    };
+    match finished.ending {
+        Ending::Exited(_) => {
+            if let Some(problem) = call.start_failure(success, text) {
+                return Once::NotBegun(problem);
+            }
+        }
+        Ending::Signalled(_) | Ending::TimedOut | Ending::Cancelled => {}
+    }
+    let remarks = call.finish(success, text);
+    let remarks = remarks.iter().map(|line| format!("\n[{line}]"));
+    let remarks: String = remarks.collect();
+    Once::Done(with_remark(result(text, finished), &remarks))
 }
 
 impl Bash {
@@ -166,13 +241,8 @@ impl Bash {
         }
     }
 
-    fn hand_over(
-        &self,
-        command: &str,
-        running: (Process, pipe::Receiver),
-        said: &str,
-    ) -> ToolOutput {
-        match self.jobs.adopt(command, running, said.as_bytes().to_vec()) {
+    fn hand_over(&self, command: &str, started: Started, said: &str) -> ToolOutput {
+        match self.jobs.adopt(command, started, said.as_bytes().to_vec()) {
             Ok(id) => ToolOutput::ok(format!(
                 "{said}\n[the user moved it to the background as {id}; it runs on. Read its output \
                  with BashOutput, end it with KillShell.]"
@@ -207,7 +277,7 @@ fn directory(cwd: Option<&str>, workspace: &Workspace) -> Result<PathBuf, String
         return Ok(workspace.root().to_owned());
     };
     let path = workspace
-        .resolve(cwd)
+        .resolve_directory(cwd)
         .map_err(|error| format!("The cwd cannot be used: {error}."))?
         .real;
     if path.is_dir() {
@@ -255,16 +325,21 @@ fn result(output: &str, finished: Finished) -> ToolOutput {
     })
 }
 
-fn with_clamp_note(mut output: ToolOutput) -> ToolOutput {
+fn with_clamp_note(output: ToolOutput) -> ToolOutput {
     let remark = format!(
         "\n[timeout_seconds was lowered to {}, the maximum; use background for longer work]",
         MAX_TIMEOUT.as_secs()
     );
+    with_remark(output, &remark)
+}
+
+/// Adds something that the command did not write.
+fn with_remark(mut output: ToolOutput, remark: &str) -> ToolOutput {
     if let Some(Details::Command { note, .. }) = &mut output.details {
-        note.push_str(&remark);
+        note.push_str(remark);
     }
     if let Some(ToolContent::Text { text }) = output.content.last_mut() {
-        text.push_str(&remark);
+        text.push_str(remark);
     }
     output
 }

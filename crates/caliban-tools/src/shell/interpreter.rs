@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use caliban_process::{Guard, Invocation, Process};
+use caliban_sandbox::{Call, Sandbox};
 use tokio::net::unix::pipe;
 
 /// Variables that make a shell run a file before the command.
@@ -16,6 +17,7 @@ const START_FILES: [&str; 2] = ["BASH_ENV", "ENV"];
 pub struct Shell {
     program: PathBuf,
     guard: Guard,
+    sandbox: Option<Arc<Sandbox>>,
     /// Shared with the clones of this shell.
     environment: Arc<RwLock<Vec<(OsString, OsString)>>>,
 }
@@ -37,8 +39,21 @@ impl Shell {
         Self {
             program: program.to_owned(),
             guard,
+            sandbox: None,
             environment: Arc::new(RwLock::new(without_start_files(environment))),
         }
+    }
+
+    /// The same within a sandbox.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Option<Arc<Sandbox>>) -> Self {
+        Self { sandbox, ..self }
+    }
+
+    /// What the model is told about the sandbox.
+    pub(super) fn confinement(&self) -> String {
+        let sandbox = self.sandbox.as_ref();
+        sandbox.map(|it| it.description()).unwrap_or_default()
     }
 
     /// Commands that start from now on see this environment instead.
@@ -50,11 +65,7 @@ impl Shell {
 
     /// Starts `command` in `directory`, with no input and both outputs in one pipe, which keeps
     /// their order. Needs a running tokio runtime.
-    pub(super) fn start(
-        &self,
-        command: &str,
-        directory: &Path,
-    ) -> io::Result<(Process, pipe::Receiver)> {
+    pub(super) fn start(&self, command: &str, directory: &Path) -> io::Result<Started> {
         let environment = self.environment.read();
         let invocation = Invocation {
             program: self.program.clone().into(),
@@ -66,8 +77,30 @@ impl Shell {
             directory: directory.to_owned(),
             environment: environment.unwrap_or_else(PoisonError::into_inner).clone(),
         };
-        invocation.start(&self.guard)
+        let sandbox = self.sandbox.as_ref();
+        let (invocation, call) = match sandbox.filter(|it| !it.runs_outside(command)) {
+            None => (invocation, None),
+            Some(sandbox) => {
+                let confined = sandbox.confine(invocation).map_err(io::Error::other)?;
+                (confined.invocation, Some(confined.call))
+            }
+        };
+        let (process, output) = invocation.start(&self.guard)?;
+        Ok(Started {
+            process,
+            output,
+            call,
+        })
     }
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) process: Process,
+    pub(super) output: pipe::Receiver,
+    /// Where it is confined.
+    pub(super) call: Option<Call>,
 }
 
 fn without_start_files(mut environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
@@ -94,9 +127,10 @@ mod tests {
     }
 
     async fn output(shell: &Shell, command: &str) -> String {
-        let (process, output) = shell.start(command, Path::new("/")).unwrap();
+        let started = shell.start(command, Path::new("/")).unwrap();
         let mut text = Text::default();
         let cancel = caliban_model::CancellationToken::new();
+        let (process, output) = (started.process, started.output);
         let finished = drive(process, output, Duration::from_mins(1), &cancel, &mut text).await;
         finished.unwrap();
         String::from_utf8(text.0).unwrap()

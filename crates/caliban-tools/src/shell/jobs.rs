@@ -9,20 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use caliban_model::CancellationToken;
-use caliban_process::{Ending, Finished, Process, Sink, drive};
+use caliban_process::{Ending, Finished, Sink, drive};
+use caliban_sandbox::{Call, Success};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::interpreter::Shell;
+use super::interpreter::{Shell, Started};
 use super::text;
 
 /// How many ended jobs are remembered; the oldest are forgotten with their output.
 const MAX_ENDED: usize = 256;
 /// The most output one reading returns.
 const MAX_READING: usize = 256 * 1024;
+
+/// How often it is looked at what a confined job leaves behind.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// The most of its end that a look at a job's output returns.
 const MAX_TAIL: usize = 64 * 1024;
@@ -148,14 +151,12 @@ impl Jobs {
     pub(super) fn adopt(
         &self,
         command: &str,
-        (process, output): (Process, pipe::Receiver),
+        started: Started,
         said: Vec<u8>,
     ) -> Result<Arc<str>, StartError> {
         let mut state = self.state();
         let lifetime = self.limits.lifetime;
-        self.add(&mut state, command, lifetime, said, || {
-            Ok((process, output))
-        })
+        self.add(&mut state, command, lifetime, said, || Ok(started))
     }
 
     /// Commands that are waited for are not waited for any more: they go on as jobs.
@@ -174,7 +175,7 @@ impl Jobs {
         command: &str,
         lifetime: Duration,
         said: Vec<u8>,
-        started: impl FnOnce() -> io::Result<(Process, pipe::Receiver)>,
+        started: impl FnOnce() -> io::Result<Started>,
     ) -> Result<Arc<str>, StartError> {
         let id: Arc<str> = format!("bash_{}", state.started + 1).into();
         let path = state.directory(&self.parent)?.join(&*id);
@@ -183,7 +184,11 @@ impl Jobs {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        let (process, output) = started()?;
+        let Started {
+            process,
+            output,
+            call,
+        } = started()?;
         state.started += 1;
 
         let progress = Arc::new(Mutex::new(JobProgress::new()));
@@ -199,7 +204,11 @@ impl Jobs {
             let ended = ended.clone().drop_guard();
             async move {
                 log.take(&said).await;
-                let finished = drive(process, output, lifetime, &cancel, &mut log).await;
+                let driving = drive(process, output, lifetime, &cancel, &mut log);
+                let (finished, lines) = attended(driving, call).await;
+                for line in lines {
+                    log.take(format!("[{line}]\n").as_bytes()).await;
+                }
                 lock(&log.progress).finish(finished);
                 drop(ended);
             }
@@ -294,6 +303,27 @@ impl Jobs {
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
+}
+
+/// Waits for the end of a job, looking now and then at what it leaves behind; what there is to say
+/// about that.
+async fn attended(
+    driving: impl Future<Output = io::Result<Finished>>,
+    call: Option<Call>,
+) -> (io::Result<Finished>, Vec<String>) {
+    let Some(mut call) = call else {
+        return (driving.await, Vec::new());
+    };
+    let mut driving = std::pin::pin!(driving);
+    let mut lines = Vec::new();
+    let finished = loop {
+        tokio::select! {
+            finished = &mut driving => break finished,
+            () = tokio::time::sleep(LOOK) => lines.extend(call.look()),
+        }
+    };
+    lines.extend(call.finish(Success::Yes, ""));
+    (finished, lines)
 }
 
 impl Drop for Jobs {

@@ -1,6 +1,5 @@
 //! Tools that reach the network, to read only.
 
-mod address;
 mod backend;
 mod body;
 mod client;

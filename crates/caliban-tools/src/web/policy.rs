@@ -2,9 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use caliban_http::special_use;
 use url::{Host, Url};
-
-use super::address::special_use;
 
 /// What a fetch may reach beyond the public internet. The default is nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,13 +6,37 @@ use caliban_agent::Task;
 use caliban_compose::ViCommand;
 use caliban_session::{Command, Shutdown};
 
-use crate::app::effect::Effect;
+use crate::app::effect::{Effect, KeyErrand, PanelEffect};
 use crate::app::state::{App, Link, TodoRow, TodoState};
+use crate::custom_theme::CustomTheme;
 use crate::host::Which;
 use crate::keys::ACTIONS;
-use crate::layers::{Choice, Layer, Pager, Picker, RulesPanel, ServersPanel, Wish};
+use crate::layers::{Choice, Layer, Pager, Picker, RulesPanel, ServersPanel, SettingsPanel, Wish};
 use crate::preferences::{Mouse, Screen, ThemeChoice, View};
 use crate::transcript::{Cell, CellKind, Tone};
+
+/// The commands that are obeyed here alone, whatever follows them.
+const OWN: [&str; 19] = [
+    "quit",
+    "exit",
+    "help",
+    "hooks",
+    "skills",
+    "output-style",
+    "login",
+    "logout",
+    "resume",
+    "keys",
+    "system",
+    "permissions",
+    "config",
+    "mcp",
+    "copy",
+    "theme",
+    "vim",
+    "statusline",
+    "tui",
+];
 
 /// The command that forgets what was said.
 pub(crate) const CLEAR: &str = "/clear";
@@ -27,6 +51,15 @@ impl App {
         let arguments = arguments.trim();
         match name {
             "quit" | "exit" => self.effect(Effect::Leave),
+            "help" => self.show_help(),
+            "hooks" | "skills" | "output-style" => self.show_list(name),
+            "memory" => match arguments.split_once(char::is_whitespace) {
+                None if matches!(arguments, "" | "list") => self.show_list(name),
+                Some(("edit", topic)) => self.edit_memory(topic.trim()),
+                Some(_) | None => return false,
+            },
+            "login" => self.errand(PanelEffect::ListProviders(KeyErrand::Give)),
+            "logout" => self.errand(PanelEffect::ListProviders(KeyErrand::Forget)),
             "resume" => {
                 arguments.clone_into(&mut self.query);
                 self.effect(Effect::ListSessions);
@@ -58,11 +91,22 @@ impl App {
                 Some(desk) => self.layers.push(Layer::Rules(RulesPanel::new(desk))),
                 None => self.say("The session is not there yet"),
             },
-            "mcp" => self.layers.push(Layer::Servers(ServersPanel::default())),
+            "config" => match self.desk.clone() {
+                Some(desk) => {
+                    let panel = SettingsPanel::new(desk, arguments);
+                    self.layers.push(Layer::Settings(panel));
+                }
+                None => self.say("The session is not there yet"),
+            },
+            "mcp" => match self.desk.clone() {
+                Some(desk) => self.layers.push(Layer::Servers(ServersPanel::new(desk))),
+                None => self.say("The session is not there yet"),
+            },
             "model" if arguments.is_empty() => match self.desk.clone() {
                 Some(desk) => self.effect(Effect::ListModels(desk)),
                 None => self.say("The session is not there yet"),
             },
+            "rewind" if arguments.is_empty() => self.rewind(),
             "copy" => self.copy_last(),
             "theme" => self.choose_theme(arguments),
             "vim" => self.toggle_vi(),
@@ -71,6 +115,23 @@ impl App {
             _ => return false,
         }
         true
+    }
+
+    /// Whether a prompt is a command that the session never hears of, so that nobody else lets
+    /// hooks hear it.
+    pub(crate) fn is_own(text: &str) -> bool {
+        let Some(line) = text.strip_prefix('/') else {
+            return false;
+        };
+        let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let arguments = arguments.trim();
+        match name {
+            "model" => arguments.is_empty(),
+            "memory" => matches!(arguments, "" | "list") || arguments.starts_with("edit "),
+            // It is confirmed here and obeyed there.
+            "clear" => false,
+            name => OWN.contains(&name),
+        }
     }
 
     /// Leaves one session for another.
@@ -131,19 +192,29 @@ impl App {
     }
 
     fn choose_theme(&mut self, name: &str) {
-        let choice = match name {
-            "dark" => ThemeChoice::Dark,
-            "light" => ThemeChoice::Light,
-            "none" => ThemeChoice::Colourless,
-            "auto" | "" => ThemeChoice::Auto,
-            other => {
-                return self.say(format!(
-                    "`{other}` is no theme; use auto, dark, light or none"
-                ));
+        let name = if name.is_empty() { "auto" } else { name };
+        match ThemeChoice::named(name) {
+            Some(choice) => {
+                self.preferences.theme = choice;
+                self.preferences.custom_theme = None;
+                self.retheme();
             }
-        };
-        self.preferences.theme = choice;
-        self.retheme();
+            None => self.effect(Effect::ReadTheme(name.to_owned())),
+        }
+    }
+
+    /// A theme of the operator's own was read.
+    pub(crate) fn themed(&mut self, name: &str, read: Result<(CustomTheme, Vec<String>), String>) {
+        match read {
+            Ok((theme, faults)) => {
+                self.preferences.custom_theme = Some(theme);
+                self.retheme();
+                for fault in faults {
+                    self.feed.push(Cell::notice(Tone::Warning, fault));
+                }
+            }
+            Err(problem) => self.say(format!("`{name}` is no theme: {problem}")),
+        }
     }
 
     fn toggle_vi(&mut self) {
@@ -187,6 +258,10 @@ impl App {
         if screen != self.screen {
             self.screen = screen;
             self.printed = 0;
+            if screen == Screen::Inline {
+                let glimpsed = std::mem::take(&mut self.glimpsed);
+                self.feed.cells.drain(..glimpsed.min(self.feed.cells.len()));
+            }
             self.scroll.go_to_end();
             self.effect(Effect::DrawOn);
         }
@@ -216,12 +291,13 @@ impl App {
         self.feed.push(Cell::new(CellKind::Report(text.into())));
     }
 
-    /// Esc Esc.
+    /// Shows what can be gone back to.
     pub(crate) fn rewind(&mut self) {
-        self.feed.push(Cell::notice(
-            Tone::Warning,
-            "This version cannot take prompts back yet.",
-        ));
+        match self.desk.clone() {
+            _ if self.run.is_some() => self.say("Prompts can be taken back when the work is done"),
+            Some(desk) => self.effect(Effect::ListPoints(desk)),
+            None => self.say("The session is not there yet"),
+        }
     }
 
     pub(crate) fn vi_command(&mut self, command: ViCommand) {

@@ -1,12 +1,13 @@
 //! The draft: sent, queued, completed, kept.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use caliban_compose::{Atom, Piece, flatten};
 use caliban_model::{Block, Image, ImageMime, ImageSource, Message};
 use caliban_session::{Attach, Command, Delivery, Prompt};
 
-use crate::app::effect::Effect;
+use crate::app::effect::{Effect, PanelEffect};
 use crate::app::state::{App, Link, Waiting};
 use crate::completion::Menu;
 
@@ -44,6 +45,13 @@ impl App {
         }
         if let Err(error) = self.history.add_pieces(&pieces) {
             self.say(format!("The prompt is not remembered: {error}"));
+        }
+        match &self.desk {
+            Some(desk) if Self::is_own(&text) && desk.has_prompt_hooks() => {
+                let desk = Arc::clone(desk);
+                return self.errand(PanelEffect::Vet(desk, text));
+            }
+            Some(_) | None => {}
         }
         if self.obey(&text) {
             return;
@@ -101,31 +109,6 @@ impl App {
                 self.editor.set_pieces(pieces);
                 self.say("The session is not there yet");
             }
-        }
-    }
-
-    /// Takes the last prompt that waits back into the draft.
-    pub(crate) fn edit_queued(&mut self) {
-        match self.queue.last() {
-            Some(waiting) => {
-                let prompt = waiting.id.clone();
-                self.effect(Effect::Send(Command::TakeBack { prompt }));
-            }
-            None => self.say("Nothing waits"),
-        }
-    }
-
-    /// A prompt that was taken back is in the draft again.
-    pub(crate) fn taken_back(&mut self, id: &str) {
-        let Some(place) = self.queue.iter().position(|waiting| *waiting.id == *id) else {
-            return;
-        };
-        let waiting = self.queue.remove(place);
-        if self.editor.is_empty() {
-            self.editor.set_pieces(waiting.pieces);
-        } else {
-            self.stash = Some(waiting.pieces);
-            self.say("The prompt was taken back; Ctrl+S brings it");
         }
     }
 
@@ -201,17 +184,12 @@ impl App {
 fn overlay(text: &str) -> Option<&'static str> {
     let name = text.strip_prefix('/')?.split_whitespace().next()?;
     Some(match name {
-        "help" => "Help",
-        "skills" => "Skills",
-        "hooks" => "Hooks",
         "memory" => "Memory",
         "context" => "Context",
-        "config" => "Settings",
         "doctor" => "Doctor",
         "agents" => "Agents",
         "plugins" => "Plugins",
         "diff" => "Changes",
-        "output-style" => "Output styles",
         _ => return None,
     })
 }

@@ -5,10 +5,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_compose::ImageAtom;
-use caliban_session::Command;
+use caliban_model::{Image, Message};
+use caliban_session::{Command, Rewind};
+use caliban_terminal::Raster;
 
-use crate::host::{Desk, Look, Opened, RuleDraft, SessionRow, Which};
+use crate::custom_theme::CustomTheme;
+use crate::host::{Desk, FileChanged, Look, Opened, PointRow, RewindPreview, RuleDraft, Which};
+use crate::layers::Begins;
+use crate::lists_desk::ListRow;
 use crate::preferences::{Mouse, StatusCommand};
+use crate::programs::Programs;
+use crate::sessions_desk::{SessionChange, SessionRow};
 
 /// Something to be done.
 #[derive(Debug)]
@@ -16,6 +23,10 @@ pub(crate) enum Effect {
     /// Tell the session.
     Send(Command),
     Look,
+    /// The settings may be others now.
+    LookAgain,
+    /// Get the end of the conversation that goes on.
+    Glimpse,
     Trust,
     Open(Which),
     /// Bytes for the terminal that draw nothing: title, bell, clipboard.
@@ -36,6 +47,17 @@ pub(crate) enum Effect {
     ListFiles,
     ListSessions,
     ListModels(Arc<dyn Desk>),
+    /// The points that can be gone back to.
+    ListPoints(Arc<dyn Desk>),
+    /// What going back would do.
+    PreviewRewind(Arc<dyn Desk>, Rewind),
+    /// Change instructions or a note in an editor.
+    EditMemory {
+        value: String,
+        text: String,
+    },
+    /// Something that a panel wants.
+    Panel(PanelEffect),
     /// Prompts of all projects.
     LoadHistories(PathBuf),
     SaveDraft(Option<String>),
@@ -43,6 +65,12 @@ pub(crate) enum Effect {
     ReadClipboard,
     /// Read an image that was dropped or pasted as a path.
     ReadImage(PathBuf),
+    /// Make an image of the conversation fit to be drawn.
+    Picture {
+        id: u32,
+        image: Image,
+        dots: (u32, u32),
+    },
     /// Change the input of a call in an editor, and permit it so.
     EditInput {
         question: Arc<str>,
@@ -51,10 +79,13 @@ pub(crate) enum Effect {
     /// Copy to the clipboard of this machine.
     Copy(String),
     RunStatus,
+    /// Read a theme of the operator's own.
+    ReadTheme(String),
     /// Errands are run so from now on.
     Configure {
         status: Option<StatusCommand>,
         files: Option<String>,
+        programs: Programs,
     },
     Leave,
     /// There is no session, and there was none.
@@ -63,10 +94,55 @@ pub(crate) enum Effect {
     TalkInLines,
 }
 
+/// Something that a panel wants done, off the loop.
+#[derive(Debug)]
+pub(crate) enum PanelEffect {
+    PreviewSession(String),
+    SearchSessions(String),
+    ChangeSession(SessionChange),
+    LogInToServer(Arc<dyn Desk>, String),
+    /// Let hooks hear a command.
+    Vet(Arc<dyn Desk>, String),
+    /// List the providers that have keys, for this.
+    ListProviders(KeyErrand),
+    SaveKey {
+        provider: String,
+        key: String,
+        begins: Begins,
+    },
+    ForgetKey(String),
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum PanelDone {
+    SessionPreviewed(String, Result<String, String>),
+    SessionsFound(String, Result<Vec<(String, String)>, String>),
+    SessionChanged(Result<String, String>),
+    /// A browser must open this address for the login to a server.
+    LoginBegun(String),
+    LoggedIn(String, Result<(), String>),
+    /// What hooks made of a command.
+    Vetted(Result<String, String>),
+    /// The providers that have keys, and what is to be done about one.
+    Providers(KeyErrand, Result<Vec<String>, String>),
+    KeySaved(Begins, Result<String, String>),
+    KeyForgotten(Result<String, String>),
+}
+
+/// What is wanted with the key of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyErrand {
+    Give,
+    Forget,
+}
+
 /// What came of something.
 #[derive(Debug)]
 pub(crate) enum Done {
     Looked(Result<Box<Look>, String>),
+    LookedAgain(Result<Box<Look>, String>),
+    Glimpsed(Vec<Arc<Message>>),
     Trusted(Result<(), String>),
     Opened(Result<Box<Opened>, String>),
     Edited(Result<String, String>),
@@ -76,10 +152,30 @@ pub(crate) enum Done {
     },
     Files(Arc<[String]>),
     Sessions(Result<Vec<SessionRow>, String>),
-    Models(Result<Vec<(String, String)>, String>),
+    Points(Result<Vec<PointRow>, String>),
+    Previewed(Rewind, Result<RewindPreview, String>),
+    Models(Result<Vec<ListRow>, String>),
+    MemoryEdited {
+        value: String,
+        edited: Result<String, String>,
+    },
+    /// A session did not begin, because this provider has no key.
+    KeyMissing {
+        provider: String,
+        error: String,
+    },
+    Panel(PanelDone),
     Histories(Vec<String>),
-    RuleSaved(Result<(RuleDraft, PathBuf), String>),
+    RuleSaved(Result<(RuleDraft, FileChanged), String>),
     Clipboard(Result<Clipboard, String>),
+    Theme {
+        name: String,
+        read: Result<(CustomTheme, Vec<String>), String>,
+    },
+    Picture {
+        id: u32,
+        drawn: Result<Raster, String>,
+    },
     Status(Option<String>),
 }
 

@@ -4,17 +4,22 @@ use std::sync::Arc;
 
 use caliban_agent::{Details, Event, Outcome};
 use caliban_compose::{Atom, History, Inserted};
-use caliban_session::{ClosedWhy, Command, Facts, Place, Refused, SessionEvent, What};
+use caliban_model::{Message, Role};
+use caliban_session::{ClosedWhy, Command, Facts, Place, Refused, Restore, SessionEvent, What};
 use caliban_settings::PermissionMode;
+use rust_decimal::Decimal;
+use serde_json::Value;
 
 use crate::app::answering::allow;
 use crate::app::commands::CLEAR;
 use crate::app::effect::{Clipboard, Done, Effect};
+use crate::app::queueing::Reordering;
 use crate::app::state::{App, Link, Run};
 use crate::host::{Look, Opened, Which};
 use crate::keys::KeyTable;
-use crate::layers::{Choice, Layer, Pager, Picker, TrustQuestion, Wish};
-use crate::preferences::Lines;
+use crate::layers::{ContextPanel, Layer, Pager, RewindPanel, TrustQuestion};
+use crate::preferences::{Lines, Preferences, Screen};
+use crate::programs::Programs;
 use crate::transcript::{Cell, CellKind, Feed, Tone, cells_of};
 
 /// How long a run must have taken for its end to be told to somebody who does not look.
@@ -40,6 +45,7 @@ impl App {
                 self.queue.retain(|waiting| waiting.id != *prompt);
                 self.status.cost = totals.cost;
                 self.status.turns = totals.turns;
+                self.go_back(prompt, outcome);
                 self.end(outcome);
             }
             What::Refused(refused) => self.refused(refused),
@@ -122,15 +128,18 @@ impl App {
             self.printed = 0;
             self.status.used = 0;
         }
+        let name = self.desk.as_ref().and_then(|desk| desk.session_name());
+        if name.is_some() {
+            self.name = name;
+        }
         match outcome {
             Outcome::Success { .. } | Outcome::Cancelled => {}
-            Outcome::Obeyed { text } if text.is_empty() => {}
-            Outcome::Obeyed { text } if overlay.is_some() => {
+            Outcome::Obeyed { text, .. } if text.is_empty() => {}
+            Outcome::Obeyed { text, report } if overlay.is_some() => {
                 let title = overlay.unwrap_or_default();
-                let pager = Pager::new(title, text.as_str());
-                self.layers.push(Layer::Pager(pager));
+                self.layers.push(reading(title, text, report.as_deref()));
             }
-            Outcome::Obeyed { text } => {
+            Outcome::Obeyed { text, .. } => {
                 self.feed
                     .push(Cell::new(CellKind::Report(text.as_str().into())));
             }
@@ -144,6 +153,32 @@ impl App {
             self.call_operator("caliban is done");
         }
         self.show_title();
+    }
+
+    /// Prompts were taken back: what was said is another, and the first that went can be written
+    /// anew.
+    fn go_back(&mut self, prompt: &str, outcome: &Outcome) {
+        let Some(rewinding) = self.rewinding.take_if(|it| *it.id == *prompt) else {
+            return;
+        };
+        let is_other = match rewinding.what {
+            Restore::Both | Restore::Conversation => matches!(outcome, Outcome::Obeyed { .. }),
+            Restore::Code | Restore::SummarizeFrom | Restore::SummarizeUpTo => false,
+        };
+        if !is_other {
+            return;
+        }
+        let is_said = |message: &&Arc<Message>| message.role != Role::System;
+        let said: Vec<_> = self.messages.iter().filter(is_said).cloned().collect();
+        self.feed = cells_of(&said);
+        self.printed = 0;
+        self.status.used = 0;
+        self.todos.clear();
+        self.scroll.go_to_end();
+        if let Some(text) = rewinding.next.filter(|_| self.editor.is_empty()) {
+            self.editor.set_text(&text);
+            self.draft_edited();
+        }
     }
 
     /// A step of the work.
@@ -165,6 +200,9 @@ impl App {
                     self.calls.remove(0);
                 }
                 self.calls.push((name.to_string(), input.clone()));
+            }
+            Event::Notice { subtype, .. } if **subtype == *"config_change" => {
+                self.effect(Effect::LookAgain);
             }
             Event::ToolFinished { output, .. } => {
                 if let Some(Details::Tasks(tasks)) = &output.details {
@@ -204,7 +242,11 @@ impl App {
                 self.taken_back(id);
                 self.say(text);
             }
-            Place::Question(_) | Place::TakeBack(_) => self.say(refused.reason.clone()),
+            Place::TakeBack(id) => {
+                self.not_taken_back(id);
+                self.say(refused.reason.clone());
+            }
+            Place::Question(_) => self.say(refused.reason.clone()),
             Place::Model | Place::Rule | Place::Server(_) | Place::Job(_) => {
                 self.say(refused.reason.clone());
             }
@@ -226,8 +268,16 @@ impl App {
     pub(crate) fn done(&mut self, done: Done) {
         match done {
             Done::Looked(Ok(look)) => self.looked(*look),
+            // What was chosen at the screen stays as long as the settings are the same.
+            Done::LookedAgain(Ok(look)) if look.preferences == self.configured => {}
+            Done::LookedAgain(Ok(look)) => {
+                self.prefer(look.preferences, look.programs);
+                self.effect(Effect::RunStatus);
+            }
+            Done::Glimpsed(past) => self.glimpse(&past),
             Done::Looked(Err(error)) | Done::Opened(Err(error)) => self.failed(error),
-            Done::Trusted(Ok(())) => self.open(Which::Asked),
+            // What is set in it counts from here on, for the face too.
+            Done::Trusted(Ok(())) => self.effect(Effect::Look),
             Done::Trusted(Err(error)) => {
                 self.say(format!("The workspace is not trusted: {error}"));
                 self.open(Which::Asked);
@@ -253,30 +303,27 @@ impl App {
                     self.draft_edited();
                 }
             }
-            Done::Sessions(Ok(rows)) => self.choose_session(rows),
-            Done::Models(Ok(models)) => {
-                let current = self.status.model.clone();
-                let choices = models.into_iter().map(|(id, about)| {
-                    let mark = if id == current { "current  " } else { "" };
-                    Choice {
-                        label: id.clone(),
-                        about: format!("{mark}{about}"),
-                        value: id,
-                    }
-                });
-                let picker = Picker::new("Models", choices.collect(), "", Wish::SetModel);
-                self.layers.push(Layer::Picker(picker));
+            Done::Sessions(listed) => self.sessions_done(listed),
+            Done::Points(Ok(points)) => {
+                self.layers.push(Layer::Rewind(RewindPanel::new(points)));
             }
-            Done::Histories(entries) => {
-                if let Some(Layer::History(search)) = self.layers.last_mut() {
-                    search.all = Some(entries);
+            Done::Previewed(rewind, preview) => {
+                if let Some(Layer::Rewind(panel)) = self.layers.last_mut() {
+                    panel.previewed(rewind, preview);
                 }
             }
-            Done::RuleSaved(Ok((rule, path))) => self.say(format!(
-                "`{}` is written to {}",
-                rule.pattern,
-                path.display()
-            )),
+            Done::Panel(done) => self.panel_done(done),
+            Done::Models(Ok(models)) => self.choose_model(models),
+            Done::MemoryEdited { value, edited } => self.memory_edited(&value, edited),
+            Done::KeyMissing { provider, error } => self.key_missing(provider, &error),
+            Done::Histories(entries) => {
+                if let Some(Layer::History(search)) = self.layers.last_mut() {
+                    search.loaded(entries);
+                }
+            }
+            Done::RuleSaved(Ok((rule, changed))) => {
+                self.say(format!("`{}` is written to {changed}", rule.pattern));
+            }
             Done::Clipboard(Ok(Clipboard::Image(image))) => {
                 if self.editor.insert_atom(Atom::Image(image)) == Inserted::NoRoom {
                     self.say("There are too many images already");
@@ -289,10 +336,13 @@ impl App {
             }
             Done::Clipboard(Ok(Clipboard::Nothing)) => self.say("The clipboard is empty"),
             Done::Edited(Err(error))
-            | Done::Sessions(Err(error))
+            | Done::LookedAgain(Err(error))
             | Done::Models(Err(error))
+            | Done::Points(Err(error))
             | Done::RuleSaved(Err(error))
             | Done::Clipboard(Err(error)) => self.say(error),
+            Done::Theme { name, read } => self.themed(&name, read),
+            Done::Picture { id, drawn } => self.pictured(id, drawn),
             Done::Status(text) => self.status.custom = text,
         }
     }
@@ -301,23 +351,7 @@ impl App {
         if look.preferences.lines == Lines::Wanted {
             return self.effect(Effect::TalkInLines);
         }
-        let keys = KeyTable::new(&look.preferences.bindings);
-        self.keys = keys;
-        self.editor.set_keys(look.preferences.keys);
-        self.view = look.preferences.view;
-        self.effect(Effect::Configure {
-            status: look.preferences.status.clone(),
-            files: look.preferences.files.clone(),
-        });
-        self.preferences = look.preferences;
-        if self.preferences.mouse != self.mouse {
-            self.mouse = self.preferences.mouse;
-            self.effect(Effect::CaptureMouse(self.mouse));
-        }
-        self.retheme();
-        if let Some(screen) = self.preferences.screen {
-            self.draw_on(screen);
-        }
+        self.prefer(look.preferences, look.programs);
         self.history = History::open(look.history);
         self.histories = look.histories;
         if look.untrusted.is_empty() {
@@ -329,6 +363,44 @@ impl App {
         }
     }
 
+    /// Looks and listens as the settings say.
+    fn prefer(&mut self, preferences: Preferences, programs: Programs) {
+        self.configured = preferences.clone();
+        self.keys = KeyTable::new(&preferences.bindings);
+        if self.preferences.keys != preferences.keys {
+            self.editor.set_keys(preferences.keys);
+        }
+        self.view = preferences.view;
+        self.effect(Effect::Configure {
+            status: preferences.status.clone(),
+            files: preferences.files.clone(),
+            programs,
+        });
+        if preferences.status.is_none() {
+            self.status.custom = None;
+        }
+        self.preferences = preferences;
+        if self.preferences.mouse != self.mouse {
+            self.mouse = self.preferences.mouse;
+            self.effect(Effect::CaptureMouse(self.mouse));
+        }
+        self.retheme();
+        if let Some(screen) = self.preferences.screen {
+            self.draw_on(screen);
+        }
+    }
+
+    /// Shows the end of what was said before, until all of it is there.
+    fn glimpse(&mut self, past: &[Arc<Message>]) {
+        // What is in the scrollback could not be taken back.
+        if self.desk.is_some() || self.screen == Screen::Inline {
+            return;
+        }
+        let said = std::mem::replace(&mut self.feed, cells_of(past)).cells;
+        self.glimpsed = self.feed.cells.len();
+        self.feed.cells.extend(said);
+    }
+
     pub(crate) fn open(&mut self, which: Which) {
         self.link = Link::Opening;
         self.effect(Effect::Open(which));
@@ -336,14 +408,16 @@ impl App {
 
     fn opened(&mut self, opened: Opened) {
         // What was said about the keys before the first session is still to be read.
+        let glimpsed = std::mem::take(&mut self.glimpsed).min(self.feed.cells.len());
         let said = match self.desk {
-            None => std::mem::take(&mut self.feed.cells),
+            None => self.feed.cells.split_off(glimpsed),
             Some(_) => Vec::new(),
         };
         self.feed = cells_of(&opened.past);
         self.feed.cells.extend(said);
         // What is wrong with the keys is told where it stays.
-        for fault in std::mem::take(&mut self.keys.faults) {
+        let faults = std::mem::take(&mut self.keys.faults).into_iter();
+        for fault in faults.chain(std::mem::take(&mut self.preferences.faults)) {
             self.feed.push(Cell::notice(Tone::Warning, fault));
         }
         self.printed = 0;
@@ -354,8 +428,14 @@ impl App {
         self.link = Link::Open(opened.handle);
         self.todos.clear();
         self.queue.clear();
+        self.fates.clear();
+        self.reordering = Reordering::default();
         self.questions.clear();
         self.status.took = None;
+        self.status.earlier = opened.earlier;
+        self.status.turns = 0;
+        self.status.cost = Decimal::ZERO;
+        self.status.used = opened.earlier.used;
         for waiting in std::mem::take(&mut self.unsent) {
             self.send(waiting);
         }
@@ -374,28 +454,14 @@ impl App {
             self.editor.set_pieces(waiting.pieces);
         }
     }
+}
 
-    fn choose_session(&mut self, rows: Vec<crate::host::SessionRow>) {
-        let choices = rows.into_iter().map(|row| {
-            let about = format!(
-                "{} turns, {} tokens, {}",
-                row.turns,
-                row.tokens,
-                row.updated.strftime("%Y-%m-%d %H:%M")
-            );
-            let label = if row.title.is_empty() || row.title == row.name {
-                row.name.clone()
-            } else {
-                format!("{}  {}", row.name, row.title)
-            };
-            Choice {
-                label,
-                about,
-                value: row.name,
-            }
-        });
-        let query = std::mem::take(&mut self.query);
-        let picker = Picker::new("Sessions", choices.collect(), &query, Wish::OpenSession);
-        self.layers.push(Layer::Picker(picker));
+/// What a command reports, as it is best read.
+fn reading(title: &'static str, text: &str, report: Option<&Value>) -> Layer {
+    let report = report.filter(|report| report["command"] == "context");
+    let context = report.and_then(|report| serde_json::from_value(report.clone()).ok());
+    match context {
+        Some(report) => Layer::Context(ContextPanel::new(report)),
+        None => Layer::Pager(Pager::new(title, text)),
     }
 }

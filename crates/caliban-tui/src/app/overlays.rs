@@ -1,11 +1,13 @@
 //! What lies over the conversation, and what it wants.
 
-use caliban_session::{Command, ModelChange, RuleChange};
+use caliban_session::{Command, ModelChange, PromptId, RuleChange};
 use caliban_terminal::Key;
 
-use crate::app::effect::Effect;
-use crate::app::state::App;
-use crate::layers::{Layer, Pager, Reaction, Wish};
+use crate::app::effect::{Effect, PanelEffect};
+use crate::app::queueing::Fate;
+use crate::app::state::{App, Rewinding};
+use crate::layers::{Layer, Pager, Reaction, SessionsPanel, Wish};
+use crate::sessions_desk::SessionRow;
 
 impl App {
     pub(crate) fn press_in_layer(&mut self, key: Key) {
@@ -25,6 +27,48 @@ impl App {
         }
     }
 
+    /// The list of sessions, where it is open.
+    pub(crate) fn sessions_panel(&mut self) -> Option<&mut SessionsPanel> {
+        match self.layers.last_mut() {
+            Some(Layer::Sessions(panel)) => Some(panel),
+            Some(_) | None => None,
+        }
+    }
+
+    /// What is to be told about a server, where its panel is or in passing.
+    pub(crate) fn tell_of_servers(&mut self, text: String) {
+        match self.layers.last_mut() {
+            Some(Layer::Servers(panel)) => panel.tell(text),
+            Some(_) | None => self.say(text),
+        }
+    }
+
+    /// What was asked about sessions has come.
+    pub(crate) fn sessions_done(&mut self, done: Result<Vec<SessionRow>, String>) {
+        match (done, self.sessions_panel()) {
+            (Ok(rows), Some(panel)) => panel.changed(rows),
+            (Ok(rows), None) => {
+                let query = std::mem::take(&mut self.query);
+                let panel = SessionsPanel::new(rows, self.name.clone(), &query);
+                self.layers.push(Layer::Sessions(panel));
+            }
+            (Err(error), Some(panel)) => panel.tell(error),
+            (Err(error), None) => self.say(error),
+        }
+    }
+
+    pub(crate) fn session_changed(&mut self, done: Result<String, String>) {
+        let is_changed = done.is_ok();
+        let text = done.unwrap_or_else(|error| error);
+        match self.sessions_panel() {
+            Some(panel) => panel.tell(text),
+            None => self.say(text),
+        }
+        if is_changed && self.sessions_panel().is_some() {
+            self.effect(Effect::ListSessions);
+        }
+    }
+
     fn fulfil(&mut self, wish: Wish) {
         match wish {
             Wish::Draft(text) => {
@@ -40,6 +84,9 @@ impl App {
             Wish::ShowOutside(text) => self.effect(Effect::ShowText(text)),
             Wish::Dump(rows) => self.effect(Effect::Dump(rows)),
             Wish::Copy(text) => self.copy(text),
+            Wish::EditQueued(prompt) => self.take_back(prompt, Fate::Edited),
+            Wish::DropQueued(prompt) => self.take_back(prompt, Fate::Dropped),
+            Wish::MoveQueued { prompt, towards } => self.move_queued(&prompt, towards),
             Wish::EndJob(job) => self.effect(Effect::Send(Command::EndJob { job })),
             Wish::ShowJob(job) => {
                 if let Some(desk) = &self.desk {
@@ -54,10 +101,52 @@ impl App {
                 self.effect(Effect::Send(Command::Rule(change)));
             }
             Wish::Server(command) => self.effect(Effect::Send(Command::Servers(command))),
+            Wish::LogInToServer(server) => match self.desk.clone() {
+                Some(desk) => self.errand(PanelEffect::LogInToServer(desk, server)),
+                None => self.say("The session is not there yet"),
+            },
+            Wish::Read(title, text) => self.layers.push(Layer::Pager(Pager::new(title, text))),
             Wish::SetModel(model) => {
                 let model = ModelChange::Named(model.into());
                 self.effect(Effect::Send(Command::SetModel { model }));
             }
+            Wish::PreviewRewind(rewind) => {
+                if let Some(desk) = self.desk.clone() {
+                    self.effect(Effect::PreviewRewind(desk, rewind));
+                }
+            }
+            Wish::Rewind { rewind, next } => {
+                self.counter += 1;
+                let id: PromptId = format!("typed-{}", self.counter).into();
+                self.rewinding = Some(Rewinding {
+                    id: id.clone(),
+                    what: rewind.what,
+                    next,
+                });
+                self.effect(Effect::Send(Command::Rewind { id, rewind }));
+            }
+            Wish::PreviewSession(name) => self.errand(PanelEffect::PreviewSession(name)),
+            Wish::SearchSessions(text) => self.errand(PanelEffect::SearchSessions(text)),
+            Wish::ChangeSession(change) => self.errand(PanelEffect::ChangeSession(change)),
+            Wish::ProposeSetting { key, value } => self.propose_setting(key, &value),
+            Wish::ChangeEffort(step) => self.change_effort(step),
+            Wish::ReadMemory(value) => self.read_memory(&value),
+            Wish::EditMemory(value) => self.edit_memory(&value),
+            Wish::AskToForget(value) => self.ask_to_forget(value),
+            Wish::ForgetMemory(value) => self.forget_memory(&value),
+            Wish::SaveKey {
+                provider,
+                key,
+                begins,
+            } => self.errand(PanelEffect::SaveKey {
+                provider,
+                key,
+                begins,
+            }),
+            Wish::ForgetKey(provider) if provider.is_empty() => {}
+            Wish::ForgetKey(provider) => self.errand(PanelEffect::ForgetKey(provider)),
+            Wish::GiveUp => self.effect(Effect::GiveUp),
+            Wish::SettingsWritten => self.effect(Effect::LookAgain),
             Wish::LoadHistories => {
                 if let Some(root) = self.histories.clone() {
                     self.effect(Effect::LoadHistories(root));

@@ -11,7 +11,7 @@ use crate::app::effect::Effect;
 use crate::app::state::{App, Link};
 use crate::keys::{Action, Meaning};
 use crate::layers::{HistorySearch, JobsPanel, Layer, Pager};
-use crate::preferences::{Mouse, View};
+use crate::preferences::{Diffs, Mouse, View};
 use crate::questions::Attention;
 use crate::transcript::{Cell, CellKind};
 
@@ -36,8 +36,9 @@ impl App {
                 MouseKind::Down(_) | MouseKind::Up(_) | MouseKind::Drag(_) => {}
             },
             Input::Focus(focus) => {
-                self.focus = Some(focus);
-                if focus == Focus::Gained {
+                // A terminal tells it at once when it is asked to; nothing was lost by then.
+                let was_away = self.focus.replace(focus) == Some(Focus::Lost);
+                if focus == Focus::Gained && was_away {
                     self.effect(Effect::Repaint);
                 }
             }
@@ -66,6 +67,9 @@ impl App {
         if let Some(layer) = self.layers.last_mut() {
             layer.paste(text);
             return;
+        }
+        if self.finding.is_some() {
+            return self.write_in_finding(text);
         }
         // What is pasted never answers a question, nor does what is written behind it.
         self.last_typed = Some(self.now);
@@ -97,6 +101,9 @@ impl App {
             }
             Attention::Waits | Attention::None => {}
         }
+        if self.finding.is_some() {
+            return self.press_in_finding(key);
+        }
         if self.menu.is_some() && self.press_in_menu(key) {
             return;
         }
@@ -112,7 +119,9 @@ impl App {
             }
         }
         match self.keys.meaning(key) {
+            // These are keys of the text where there is any.
             Meaning::Does(Action::Leave) if !self.editor.is_empty() => {}
+            Meaning::Does(Action::Find) if !self.editor.is_empty() && key == Key::ctrl('f') => {}
             Meaning::Does(Action::ExpandChip) => {
                 self.editor.expand_atom_at_caret();
                 return self.draft_edited();
@@ -151,6 +160,9 @@ impl App {
     /// Keys that the editor leaves to the face.
     fn press_ignored(&mut self, key: Key) {
         match key.code {
+            KeyCode::Up if self.editor.is_empty() && !self.queue.is_empty() => {
+                self.edit_last_queued();
+            }
             KeyCode::Up => self.older(),
             KeyCode::Down => self.newer(),
             KeyCode::Tab if self.run.is_some() => self.submit(Delivery::Queue),
@@ -267,6 +279,16 @@ impl App {
                     self.fold(cell);
                 }
             }
+            Action::TurnDiffs => {
+                self.preferences.diffs = match self.preferences.diffs {
+                    Diffs::BesideEachOther => Diffs::BelowEachOther,
+                    Diffs::BelowEachOther => Diffs::BesideEachOther,
+                };
+                self.say(match self.preferences.diffs {
+                    Diffs::BesideEachOther => "Both sides of changes stand beside each other",
+                    Diffs::BelowEachOther => "Both sides of changes stand below each other",
+                });
+            }
             Action::Suspend => self.effect(Effect::Suspend),
             Action::PasteImage => self.effect(Effect::ReadClipboard),
             Action::Stash => self.stash(),
@@ -283,7 +305,9 @@ impl App {
                 self.effect(Effect::CaptureMouse(self.mouse));
             }
             Action::ExpandChip => {}
-            Action::EditQueued => self.edit_queued(),
+            Action::EditQueued => self.edit_last_queued(),
+            Action::Queue => self.show_queue(),
+            Action::Find => self.begin_finding(),
         }
     }
 
@@ -366,6 +390,8 @@ impl App {
                             self.submit(Delivery::Steer);
                         }
                     }
+                    // What is written is sent as it is; Tab completes it.
+                    crate::completion::Kind::Argument => return false,
                     crate::completion::Kind::File => self.complete(),
                 }
             }

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use caliban_compose::{Editor, History, KeySet, Piece};
 use caliban_model::Message;
-use caliban_session::{Facts, PromptId, SessionEvent, SessionHandle};
-use caliban_terminal::{Capabilities, Focus, Input, Report};
+use caliban_session::{Facts, PromptId, Restore, SessionEvent, SessionHandle};
+use caliban_terminal::{Capabilities, Focus, Input, Placement, Report};
 use rust_decimal::Decimal;
 
-use crate::app::effect::{Done, Effect};
+use crate::app::effect::{Done, Effect, PanelEffect};
+use crate::app::finding::Finding;
+use crate::app::queueing::{Fate, Reordering};
 use crate::completion::Menu;
-use crate::host::{Desk, Which};
+use crate::host::{Desk, Earlier, Which};
 use crate::keys::KeyTable;
 use crate::layers::Layer;
 use crate::preferences::{Mouse, Preferences, Screen, View};
@@ -22,8 +24,9 @@ use crate::transcript::{Feed, Lay, Scroll};
 
 /// How long something said in passing is shown.
 const TOAST: Duration = Duration::from_secs(6);
-/// How often something moves that moves.
-const BEAT: Duration = Duration::from_millis(125);
+/// How often something moves that moves: once around in a second. The runtime wakes twice for it,
+/// as for everything that is further away than 64 ms.
+const BEAT: Duration = Duration::from_millis(250);
 
 /// How often a job is looked at that one looks at.
 const JOBS: Duration = Duration::from_millis(500);
@@ -92,6 +95,8 @@ pub(crate) struct Status {
     pub(crate) facts: Option<Arc<Facts>>,
     pub(crate) model: String,
     pub(crate) mode: String,
+    /// What the session came to before it was opened.
+    pub(crate) earlier: Earlier,
     pub(crate) turns: u32,
     /// Tokens in the model's window after the last answer.
     pub(crate) used: u64,
@@ -111,6 +116,8 @@ pub(crate) struct App {
     pub(crate) page: usize,
     pub(crate) capabilities: Capabilities,
     pub(crate) preferences: Preferences,
+    /// What the settings said when they were looked at last.
+    pub(crate) configured: Preferences,
     pub(crate) theme: Theme,
     pub(crate) view: View,
     pub(crate) mouse: Mouse,
@@ -119,8 +126,14 @@ pub(crate) struct App {
     pub(crate) printed: usize,
     /// The rows of the transcript that were drawn last, and below which row they ended.
     pub(crate) drawn: (Vec<(usize, usize)>, u16),
+    /// Pictures on these rows.
+    pub(crate) pictures: Vec<Placement>,
+    /// What a cell measures in dots, where the terminal tells.
+    pub(crate) cell_dots: Option<(u16, u16)>,
     pub(crate) keys: KeyTable,
     pub(crate) feed: Feed,
+    /// Its first cells that are there only until the session is.
+    pub(crate) glimpsed: usize,
     pub(crate) scroll: Scroll,
     /// The conversation as the model sees it.
     pub(crate) messages: Vec<Arc<Message>>,
@@ -136,6 +149,11 @@ pub(crate) struct App {
     pub(crate) layers: Vec<Layer>,
     pub(crate) questions: Questions,
     pub(crate) queue: Vec<Waiting>,
+    /// What becomes of prompts that are being taken back.
+    pub(crate) fates: Vec<(PromptId, Fate)>,
+    pub(crate) reordering: Reordering,
+    /// What is looked for in the conversation.
+    pub(crate) finding: Option<Finding>,
     pub(crate) link: Link,
     pub(crate) name: Option<String>,
     pub(crate) desk: Option<Arc<dyn Desk>>,
@@ -161,12 +179,23 @@ pub(crate) struct App {
     pub(crate) counter: u64,
     /// The overlay that shows what comes of what is being worked on.
     pub(crate) overlay: Option<&'static str>,
+    /// Prompts that are being taken back.
+    pub(crate) rewinding: Option<Rewinding>,
     /// The session that begins when the one that is open is over.
     pub(crate) next: Option<Which>,
     /// What the list of sessions is narrowed to when it comes.
     pub(crate) query: String,
     pub(crate) draft_changed: bool,
     pub(crate) draft_saved: Option<Instant>,
+}
+
+/// Prompts that are being taken back.
+#[derive(Debug, Clone)]
+pub(crate) struct Rewinding {
+    pub(crate) id: PromptId,
+    pub(crate) what: Restore,
+    /// What was typed for the first prompt that goes.
+    pub(crate) next: Option<String>,
 }
 
 /// A task of the list that the model keeps.
@@ -207,6 +236,7 @@ impl App {
             page: usize::from(beginning.height),
             theme: Theme::new(
                 preferences.theme,
+                None,
                 beginning.capabilities.scheme(),
                 beginning.capabilities.colours,
                 preferences.glyphs,
@@ -218,9 +248,13 @@ impl App {
             screen: beginning.screen,
             printed: 0,
             drawn: (Vec::new(), 0),
+            pictures: Vec::new(),
+            cell_dots: None,
             keys: KeyTable::new(&[]),
+            configured: preferences.clone(),
             preferences,
             feed: Feed::default(),
+            glimpsed: 0,
             scroll: Scroll::default(),
             messages: Vec::new(),
             editor: Editor::new(KeySet::Emacs),
@@ -234,6 +268,9 @@ impl App {
             layers: Vec::new(),
             questions: Questions::default(),
             queue: Vec::new(),
+            fates: Vec::new(),
+            reordering: Reordering::default(),
+            finding: None,
             link: Link::Looking,
             name: None,
             desk: None,
@@ -252,10 +289,11 @@ impl App {
             began: beginning.now,
             now: beginning.now,
             redraw: Redraw::Now,
-            effects: vec![Effect::Look],
+            effects: vec![Effect::Glimpse, Effect::Look],
             calls: Vec::new(),
             counter: 0,
             overlay: None,
+            rewinding: None,
             next: None,
             query: String::new(),
             draft_changed: false,
@@ -302,6 +340,7 @@ impl App {
             }
             Msg::Tick => self.tick(),
         }
+        self.tell_queue();
     }
 
     /// When something is to be done without anybody asking.
@@ -311,6 +350,7 @@ impl App {
         let draft = self.draft_deadline();
         let jobs = match self.layers.last() {
             Some(Layer::Jobs(panel)) if panel.is_live() => Some(self.now + JOBS),
+            Some(Layer::Servers(panel)) if panel.is_live() => Some(self.now + JOBS),
             Some(_) | None => None,
         };
         let question = self.questions.deadline(self.now, self.last_typed);
@@ -352,8 +392,11 @@ impl App {
             width: self.width,
             theme: &self.theme,
             view: self.view,
+            diffs: self.preferences.diffs,
             beat: self.beat(),
             now: self.now,
+            began: self.began,
+            dots: self.picture_dots(),
             cwd: &self.cwd,
         }
     }
@@ -375,6 +418,11 @@ impl App {
         self.effects.push(effect);
     }
 
+    /// Something for a panel.
+    pub(crate) fn errand(&mut self, effect: PanelEffect) {
+        self.effect(Effect::Panel(effect));
+    }
+
     /// Something the terminal tells about itself.
     pub(crate) fn hear_report(&mut self, report: &Report) {
         let before = (self.capabilities.scheme(), self.capabilities.colours);
@@ -391,6 +439,7 @@ impl App {
     pub(crate) fn retheme(&mut self) {
         self.theme = Theme::new(
             self.preferences.theme,
+            self.preferences.custom_theme.as_ref(),
             self.capabilities.scheme(),
             self.capabilities.colours,
             self.preferences.glyphs,

@@ -1,5 +1,6 @@
 //! Earlier prompts, searched from the end; wider with Ctrl+S.
 
+use caliban_compose::{History, Hit};
 use caliban_terminal::{Key, KeyCode, Modifiers};
 use caliban_text::{Strength, sanitise};
 use ratatui_core::layout::{Position, Rect};
@@ -23,23 +24,34 @@ pub(crate) struct HistorySearch {
     session: Vec<String>,
     project: Vec<String>,
     /// Nothing until they are there.
-    pub(crate) all: Option<Vec<String>>,
+    all: Option<Vec<String>>,
     query: String,
-    /// How many matches from the end.
+    /// What fits, the newest first.
+    hits: Vec<Hit>,
+    /// How many of them are newer than the one shown.
     back: usize,
 }
 
 impl HistorySearch {
     /// Oldest first.
     pub(crate) fn new(session: Vec<String>, project: Vec<String>) -> Self {
-        Self {
+        let mut search = Self {
             scope: Scope::Session,
             session,
             project,
             all: None,
             query: String::new(),
+            hits: Vec::new(),
             back: 0,
-        }
+        };
+        search.look();
+        search
+    }
+
+    /// The entries of all projects are there.
+    pub(crate) fn loaded(&mut self, all: Vec<String>) {
+        self.all = Some(all);
+        self.look();
     }
 
     fn entries(&self) -> &[String] {
@@ -50,22 +62,20 @@ impl HistorySearch {
         }
     }
 
-    fn found(&self, back: usize) -> Option<&String> {
-        let wanted = self.query.to_lowercase();
-        let mut seen: Vec<&String> = Vec::new();
-        let fits = self.entries().iter().rev().filter(|entry| {
-            let is_new = !seen.contains(entry) && entry.to_lowercase().contains(&wanted);
-            if is_new {
-                seen.push(entry);
-            }
-            is_new
-        });
-        fits.into_iter().nth(back)
+    /// Looks anew, from the newest.
+    fn look(&mut self) {
+        self.hits = History::search(self.entries(), &self.query);
+        self.back = 0;
+    }
+
+    fn found(&self) -> Option<&String> {
+        let hit = self.hits.get(self.back)?;
+        self.entries().get(hit.index)
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
         self.query.push_str(text.lines().next().unwrap_or_default());
-        self.back = 0;
+        self.look();
     }
 
     pub(crate) fn press(&mut self, key: Key) -> Reaction {
@@ -77,26 +87,26 @@ impl HistorySearch {
             KeyCode::Up => self.older(),
             KeyCode::Down => self.back = self.back.saturating_sub(1),
             KeyCode::Char('s') if is_ctrl => {
-                self.back = 0;
                 self.scope = match self.scope {
                     Scope::Session => Scope::Project,
                     Scope::Project => Scope::AllProjects,
                     Scope::AllProjects => Scope::Session,
                 };
+                self.look();
                 if self.scope == Scope::AllProjects && self.all.is_none() {
                     return Reaction::Do(Wish::LoadHistories);
                 }
             }
             KeyCode::Backspace => {
                 self.query.pop();
-                self.back = 0;
+                self.look();
             }
             KeyCode::Char(char) if !is_ctrl && !key.modifiers.contains(Modifiers::ALT) => {
                 self.query.push(char);
-                self.back = 0;
+                self.look();
             }
             KeyCode::Enter | KeyCode::Tab | KeyCode::Right => {
-                return match self.found(self.back) {
+                return match self.found() {
                     Some(entry) => Reaction::CloseAnd(Wish::Draft(entry.clone())),
                     None => Reaction::Stay,
                 };
@@ -107,7 +117,7 @@ impl HistorySearch {
     }
 
     fn older(&mut self) {
-        if self.found(self.back + 1).is_some() {
+        if self.back + 1 < self.hits.len() {
             self.back += 1;
         }
     }
@@ -127,7 +137,7 @@ impl HistorySearch {
             end.min(input.right().saturating_sub(1)),
             input.y,
         ));
-        let found = self.found(self.back);
+        let found = self.found();
         let (text, style) = match found {
             Some(entry) => (sanitise(entry, Strength::Name).into_owned(), palette.text),
             None => ("nothing".to_owned(), palette.dim),

@@ -1,33 +1,49 @@
 //! What lies over the conversation and hears keys first.
 
+mod catalogue;
+mod context;
 mod elicitation;
+mod field;
 mod history_search;
 mod jobs;
+mod list;
+mod login;
 mod pager;
 mod permission;
 mod picker;
+mod queue;
+mod rewind;
 mod rules;
 mod servers;
+mod sessions;
+mod settings;
 mod trust;
 
+pub(crate) use catalogue::{COMMANDS, Catalogue, MEMORY, MODELS, READING, STYLES, Step, Thing};
+pub(crate) use context::ContextPanel;
 pub(crate) use elicitation::ElicitationForm;
 pub(crate) use history_search::HistorySearch;
 pub(crate) use jobs::JobsPanel;
+pub(crate) use login::{Begins, LoginPanel};
 pub(crate) use pager::Pager;
 pub(crate) use permission::{Around, Chosen, PermissionForm, RulePreview};
 pub(crate) use picker::{Choice, Picker};
+pub(crate) use queue::{QueuePanel, QueuedRow};
+pub(crate) use rewind::RewindPanel;
 pub(crate) use rules::RulesPanel;
 pub(crate) use servers::ServersPanel;
+pub(crate) use sessions::SessionsPanel;
+pub(crate) use settings::SettingsPanel;
 pub(crate) use trust::TrustQuestion;
 
-use std::sync::Arc;
-
-use caliban_session::{Facts, ServerCommand};
+use caliban_session::{PromptId, Rewind, ServerCommand};
 use caliban_settings::RuleAction;
 use caliban_terminal::Key;
 use ratatui_core::layout::Rect;
 
+use crate::app::Towards;
 use crate::canvas::{Canvas, overlay};
+use crate::sessions_desk::SessionChange;
 use crate::theme::Theme;
 
 /// An overlay.
@@ -37,9 +53,16 @@ pub(crate) enum Layer {
     Picker(Picker),
     Trust(TrustQuestion),
     Jobs(JobsPanel),
+    Queue(QueuePanel),
     History(HistorySearch),
     Rules(RulesPanel),
     Servers(ServersPanel),
+    Rewind(RewindPanel),
+    Settings(SettingsPanel),
+    Sessions(SessionsPanel),
+    Context(ContextPanel),
+    Catalogue(Catalogue),
+    Login(LoginPanel),
 }
 
 /// What comes of a key.
@@ -66,6 +89,12 @@ pub(crate) enum Wish {
     ShowOutside(String),
     Dump(Vec<String>),
     Copy(String),
+    EditQueued(PromptId),
+    DropQueued(PromptId),
+    MoveQueued {
+        prompt: PromptId,
+        towards: Towards,
+    },
     EndJob(String),
     ShowJob(String),
     LoadHistories,
@@ -75,7 +104,44 @@ pub(crate) enum Wish {
         action: RuleAction,
     },
     Server(ServerCommand),
+    LogInToServer(String),
+    /// Show this text under this title.
+    Read(String, String),
     SetModel(String),
+    /// Show what going back would do.
+    PreviewRewind(Rewind),
+    Rewind {
+        rewind: Rewind,
+        /// What was typed for the first prompt that goes.
+        next: Option<String>,
+    },
+    /// The face's own settings may be others now.
+    SettingsWritten,
+    /// Read what was said in a session.
+    PreviewSession(String),
+    /// Find the sessions in which this was said.
+    SearchSessions(String),
+    ChangeSession(SessionChange),
+    /// Offer to write this value.
+    ProposeSetting {
+        key: &'static str,
+        value: String,
+    },
+    ChangeEffort(Step),
+    ReadMemory(String),
+    EditMemory(String),
+    AskToForget(String),
+    /// Delete a note; nothing where it is empty.
+    ForgetMemory(String),
+    SaveKey {
+        provider: String,
+        key: String,
+        begins: Begins,
+    },
+    /// Forget the key of a provider; nothing where it is empty.
+    ForgetKey(String),
+    /// There is no session, and there will be none.
+    GiveUp,
 }
 
 /// What overlays show that is not theirs.
@@ -83,7 +149,6 @@ pub(crate) enum Wish {
 pub(crate) struct Known<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) mode: &'a str,
-    pub(crate) facts: Option<&'a Arc<Facts>>,
     /// Where one writes.
     pub(crate) input: Rect,
 }
@@ -95,9 +160,16 @@ impl Layer {
             Self::Picker(picker) => picker.press(key),
             Self::Trust(trust) => trust.press(key),
             Self::Jobs(jobs) => jobs.press(key),
+            Self::Queue(queue) => queue.press(key),
             Self::History(search) => search.press(key),
             Self::Rules(rules) => rules.press(key),
             Self::Servers(servers) => servers.press(key),
+            Self::Rewind(rewind) => rewind.press(key),
+            Self::Settings(settings) => settings.press(key),
+            Self::Sessions(sessions) => sessions.press(key),
+            Self::Context(context) => context.press(key),
+            Self::Catalogue(catalogue) => catalogue.press(key),
+            Self::Login(login) => login.press(key),
         }
     }
 
@@ -105,8 +177,18 @@ impl Layer {
         match self {
             Self::Picker(picker) => picker.paste(text),
             Self::History(search) => search.paste(text),
-            Self::Pager(_) | Self::Trust(_) | Self::Jobs(_) | Self::Rules(_) | Self::Servers(_) => {
-            }
+            Self::Settings(settings) => settings.paste(text),
+            Self::Sessions(sessions) => sessions.paste(text),
+            Self::Servers(servers) => servers.paste(text),
+            Self::Rules(rules) => rules.paste(text),
+            Self::Catalogue(catalogue) => catalogue.paste(text),
+            Self::Login(login) => login.paste(text),
+            Self::Pager(_)
+            | Self::Trust(_)
+            | Self::Jobs(_)
+            | Self::Queue(_)
+            | Self::Context(_)
+            | Self::Rewind(_) => {}
         }
     }
 
@@ -118,9 +200,16 @@ impl Layer {
             Self::Picker(picker) => picker.draw(canvas, area, theme),
             Self::Trust(trust) => trust.draw(canvas, area, theme),
             Self::Jobs(jobs) => jobs.draw(canvas, area, theme),
+            Self::Queue(queue) => queue.draw(canvas, area, theme),
             Self::History(search) => search.draw(canvas, known.input, theme),
             Self::Rules(rules) => rules.draw(canvas, area, theme, known.mode),
-            Self::Servers(servers) => servers.draw(canvas, area, theme, known.facts),
+            Self::Servers(servers) => servers.draw(canvas, area, theme),
+            Self::Rewind(rewind) => rewind.draw(canvas, area, theme),
+            Self::Settings(settings) => settings.draw(canvas, area, theme),
+            Self::Sessions(sessions) => sessions.draw(canvas, area, theme),
+            Self::Context(context) => context.draw(canvas, area, theme),
+            Self::Catalogue(catalogue) => catalogue.draw(canvas, area, theme),
+            Self::Login(login) => login.draw(canvas, area, theme),
         }
     }
 }

@@ -6,15 +6,17 @@ use caliban_agent::{Details, Inquiry, PartVerdict};
 use caliban_compose::{Editor, KeySet};
 use caliban_settings::RuleAction;
 use caliban_terminal::{Key, KeyCode, Modifiers};
-use caliban_text::{Markdown, Row, Strength, diff_rows, sanitise, wrap};
+use caliban_text::{Markdown, Row, Strength, sanitise, wrap};
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::text::Span;
 use serde_json::Value;
 
 use crate::canvas::Canvas;
 use crate::host::{RuleDraft, RuleScope};
+use crate::preferences::Diffs;
 use crate::questions::Attention;
 use crate::theme::Theme;
+use crate::transcript::change_rows;
 
 /// The four answers, in the order they are listed.
 const ANSWERS: [(char, &str); 4] = [
@@ -73,6 +75,7 @@ enum Field {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Around<'a> {
     pub(crate) theme: &'a Theme,
+    pub(crate) diffs: Diffs,
     pub(crate) attention: Attention,
     pub(crate) waiting: usize,
     pub(crate) agent: Option<&'a str>,
@@ -240,12 +243,16 @@ impl PermissionForm {
     pub(crate) fn height(&self, width: u16, around: &Around<'_>) -> u16 {
         /// What the form of one rule has, with its frame.
         const RULE_FORM: u16 = 10;
+        /// The frame, and a row between the call and the answers.
+        const AROUND: u16 = 3;
         if let Some(form) = &self.rule {
             let rules = u16::try_from(form.patterns.line_count()).unwrap_or(u16::MAX);
             return rules.saturating_add(RULE_FORM);
         }
-        let rows = self.rows(width.saturating_sub(4), around).len();
-        u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(5)
+        let inside = width.saturating_sub(4);
+        let rows = self.rows(inside, around).len();
+        let rows = u16::try_from(rows).unwrap_or(u16::MAX);
+        rows.saturating_add(AROUND + foot(inside))
     }
 
     fn rows(&self, width: u16, around: &Around<'_>) -> Vec<Row> {
@@ -317,7 +324,10 @@ impl PermissionForm {
         }
         if let Some(Details::Edited { path, texts }) = &self.inquiry.preview {
             match texts {
-                Some((old, new)) => rows.extend(diff_rows(old, new, path, width, palette, 3)),
+                Some((old, new)) => {
+                    let diffs = around.diffs;
+                    rows.extend(change_rows(old, new, path, width, palette, diffs));
+                }
                 None => rows.push(Row::plain("the change is too large to show", palette.dim)),
             }
         }
@@ -334,9 +344,8 @@ impl PermissionForm {
         if inside.height < 3 {
             return;
         }
-        let foot = 2;
         let body = Rect {
-            height: inside.height - foot,
+            height: inside.height.saturating_sub(foot(inside.width)),
             ..inside
         };
         if let Some(form) = &self.rule {
@@ -372,31 +381,56 @@ impl PermissionForm {
     }
 
     fn legend(&self, canvas: &mut Canvas, inside: Rect, theme: &Theme) {
-        let y = inside.bottom() - 2;
-        let mut x = inside.x;
-        let mut row = y;
-        for (place, (letter, label)) in ANSWERS.iter().enumerate() {
-            let style = if self.selected == Some(place) {
-                theme.chosen()
-            } else {
-                theme.palette.text
-            };
-            let text = format!("[{letter}] {label}");
-            let width = u16::try_from(text.len()).unwrap_or(u16::MAX);
-            if x + width > inside.right() && row == y {
-                (x, row) = (inside.x, y + 1);
+        let mut y = inside
+            .bottom()
+            .saturating_sub(foot(inside.width))
+            .max(inside.y);
+        for row in legend_rows(inside.width) {
+            let mut x = inside.x;
+            for place in row {
+                let Some((letter, label)) = ANSWERS.get(place) else {
+                    continue;
+                };
+                let style = if self.selected == Some(place) {
+                    canvas.cursor = Some(Position::new(x, y));
+                    theme.chosen()
+                } else {
+                    theme.palette.text
+                };
+                let text = format!("[{letter}] {label}");
+                x = canvas.text(x, y, inside.right(), &text, style) + GAP;
             }
-            let end = canvas.text(x, row, inside.right(), &text, style);
-            if self.selected == Some(place) {
-                canvas.cursor = Some(Position::new(x, row));
-            }
-            x = end + 2;
+            y += 1;
         }
-        if row == y {
-            let hint = "e edit  d all of it  ? why  Esc denies  Tab later";
-            canvas.text(inside.x, y + 1, inside.right(), hint, theme.palette.dim);
+        let hint = "e edit  d all of it  ? why  Esc denies  Tab later";
+        if y < inside.bottom() {
+            canvas.text(inside.x, y, inside.right(), hint, theme.palette.dim);
         }
     }
+}
+
+/// Columns between two answers.
+const GAP: u16 = 2;
+
+/// Which answers stand on which row of the legend.
+fn legend_rows(width: u16) -> Vec<std::ops::Range<usize>> {
+    let mut rows = Vec::new();
+    let (mut first, mut taken) = (0, 0);
+    for (place, (_, label)) in ANSWERS.iter().enumerate() {
+        let columns = u16::try_from("[y] ".len() + label.len()).unwrap_or(u16::MAX);
+        if place > first && taken + columns > width {
+            rows.push(first..place);
+            (first, taken) = (place, 0);
+        }
+        taken += columns + GAP;
+    }
+    rows.push(first..ANSWERS.len());
+    rows
+}
+
+/// Rows of the answers and of the hint below them.
+fn foot(width: u16) -> u16 {
+    u16::try_from(legend_rows(width).len()).unwrap_or(u16::MAX) + 1
 }
 
 impl RuleForm {

@@ -2,26 +2,29 @@
 
 use std::sync::Arc;
 
-use caliban_compose::{Editor, KeySet};
 use caliban_settings::RuleAction;
-use caliban_terminal::{Key, KeyCode, Modifiers};
+use caliban_terminal::{Key, KeyCode};
 use caliban_text::{Strength, sanitise};
-use ratatui_core::layout::{Position, Rect};
+use ratatui_core::layout::Rect;
 
 use crate::canvas::Canvas;
 use crate::host::{Desk, RuleHome, RuleRow};
+use crate::layers::field::{Field, Shows, Written};
+use crate::layers::list::{Heard, Line, List, closes, panel};
 use crate::layers::{Reaction, Wish};
 use crate::theme::Theme;
+
+const KEYS: &str = "Tab mode  d delete  t try a call, as `Bash: git push`  / search  q closes";
 
 /// The overlay.
 #[derive(Debug)]
 pub(crate) struct RulesPanel {
     desk: Arc<dyn Desk>,
     rules: Vec<RuleRow>,
-    chosen: usize,
+    list: List,
     said: String,
     /// A call that is being tried, while it is written.
-    trial: Option<Box<Editor>>,
+    trial: Option<Field>,
 }
 
 impl RulesPanel {
@@ -30,9 +33,26 @@ impl RulesPanel {
         Self {
             desk,
             rules,
-            chosen: 0,
+            list: List::default(),
             said: String::new(),
             trial: None,
+        }
+    }
+
+    /// The places of the rules that have what is searched for.
+    fn shown(&self) -> Vec<usize> {
+        let texts: Vec<String> = self
+            .rules
+            .iter()
+            .map(|rule| format!("{} {} {}", word(rule.action), rule.pattern, rule.origin))
+            .collect();
+        self.list.shown(texts.iter().map(String::as_str))
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        match &mut self.trial {
+            Some(field) => field.paste(text),
+            None => self.list.paste(text),
         }
     }
 
@@ -40,18 +60,15 @@ impl RulesPanel {
         if self.trial.is_some() {
             return self.press_in_trial(key);
         }
-        let last = self.rules.len().saturating_sub(1);
+        if self.list.press(key, self.shown().len()) == Heard::Taken {
+            return Reaction::Stay;
+        }
+        if closes(key) {
+            return Reaction::Close;
+        }
         match key.code {
-            KeyCode::Esc | KeyCode::Char('q') => return Reaction::Close,
-            KeyCode::Char('c') if key.modifiers.contains(Modifiers::CTRL) => {
-                return Reaction::Close;
-            }
-            KeyCode::Up | KeyCode::Char('k') => self.chosen = self.chosen.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.chosen = (self.chosen + 1).min(last),
-            KeyCode::PageUp => self.chosen = self.chosen.saturating_sub(10),
-            KeyCode::PageDown => self.chosen = (self.chosen + 10).min(last),
             KeyCode::Tab | KeyCode::BackTab => return Reaction::Do(Wish::CycleMode),
-            KeyCode::Char('t') => self.trial = Some(Box::new(Editor::new(KeySet::Emacs))),
+            KeyCode::Char('t') => self.trial = Some(Field::new("try", "", Shows::Text)),
             KeyCode::Char('d') => return self.delete(),
             _ => {}
         }
@@ -59,12 +76,14 @@ impl RulesPanel {
     }
 
     fn delete(&mut self) -> Reaction {
-        let Some(rule) = self.rules.get(self.chosen).cloned() else {
+        let place = self.shown().get(self.list.chosen()).copied();
+        let Some((place, rule)) = place.and_then(|at| Some((at, self.rules.get(at)?.clone())))
+        else {
             return Reaction::Stay;
         };
         match rule.home {
             RuleHome::Session => {
-                self.rules.remove(self.chosen);
+                self.rules.remove(place);
                 self.said = format!("`{}` does not count any more", rule.pattern);
                 Reaction::Do(Wish::ForgetRule {
                     pattern: rule.pattern,
@@ -73,12 +92,11 @@ impl RulesPanel {
             }
             RuleHome::File(scope) => {
                 match self.desk.remove_rule(scope, &rule.pattern) {
-                    Ok(path) => {
-                        self.rules.remove(self.chosen);
+                    Ok(changed) => {
+                        self.rules.remove(place);
                         self.said = format!(
-                            "`{}` is gone from {}; this session keeps it",
+                            "`{}` is gone; this session keeps it; written to {changed}",
                             rule.pattern,
-                            path.display()
                         );
                     }
                     Err(error) => self.said = error,
@@ -93,66 +111,60 @@ impl RulesPanel {
     }
 
     fn press_in_trial(&mut self, key: Key) -> Reaction {
-        match key.code {
-            KeyCode::Esc => self.trial = None,
-            KeyCode::Enter => {
-                let text = self.trial.take().map(|editor| editor.text());
-                self.said = self.desk.judged(&text.unwrap_or_default());
-            }
-            _ => {
-                if let Some(editor) = &mut self.trial {
-                    editor.press(key);
-                }
+        let written = self.trial.as_mut().map(|field| field.press(key));
+        match written {
+            None | Some(Written::Going) => {}
+            Some(Written::Dropped) => self.trial = None,
+            Some(Written::Given(text)) => {
+                self.trial = None;
+                self.said = self.desk.judged(&text);
             }
         }
         Reaction::Stay
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme, mode: &str) {
-        let inside = canvas.frame(area, &format!("Permissions: mode {mode}"), theme);
-        let palette = &theme.palette;
-        if inside.height < 4 {
+        let title = format!("Permissions: mode {mode}");
+        let Some(places) = panel(canvas, area, &title, theme) else {
             return;
-        }
-        let height = usize::from(inside.height - 2);
-        let first = self.chosen.saturating_sub(height.saturating_sub(1));
-        let rows = self.rules.iter().enumerate().skip(first);
-        for (y, (place, rule)) in (inside.y..inside.bottom() - 2).zip(rows) {
-            let (sign, style) = if place == self.chosen {
-                (theme.signs.selected, palette.accent)
-            } else {
-                (" ", palette.text)
-            };
-            let action = match rule.action {
-                RuleAction::Allow => "allow",
-                RuleAction::Ask => "ask",
-                RuleAction::Deny => "deny",
-            };
-            let pattern = sanitise(&rule.pattern, Strength::Name);
-            let pattern = theme.cut(&pattern, usize::from(inside.width) / 2);
-            let text = format!("{sign} {action:<6}{pattern}");
-            let x = canvas.text(inside.x, y, inside.right(), &text, style);
-            let comment = rule.comment.as_deref().unwrap_or_default();
-            let about = format!("{}  {comment}", rule.origin);
-            let about = sanitise(&about, Strength::Name);
-            canvas.text(x + 2, y, inside.right(), &about, palette.dim);
-        }
-        let y = inside.bottom() - 2;
-        if let Some(editor) = &self.trial {
-            let text = format!("try: {}", editor.text());
-            let end = canvas.text(inside.x, y, inside.right(), &text, palette.strong);
-            canvas.cursor = Some(Position::new(end.min(inside.right() - 1), y));
+        };
+        let palette = &theme.palette;
+        let width = usize::from(places.body.width) / 2;
+        let lines: Vec<Line> = self
+            .shown()
+            .into_iter()
+            .filter_map(|place| self.rules.get(place))
+            .map(|rule| {
+                let comment = rule.comment.as_deref().unwrap_or_default();
+                Line {
+                    label: format!(
+                        "{:<6}{}",
+                        word(rule.action),
+                        theme.cut(&rule.pattern, width)
+                    ),
+                    about: format!("{}  {comment}", rule.origin),
+                    style: palette.text,
+                }
+            })
+            .collect();
+        self.list.draw(canvas, places.body, theme, &lines);
+        let row = places.said;
+        if let Some(field) = &self.trial {
+            field.draw(canvas, row, theme);
         } else {
             let said = sanitise(&self.said, Strength::Name);
-            canvas.text(inside.x, y, inside.right(), &said, palette.warning);
+            canvas.text(row.x, row.y, row.right(), &said, palette.warning);
         }
-        let hint = "Tab mode  d delete  t try a call, as `Bash: git push`  q closes";
-        canvas.text(
-            inside.x,
-            inside.bottom() - 1,
-            inside.right(),
-            hint,
-            palette.dim,
-        );
+        let row = places.hint;
+        let hint = self.list.hint(KEYS);
+        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+    }
+}
+
+fn word(action: RuleAction) -> &'static str {
+    match action {
+        RuleAction::Allow => "allow",
+        RuleAction::Ask => "ask",
+        RuleAction::Deny => "deny",
     }
 }

@@ -8,9 +8,10 @@ use caliban_text::{Markdown, Row, Strength, ansi, sanitise, wrap};
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
-use crate::preferences::View;
+use crate::preferences::{Diffs, View};
 use crate::theme::Theme;
-use crate::transcript::calls::Call;
+use crate::transcript::calls::{Call, CallState};
+use crate::transcript::picture::Picture;
 use crate::transcript::tool_rows;
 
 /// With what cells are laid out.
@@ -19,12 +20,26 @@ pub(crate) struct Lay<'a> {
     pub(crate) width: u16,
     pub(crate) theme: &'a Theme,
     pub(crate) view: View,
+    pub(crate) diffs: Diffs,
     /// How far what moves has moved.
     pub(crate) beat: usize,
-    /// Milliseconds since the face began, for what counts time.
+    /// For what counts time.
     pub(crate) now: std::time::Instant,
+    /// When the face began.
+    pub(crate) began: std::time::Instant,
+    /// What a cell of the screen measures in dots; nothing where no pictures are drawn.
+    pub(crate) dots: Option<(u16, u16)>,
     /// Where files are that are named without their folder.
     pub(crate) cwd: &'a std::path::Path,
+}
+
+impl Lay<'_> {
+    /// What of the time is seen: how far what moves has moved, and tenths of seconds, after which
+    /// what counts them may have gone on.
+    fn moment(&self) -> (usize, u64) {
+        let passed = self.now.saturating_duration_since(self.began).as_millis() / 100;
+        (self.beat, u64::try_from(passed).unwrap_or(u64::MAX))
+    }
 }
 
 /// One thing in the conversation.
@@ -47,7 +62,7 @@ pub(crate) enum Fold {
 #[derive(Debug)]
 pub(crate) enum CellKind {
     /// What the operator asked.
-    Prompt(Arc<str>),
+    Prompt(Asked),
     Answer(Spoken),
     Thinking(Spoken),
     /// Thoughts that nobody may read.
@@ -60,8 +75,26 @@ pub(crate) enum CellKind {
     },
     /// What a command has to say, as Markdown does not see it.
     Report(Arc<str>),
-    /// An image, by its description.
-    Image(Arc<str>),
+    Image(Box<Picture>),
+}
+
+/// What was asked: as it was typed, or as it is kept.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    Typed(Arc<str>),
+    Kept(Arc<Message>, usize),
+}
+
+impl Asked {
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Typed(text) => text,
+            Self::Kept(message, place) => match message.content.get(*place) {
+                Some(Block::Text { text, .. }) => text,
+                Some(_) | None => "",
+            },
+        }
+    }
 }
 
 /// Text of the model's: as it comes, or as it is kept.
@@ -81,10 +114,20 @@ pub(crate) enum Tone {
 /// Rows that were laid out before, and for what.
 #[derive(Debug)]
 struct Laid {
+    form: Form,
+    rows: Arc<[Row]>,
+}
+
+/// What rows depend on beside the cell itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Form {
     width: u16,
     theme: u32,
     view: View,
-    rows: Arc<[Row]>,
+    diffs: Diffs,
+    dots: Option<(u16, u16)>,
+    /// The moment, where it matters.
+    moment: Option<(usize, u64)>,
 }
 
 impl Spoken {
@@ -133,7 +176,7 @@ impl Cell {
     }
 
     pub(crate) fn prompt(text: &str) -> Self {
-        Self::new(CellKind::Prompt(Arc::from(text)))
+        Self::new(CellKind::Prompt(Asked::Typed(Arc::from(text))))
     }
 
     /// It changed: what was laid out does not count any more.
@@ -148,23 +191,64 @@ impl Cell {
 
     /// The rows it is shown as, followed by an empty one.
     pub(crate) fn rows(&self, lay: &Lay<'_>) -> Arc<[Row]> {
+        let form = Form {
+            width: lay.width,
+            theme: lay.theme.version,
+            view: lay.view,
+            diffs: lay.diffs,
+            dots: lay.dots,
+            moment: self.is_moving().then(|| lay.moment()),
+        };
         if let Some(laid) = &*self.laid.borrow()
-            && (laid.width, laid.theme, laid.view) == (lay.width, lay.theme.version, lay.view)
+            && laid.form == form
         {
             return Arc::clone(&laid.rows);
         }
         let mut rows = self.lay_out(lay);
         rows.push(Row::default());
         let rows: Arc<[Row]> = rows.into();
-        if self.is_still() {
-            *self.laid.borrow_mut() = Some(Laid {
-                width: lay.width,
-                theme: lay.theme.version,
-                view: lay.view,
-                rows: Arc::clone(&rows),
-            });
-        }
+        *self.laid.borrow_mut() = Some(Laid {
+            form,
+            rows: Arc::clone(&rows),
+        });
         rows
+    }
+
+    /// Whether it looks another way from moment to moment.
+    fn is_moving(&self) -> bool {
+        match &self.kind {
+            CellKind::Call(call) => !call.is_over(),
+            CellKind::Prompt(_)
+            | CellKind::Answer(_)
+            | CellKind::Thinking(_)
+            | CellKind::Redacted
+            | CellKind::Notice { .. }
+            | CellKind::Report(_)
+            | CellKind::Image(_) => false,
+        }
+    }
+
+    /// Whether a text in small letters occurs in what it is made of, shown or not.
+    pub(crate) fn mentions(&self, needle: &str) -> bool {
+        let is_in = |text: &str| occurs(text, needle);
+        match &self.kind {
+            CellKind::Prompt(asked) => is_in(asked.text()),
+            CellKind::Answer(spoken) | CellKind::Thinking(spoken) => is_in(&spoken.text()),
+            CellKind::Call(call) => {
+                let output = match &call.state {
+                    CallState::Over(ending) => ending.text(),
+                    CallState::Written
+                    | CallState::Ready
+                    | CallState::Asked
+                    | CallState::Running { .. } => call.output.as_str().into(),
+                };
+                let inner = || call.inner.cells.iter().any(|cell| cell.mentions(needle));
+                is_in(&call.name) || is_in(&call.input.to_string()) || is_in(&output) || inner()
+            }
+            CellKind::Notice { text, .. } | CellKind::Report(text) => is_in(text),
+            CellKind::Image(picture) => is_in(&picture.words()),
+            CellKind::Redacted => false,
+        }
     }
 
     /// Whether it looks the same until it is touched.
@@ -218,7 +302,7 @@ impl Cell {
     fn lay_out(&self, lay: &Lay<'_>) -> Vec<Row> {
         let palette = &lay.theme.palette;
         match &self.kind {
-            CellKind::Prompt(text) => prompt_rows(text, lay),
+            CellKind::Prompt(asked) => prompt_rows(asked.text(), lay),
             CellKind::Answer(spoken) => {
                 let rows = spoken.rows(lay.width, lay.theme);
                 rows.to_vec()
@@ -238,10 +322,7 @@ impl Cell {
                 marked(sign, style, text, style, lay.width)
             }
             CellKind::Report(text) => ansi(text, lay.width, palette.text),
-            CellKind::Image(about) => vec![Row::plain(
-                sanitise(about, Strength::Name).into_owned(),
-                palette.dim,
-            )],
+            CellKind::Image(picture) => picture.rows(lay),
         }
     }
 
@@ -267,6 +348,17 @@ impl Cell {
         }
         rows
     }
+}
+
+/// Whether a text in small letters occurs in another, however that is written.
+fn occurs(text: &str, needle: &str) -> bool {
+    if !needle.is_ascii() {
+        return text.to_lowercase().contains(needle);
+    }
+    let needle = needle.as_bytes();
+    text.as_bytes()
+        .windows(needle.len().max(1))
+        .any(|window| window.eq_ignore_ascii_case(needle))
 }
 
 /// A sign, and a text that hangs beside it.

@@ -9,7 +9,10 @@ use serde_json::Value;
 
 use crate::transcript::calls::{Call, CallState, Ending};
 use crate::transcript::cell::{Cell, CellKind, Spoken, Tone};
-use crate::transcript::past::description;
+use crate::transcript::picture::Picture;
+
+/// What is said of an answer that was stopped.
+pub(crate) const INTERRUPTED: &str = "Interrupted.";
 
 /// Cells in the order things happened.
 #[derive(Debug, Default)]
@@ -46,11 +49,8 @@ impl Feed {
                 ..
             } => self.with_call(id, |call| {
                 call.output = String::new();
-                call.state = CallState::Over(Box::new(Ending {
-                    output: output.clone(),
-                    duration: Some(*duration),
-                    denial: denial.clone(),
-                }));
+                let ending = Ending::told(output, *duration, denial.clone());
+                call.state = CallState::Over(Box::new(ending));
             }),
             Event::PermissionAsked { inquiry } => {
                 self.with_call(&inquiry.call.id, |call| call.state = CallState::Asked);
@@ -68,7 +68,7 @@ impl Feed {
                     Some(message) => self.settle(message),
                     None => self.void(),
                 }
-                self.push(Cell::notice(Tone::Warning, "Interrupted."));
+                self.push(Cell::notice(Tone::Warning, INTERRUPTED));
             }
             Event::Retrying(retry) => {
                 if retry.shown == Shown::Superseded {
@@ -111,10 +111,18 @@ impl Feed {
                 Tone::Quiet,
                 format!("Condensed from about {before_tokens} to {after_tokens} tokens."),
             )),
-            Event::PromptAccepted { .. }
-            | Event::TurnStarted { .. }
+            Event::ToolResults { message } => {
+                self.keep_results(message);
+                self.hang_results(message);
+            }
+            Event::PromptAccepted { prompt } => {
+                for (block, part) in Picture::all_of(prompt) {
+                    let picture = Picture::new(prompt, block, part);
+                    self.push(Cell::new(CellKind::Image(Box::new(picture))));
+                }
+            }
+            Event::TurnStarted { .. }
             | Event::HistoryReplaced { .. }
-            | Event::ToolResults { .. }
             | Event::TurnEnded { .. }
             | Event::HookFired { .. }
             | Event::HookPassed { .. } => {}
@@ -127,7 +135,10 @@ impl Feed {
         let last = self.cells.last_mut().map(|cell| &mut cell.kind);
         match (last, aloud) {
             (Some(CellKind::Answer(spoken @ Spoken::Live(_))), Aloud::Yes)
-            | (Some(CellKind::Thinking(spoken @ Spoken::Live(_))), Aloud::No) => spoken.push(text),
+            | (Some(CellKind::Thinking(spoken @ Spoken::Live(_))), Aloud::No) => {
+                spoken.push(text);
+                self.touch_last();
+            }
             (_, aloud) => {
                 let mut spoken = Spoken::live();
                 spoken.push(text);
@@ -155,6 +166,7 @@ impl Feed {
                 {
                     call.written += json.len();
                 }
+                self.touch_last();
             }
             AnswerStep::Measured { .. }
             | AnswerStep::BlockEnded { .. }
@@ -197,8 +209,9 @@ impl Feed {
                     let call = Call::new(id.as_str().into(), name.as_str().into(), input.clone());
                     self.push(Cell::new(CellKind::Call(Box::new(call))));
                 }
-                Block::Image(image) => {
-                    self.push(Cell::new(CellKind::Image(description(image).into())));
+                Block::Image(_) => {
+                    let picture = Picture::new(message, place, None);
+                    self.push(Cell::new(CellKind::Image(Box::new(picture))));
                 }
                 Block::ToolResult { .. } | Block::Opaque { .. } => {}
             }
@@ -214,6 +227,41 @@ impl Feed {
             call.input = input.clone();
             call.state = CallState::Ready;
         });
+    }
+
+    fn touch_last(&mut self) {
+        if let Some(cell) = self.cells.last_mut() {
+            cell.touch();
+        }
+    }
+
+    /// Results are in the conversation now.
+    fn keep_results(&mut self, message: &Arc<Message>) {
+        for (place, block) in message.content.iter().enumerate() {
+            if let Block::ToolResult { tool_use_id, .. } = block {
+                self.with_call(tool_use_id, |call| {
+                    if let CallState::Over(ending) = &mut call.state {
+                        ending.keep(message, place);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Images that calls returned stand below the calls.
+    pub(crate) fn hang_results(&mut self, message: &Arc<Message>) {
+        for (block, part) in Picture::all_of(message) {
+            let Some(Block::ToolResult { tool_use_id, .. }) = message.content.get(block) else {
+                continue;
+            };
+            let call = self.call_at(tool_use_id).and_then(|at| self.cells.get(at));
+            let name = call.and_then(|cell| match &cell.kind {
+                CellKind::Call(call) => call.file_name(),
+                _ => None,
+            });
+            let picture = Picture::new(message, block, part).named(name);
+            self.push(Cell::new(CellKind::Image(Box::new(picture))));
+        }
     }
 
     /// Nothing goes on any more: what did not end, will not.

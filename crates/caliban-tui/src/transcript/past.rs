@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
-use caliban_agent::{ToolOutput, ToolStatus};
-use caliban_model::{Block, Image, Message, Role};
+use caliban_agent::{ToolStatus, tells_of_interrupt};
+use caliban_model::{Block, Message, Role};
 
 use crate::transcript::calls::{Call, CallState, Ending};
-use crate::transcript::cell::{Cell, CellKind, Spoken};
-use crate::transcript::feed::Feed;
+use crate::transcript::cell::{Asked, Cell, CellKind, Spoken, Tone};
+use crate::transcript::feed::{Feed, INTERRUPTED};
+use crate::transcript::picture::Picture;
 
 /// The cells that a conversation is shown as.
 pub(crate) fn cells_of(messages: &[Arc<Message>]) -> Feed {
     let mut feed = Feed::default();
     for message in messages {
+        if tells_of_interrupt(message) {
+            feed.push(Cell::notice(Tone::Warning, INTERRUPTED));
+            continue;
+        }
         for (place, block) in message.content.iter().enumerate() {
             add(&mut feed, message, place, block);
         }
+        feed.hang_results(message);
     }
     feed
 }
@@ -24,10 +30,15 @@ fn add(feed: &mut Feed, message: &Arc<Message>, place: usize, block: &Block) {
     let kept = || Spoken::Kept(Arc::clone(message), place);
     match block {
         Block::Text { text, .. } if text.trim().is_empty() => {}
-        Block::Text { text, .. } => feed.push(match message.role {
-            Role::User | Role::System => Cell::prompt(text),
-            Role::Assistant => Cell::new(CellKind::Answer(kept())),
-        }),
+        Block::Text { .. } => match message.role {
+            // What stands behind the first was added for the model to read.
+            Role::User if place > 0 => {}
+            Role::User | Role::System => feed.push(Cell::new(CellKind::Prompt(Asked::Kept(
+                Arc::clone(message),
+                place,
+            )))),
+            Role::Assistant => feed.push(Cell::new(CellKind::Answer(kept()))),
+        },
         Block::Thinking { text, .. } if text.trim().is_empty() => {}
         Block::Thinking { .. } => feed.push(Cell::new(CellKind::Thinking(kept()))),
         Block::RedactedThinking { .. } => feed.push(Cell::new(CellKind::Redacted)),
@@ -39,8 +50,8 @@ fn add(feed: &mut Feed, message: &Arc<Message>, place: usize, block: &Block) {
         }
         Block::ToolResult {
             tool_use_id,
-            content,
             is_error,
+            ..
         } => {
             let status = if *is_error {
                 ToolStatus::Failed
@@ -48,22 +59,14 @@ fn add(feed: &mut Feed, message: &Arc<Message>, place: usize, block: &Block) {
                 ToolStatus::Ok
             };
             feed.with_call(tool_use_id, |call| {
-                call.state = CallState::Over(Box::new(Ending {
-                    output: ToolOutput::of(status, content.clone()),
-                    duration: None,
-                    denial: None,
-                }));
+                let ending = Ending::kept(status, message, place);
+                call.state = CallState::Over(Box::new(ending));
             });
         }
-        Block::Image(image) => feed.push(Cell::new(CellKind::Image(description(image).into()))),
+        Block::Image(_) => {
+            let picture = Picture::new(message, place, None);
+            feed.push(Cell::new(CellKind::Image(Box::new(picture))));
+        }
         Block::Opaque { .. } => {}
     }
-}
-
-/// What stands for an image where none can be drawn.
-pub(crate) fn description(image: &Image) -> String {
-    let size = image
-        .dims
-        .map_or_else(String::new, |(width, height)| format!("{width}x{height} "));
-    format!("[image: {size}{}]", image.mime.as_str())
 }

@@ -97,10 +97,22 @@ impl Scroll {
 
     /// Brings a cell to the top of the screen, as far as there is enough below it.
     pub(crate) fn go_to_cell(&mut self, cell: usize, cells: &[Cell], height: usize, lay: &Lay<'_>) {
-        self.anchor = if (cell, 0) >= from_end(cells, height, lay) {
+        self.go_to(cell, 0, cells, height, lay);
+    }
+
+    /// The same for a row of it.
+    pub(crate) fn go_to(
+        &mut self,
+        cell: usize,
+        row: usize,
+        cells: &[Cell],
+        height: usize,
+        lay: &Lay<'_>,
+    ) {
+        self.anchor = if (cell, row) >= from_end(cells, height, lay) {
             Anchor::Follow
         } else {
-            Anchor::At { cell, row: 0 }
+            Anchor::At { cell, row }
         };
     }
 
@@ -149,7 +161,7 @@ fn forward(cells: &[Cell], cell: usize, row: usize, height: usize, lay: &Lay<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::preferences::{Glyphs, ThemeChoice, View};
+    use crate::preferences::{Diffs, Glyphs, ThemeChoice, View};
     use crate::theme::Theme;
     use caliban_terminal::{Colours, Scheme};
     use proptest::prelude::*;
@@ -163,13 +175,16 @@ mod tests {
             moves in prop::collection::vec((any::<bool>(), 1usize..40), 0..20),
             height in 1usize..30,
         ) {
-            let theme = Theme::new(ThemeChoice::Dark, Scheme::Dark, Colours::Ansi16, Glyphs::Ascii, 0);
+            let theme = Theme::new(ThemeChoice::Dark, None, Scheme::Dark, Colours::Ansi16, Glyphs::Ascii, 0);
             let lay = Lay {
                 width: 40,
                 theme: &theme,
                 view: View::Compact,
+                diffs: Diffs::BelowEachOther,
                 beat: 0,
                 now: std::time::Instant::now(),
+                began: std::time::Instant::now(),
+                dots: None,
                 cwd: std::path::Path::new("/"),
             };
             let cells: Vec<Cell> = lengths

@@ -4,11 +4,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use caliban_agent::{Details, TaskState, ToolStatus};
-use caliban_text::{Row, Strength, ansi, diff_counts, diff_rows, sanitise, wrap};
+use caliban_text::{
+    DiffView, Palette, Row, Strength, ansi, diff_counts, diff_rows, sanitise, wrap,
+};
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 use serde_json::Value;
 
+use crate::preferences::Diffs;
 use crate::transcript::calls::{Call, CallState, Ending};
 use crate::transcript::cell::{Lay, marked};
 
@@ -22,6 +25,8 @@ const FOLDED_CELLS: usize = 3;
 const UNFOLDED: usize = 400;
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
+/// Columns from which on both sides of a change stand beside each other: a screen of 140.
+const SPLIT: u16 = 136;
 
 pub(crate) fn rows(call: &Call, is_open: bool, lay: &Lay<'_>) -> Vec<Row> {
     let mut rows = head(call, is_open, lay);
@@ -134,8 +139,8 @@ fn over(call: &Call, ending: &Ending, is_open: bool, lay: &Lay<'_>) -> Vec<Row> 
         let text = format!("{} denied{rule}: {}", signs.denied, denial.reason);
         return indented_text(signs.result, &text, palette.warning, lay);
     }
-    let text = ending.output.text();
-    let (sign, style) = match ending.output.status {
+    let text = ending.text();
+    let (sign, style) = match ending.status {
         ToolStatus::Ok => (signs.good, palette.success),
         ToolStatus::Failed
         | ToolStatus::InvalidInput
@@ -148,7 +153,7 @@ fn over(call: &Call, ending: &Ending, is_open: bool, lay: &Lay<'_>) -> Vec<Row> 
     let summary = format!("{sign} {said}{took}");
     let mut rows = indented_text(signs.result, &summary, style, lay);
     let body = body(call, ending, &text, lay);
-    let most = match (is_open, &ending.output.details) {
+    let most = match (is_open, &ending.details) {
         (true, _) => UNFOLDED,
         (false, Some(Details::Edited { .. } | Details::Created { .. })) => FOLDED_DIFF,
         (false, _) => FOLDED,
@@ -165,7 +170,7 @@ fn over(call: &Call, ending: &Ending, is_open: bool, lay: &Lay<'_>) -> Vec<Row> 
 /// What came of a call, in a few words.
 fn said(ending: &Ending, text: &str, lay: &Lay<'_>) -> String {
     let lines = text.lines().count();
-    match &ending.output.details {
+    match &ending.details {
         Some(Details::Command { exit_code, .. }) => match exit_code {
             Some(code) => format!("exit {code}"),
             None => "ended by a signal".to_owned(),
@@ -226,11 +231,11 @@ fn body(call: &Call, ending: &Ending, text: &str, lay: &Lay<'_>) -> Vec<Row> {
     let width = lay.width.saturating_sub(2);
     let palette = &lay.theme.palette;
     let written = || call.input.get("content").and_then(Value::as_str);
-    match &ending.output.details {
+    match &ending.details {
         Some(Details::Edited {
             path,
             texts: Some((old, new)),
-        }) => diff_rows(old, new, path, width, palette, CONTEXT),
+        }) => change_rows(old, new, path, width, palette, lay.diffs),
         Some(Details::Created { path }) => diff_rows(
             "",
             written().unwrap_or_default(),
@@ -239,7 +244,7 @@ fn body(call: &Call, ending: &Ending, text: &str, lay: &Lay<'_>) -> Vec<Row> {
             palette,
             CONTEXT,
         ),
-        Some(Details::Page { .. }) if ending.output.status == ToolStatus::Ok => Vec::new(),
+        Some(Details::Page { .. }) if ending.status == ToolStatus::Ok => Vec::new(),
         Some(Details::Command { note, .. }) => {
             let shown = text.strip_suffix(note.as_str()).unwrap_or(text);
             ansi(shown.trim_end(), width, palette.dim)
@@ -254,6 +259,23 @@ fn body(call: &Call, ending: &Ending, text: &str, lay: &Lay<'_>) -> Vec<Row> {
         // One line stands in the summary already.
         None if text.lines().count() < 2 => Vec::new(),
         None => ansi(text.trim_end(), width, palette.dim),
+    }
+}
+
+/// The rows of a change: both sides of it where they are wanted, fit, and are not one.
+pub(crate) fn change_rows(
+    old: &str,
+    new: &str,
+    path: &str,
+    width: u16,
+    palette: &Palette,
+    diffs: Diffs,
+) -> Vec<Row> {
+    let view = DiffView::between(old, new, path, CONTEXT);
+    let has_sides = view.added > 0 && view.removed > 0;
+    match diffs {
+        Diffs::BesideEachOther if width >= SPLIT && has_sides => view.split_rows(width, palette),
+        Diffs::BesideEachOther | Diffs::BelowEachOther => view.rows(width, palette),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What an address outside the public internet is; `None` for a public one.
-pub(super) fn special_use(address: IpAddr) -> Option<&'static str> {
+pub fn special_use(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),
         IpAddr::V6(address) => special_v6(address),
@@ -21,6 +21,8 @@ fn special_v4(address: Ipv4Addr) -> Option<&'static str> {
         [198, 18..=19, ..] => Some("benchmarking"),
         [192, 0, 0, _] | [192, 88, 99, _] | [240..=255, ..] => Some("reserved"),
         [224..=239, ..] => Some("multicast"),
+        // The one address of a public block that only answers machines of that cloud, about themselves.
+        [168, 63, 129, 16] => Some("cloud metadata"),
         _ => None,
     }
 }
@@ -74,6 +76,8 @@ mod tests {
     #[case("198.19.0.1", Some("benchmarking"))]
     #[case("224.0.0.1", Some("multicast"))]
     #[case("255.255.255.255", Some("reserved"))]
+    #[case("168.63.129.16", Some("cloud metadata"))]
+    #[case("168.63.129.17", None)]
     #[case("8.8.8.8", None)]
     #[case("::", Some("unspecified"))]
     #[case("::1", Some("loopback"))]

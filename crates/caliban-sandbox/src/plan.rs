@@ -1,0 +1,713 @@
+//! The filesystem that a confined program sees, as a list of mounts: made of the policy and a look
+//! at the disk, and of nothing else.
+//!
+//! The deeper place wins, and at one place the stricter. A mount protects the place of a file and
+//! not its name, so every directory between a writable one and a mount in it is mounted onto itself:
+//! what is a mount cannot be moved away.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use caliban_permissions::credential_places;
+
+use crate::disk::{Disk, Kind};
+use crate::places::{GIT_PLACES, WORKTREE_PLACES, beneath};
+use crate::policy::{Policy, Reading, UnixSockets};
+
+/// The program that looks around before the command runs.
+pub(crate) const PROGRAM: &str = "/run/caliban/caliban";
+/// Where the way out is handed over.
+pub(crate) const EGRESS: &str = "/run/caliban/egress";
+/// Where the inner step leaves a mark that the program begins.
+pub(crate) const BEGAN: &str = "/run/caliban/began";
+/// Private caches of package managers.
+pub(crate) const CACHES: &str = "/run/caliban/caches";
+/// The home of cargo.
+pub(crate) const CARGO: &str = "/run/caliban/cargo";
+
+/// The most mounts of one plan; each costs a third of a millisecond.
+const MAX_MOUNTS: usize = 200;
+
+/// What programs need to start where only a list may be read.
+const SYSTEM: [&str; 19] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/ssl",
+];
+/// Files of the kernel that the superuser may write without any right of a superuser.
+const KERNEL: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+/// What of `/run` programs need.
+const RUN: [&str; 2] = ["/run/current-system", "/run/opengl-driver"];
+/// Where temporary files are; commands of a session see those of the session.
+pub(crate) const TEMPORARY: [(&str, &str); 2] = [("/tmp", "tmp"), ("/var/tmp", "var-tmp")];
+
+/// One step in making a filesystem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mount {
+    ReadOnly(PathBuf),
+    Writable(PathBuf),
+    /// A directory of its own, empty at the beginning.
+    Fresh,
+    /// An empty directory that cannot be written.
+    Hidden,
+    /// An empty file that cannot be written.
+    Blank,
+    Devices,
+    Processes,
+}
+
+/// Who wants a mount; of two at one place the later in this order counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Keeps a directory in its place.
+    Pin,
+    System,
+    /// Visible again although it lies in what is not.
+    Returned,
+    /// Nobody confined changes it, or sees it.
+    Protected,
+    /// The operator lets programs write it.
+    Root,
+    /// The operator forbids it.
+    Denied,
+}
+
+/// A filesystem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// What is mounted where, in this order.
+    pub mounts: Vec<(PathBuf, Mount)>,
+    /// What must be there for that: places in the session's own temporary directory.
+    pub made: Vec<(PathBuf, Shape)>,
+}
+
+/// What a mount needs at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Directory,
+    File,
+}
+
+/// What a plan is made of besides the policy.
+#[derive(Debug, Clone)]
+pub(crate) struct Fittings<'a> {
+    /// The session's own directory.
+    pub private: &'a Path,
+    /// The executable that is the inner helper.
+    pub program: &'a Path,
+    /// Private caches of this workspace.
+    pub caches: &'a Path,
+    /// What is shown read-only of the user's package caches, and where.
+    pub packages: &'a [(PathBuf, PathBuf)],
+    /// Where the way out is handed over, if there is one.
+    pub egress: Option<&'a Path>,
+    /// Where the mark is seen that the program begins.
+    pub began: Option<&'a Path>,
+    pub processes: Processes,
+}
+
+/// What programs see of `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Processes {
+    /// Their own.
+    Own,
+    /// The machine's, which cannot be helped in some containers.
+    TheMachines,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error(
+        "it would take {0} mounts, and {MAX_MOUNTS} are the limit; there are too many protected places or sockets"
+    )]
+    TooMany(usize),
+}
+
+impl Plan {
+    pub(crate) fn new(
+        policy: &Policy,
+        fittings: &Fittings<'_>,
+        disk: &dyn Disk,
+    ) -> Result<Self, PlanError> {
+        let mut draft = Draft {
+            policy,
+            disk,
+            wanted: BTreeMap::new(),
+        };
+        draft.system(fittings);
+        draft.secrets();
+        draft.roots();
+        draft.denied();
+        draft.sockets();
+        draft.drop_covered();
+        draft.pin();
+        draft.ordered(fittings)
+    }
+}
+
+struct Draft<'a> {
+    policy: &'a Policy,
+    disk: &'a dyn Disk,
+    wanted: BTreeMap<PathBuf, (Rank, Mount)>,
+}
+
+impl Draft<'_> {
+    fn want(&mut self, place: PathBuf, rank: Rank, mount: Mount) {
+        match self.wanted.get(&place) {
+            Some((there, _)) if *there > rank => {}
+            Some(_) | None => {
+                self.wanted.insert(place, (rank, mount));
+            }
+        }
+    }
+
+    /// Shows something of the disk at its own place, if it is there.
+    fn show(&mut self, path: &Path, rank: Rank) {
+        if let Some(real) = self.disk.resolve(path) {
+            self.want(path.to_owned(), rank, Mount::ReadOnly(real));
+        }
+    }
+
+    fn system(&mut self, fittings: &Fittings<'_>) {
+        match &self.policy.reading {
+            Reading::Everything => {
+                let all = Mount::ReadOnly("/".into());
+                self.want("/".into(), Rank::System, all);
+            }
+            Reading::Only(list) => {
+                self.want("/".into(), Rank::System, Mount::Hidden);
+                for path in SYSTEM {
+                    self.show(Path::new(path), Rank::System);
+                }
+                for path in list {
+                    self.show(path, Rank::Returned);
+                }
+            }
+        }
+        self.want("/dev".into(), Rank::System, Mount::Devices);
+        match fittings.processes {
+            Processes::Own => self.want("/proc".into(), Rank::System, Mount::Processes),
+            Processes::TheMachines => self.show(Path::new("/proc"), Rank::System),
+        }
+        for path in KERNEL {
+            self.show(Path::new(path), Rank::Protected);
+        }
+        self.want("/run".into(), Rank::System, Mount::Fresh);
+        for path in RUN {
+            self.show(Path::new(path), Rank::Returned);
+        }
+        for (place, name) in TEMPORARY {
+            let own = Mount::Writable(fittings.private.join(name));
+            self.want(place.into(), Rank::System, own);
+        }
+        let is_temporary = |path: &Path| TEMPORARY.iter().any(|(it, _)| path.starts_with(it));
+        let home = self.policy.home.clone();
+        if is_temporary(&home) && self.policy.reading == Reading::Everything {
+            self.show(&home, Rank::Returned);
+        }
+        let program = Mount::ReadOnly(fittings.program.to_owned());
+        self.want(PROGRAM.into(), Rank::Returned, program);
+        let caches = Mount::Writable(fittings.caches.to_owned());
+        self.want(CACHES.into(), Rank::Returned, caches);
+        for (from, to) in fittings.packages {
+            self.want(to.clone(), Rank::Returned, Mount::ReadOnly(from.clone()));
+        }
+        if let Some(mark) = fittings.began {
+            let mark = Mount::Writable(mark.to_owned());
+            self.want(BEGAN.into(), Rank::Returned, mark);
+        }
+        if let Some(socket) = fittings.egress {
+            let way = Mount::ReadOnly(socket.to_owned());
+            self.want(EGRESS.into(), Rank::Returned, way);
+        }
+    }
+
+    /// Hides credentials and what is ours.
+    fn secrets(&mut self) {
+        let home = &self.policy.home;
+        let places = credential_places().map(|place| home.join(place));
+        for path in places.chain(self.policy.own.iter().cloned()) {
+            self.hide(&path, Rank::Protected);
+        }
+    }
+
+    fn hide(&mut self, path: &Path, rank: Rank) {
+        let Some(real) = self.disk.resolve(path) else {
+            return;
+        };
+        let mount = match self.disk.kind(&real) {
+            Some(Kind::Directory) => Mount::Hidden,
+            Some(Kind::File | Kind::Special) => Mount::Blank,
+            Some(Kind::Link) | None => return,
+        };
+        self.want(real, rank, mount);
+    }
+
+    fn roots(&mut self) {
+        for root in &self.policy.roots {
+            self.want(root.clone(), Rank::Root, Mount::Writable(root.clone()));
+            let found = beneath(root, self.disk);
+            for place in &found.places {
+                self.fix(place, Rank::Protected);
+            }
+            for git in &found.git {
+                self.want(git.clone(), Rank::Pin, Mount::Writable(git.clone()));
+                self.fix_all(git, &GIT_PLACES);
+            }
+        }
+        for linked in &self.policy.linked {
+            let (common, own) = (&linked.common, &linked.directory);
+            self.want(common.clone(), Rank::Root, Mount::Writable(common.clone()));
+            self.fix_all(common, &GIT_PLACES);
+            self.want(own.clone(), Rank::Root, Mount::Writable(own.clone()));
+            self.fix_all(own, &WORKTREE_PLACES);
+        }
+    }
+
+    fn fix_all(&mut self, directory: &Path, names: &[&str]) {
+        for name in names {
+            self.fix(&directory.join(name), Rank::Protected);
+        }
+    }
+
+    /// Makes what is at a path read-only. A link cannot be mounted: what it leads to is, and that it
+    /// still leads there is looked at afterwards.
+    fn fix(&mut self, path: &Path, rank: Rank) {
+        let Some(real) = self.disk.resolve(path) else {
+            return;
+        };
+        if self.disk.kind(path) == Some(Kind::Link)
+            && !self.policy.roots.iter().any(|root| real.starts_with(root))
+        {
+            return;
+        }
+        self.want(real.clone(), rank, Mount::ReadOnly(real));
+    }
+
+    fn denied(&mut self) {
+        for path in &self.policy.fixed {
+            self.fix(path, Rank::Denied);
+        }
+        for path in &self.policy.hidden {
+            self.hide(path, Rank::Denied);
+        }
+    }
+
+    /// Who may connect to a socket is not a matter of who may write it, so those of others are
+    /// hidden one by one, unless they may be reached.
+    fn sockets(&mut self) {
+        for socket in self.disk.sockets() {
+            let Some(real) = self.disk.resolve(&socket) else {
+                continue;
+            };
+            if self.disk.kind(&real) != Some(Kind::Special) {
+                continue;
+            }
+            let is_ours = self.policy.own.iter().any(|own| real.starts_with(own));
+            match self.policy.sockets {
+                UnixSockets::Masked if !real.starts_with("/run") => {
+                    self.want(real, Rank::Denied, Mount::Blank);
+                }
+                UnixSockets::Visible if real.starts_with("/run") && !is_ours => {
+                    self.want(real.clone(), Rank::Returned, Mount::ReadOnly(real));
+                }
+                UnixSockets::Masked | UnixSockets::Visible => {}
+            }
+        }
+    }
+
+    /// Leaves out what nobody could see, and what is so already.
+    fn drop_covered(&mut self) {
+        let mut kept: BTreeMap<PathBuf, (Rank, Mount)> = BTreeMap::new();
+        // What is above comes first.
+        for (place, (rank, mount)) in std::mem::take(&mut self.wanted) {
+            if !is_covered(&kept, &place, rank, &mount) {
+                kept.insert(place, (rank, mount));
+            }
+        }
+        self.wanted = kept;
+    }
+
+    /// Keeps every directory between a writable one and a mount in it where it is.
+    fn pin(&mut self) {
+        let mut pins = Vec::new();
+        for place in self.wanted.keys() {
+            let mut between = Vec::new();
+            for above in place.ancestors().skip(1) {
+                match self.wanted.get(above) {
+                    None => between.push(above),
+                    Some((_, Mount::Writable(from))) => {
+                        for directory in between {
+                            // It lies beneath: that is how it was found.
+                            if let Ok(rest) = directory.strip_prefix(above) {
+                                pins.push((directory.to_owned(), from.join(rest)));
+                            }
+                        }
+                        break;
+                    }
+                    Some(_) => break,
+                }
+            }
+        }
+        for (place, from) in pins {
+            self.want(place, Rank::Pin, Mount::Writable(from));
+        }
+    }
+
+    fn ordered(self, fittings: &Fittings<'_>) -> Result<Plan, PlanError> {
+        let mut mounts: Vec<(PathBuf, Mount)> = self
+            .wanted
+            .into_iter()
+            .map(|(place, (_, mount))| (place, mount))
+            .collect();
+        if mounts.len() > MAX_MOUNTS {
+            return Err(PlanError::TooMany(mounts.len()));
+        }
+        mounts.sort_by_key(|(place, _)| place.components().count());
+        let made = made(&mounts, fittings);
+        Ok(Plan { mounts, made })
+    }
+}
+
+/// Whether a mount would change nothing for those who see what is above it.
+fn is_covered(
+    kept: &BTreeMap<PathBuf, (Rank, Mount)>,
+    place: &Path,
+    rank: Rank,
+    mount: &Mount,
+) -> bool {
+    let hides = matches!(mount, Mount::Hidden | Mount::Blank);
+    let above = || {
+        place
+            .ancestors()
+            .skip(1)
+            .filter_map(|above| kept.get(above))
+    };
+    // What the operator forbids holds for all that is in it.
+    let is_forbidden = above().any(|over| match over {
+        (Rank::Denied, Mount::Hidden) => true,
+        (Rank::Denied, Mount::ReadOnly(_)) => !hides,
+        _ => false,
+    });
+    let mut nearest = above().filter(|(rank, _)| *rank != Rank::Pin);
+    is_forbidden
+        || match nearest.next() {
+            Some((Rank::Protected, Mount::Hidden)) => !matches!(rank, Rank::Root | Rank::Returned),
+            Some((Rank::Protected, Mount::ReadOnly(_))) => !hides && rank <= Rank::Protected,
+            // Nothing of the disk is there but what is put there.
+            Some((Rank::System, Mount::Writable(_) | Mount::Fresh | Mount::Hidden)) => {
+                matches!(rank, Rank::Pin | Rank::Protected | Rank::Denied)
+            }
+            Some(_) | None => false,
+        }
+}
+
+/// The places in the session's own temporary directories that mounts need.
+fn made(mounts: &[(PathBuf, Mount)], fittings: &Fittings<'_>) -> Vec<(PathBuf, Shape)> {
+    let mut made = Vec::new();
+    for (temporary, name) in TEMPORARY {
+        let own = fittings.private.join(name);
+        for (place, mount) in mounts {
+            let Ok(rest) = place.strip_prefix(temporary) else {
+                continue;
+            };
+            // A mount of the disk brings along what is in it.
+            let is_in_another = mounts.iter().any(|(other, mount)| {
+                place != other
+                    && place.starts_with(other)
+                    && other.starts_with(temporary)
+                    && other != Path::new(temporary)
+                    && !matches!(mount, Mount::Writable(from) if from.starts_with(&own))
+            });
+            if rest.as_os_str().is_empty() || is_in_another {
+                continue;
+            }
+            let shape = match mount {
+                Mount::ReadOnly(from) if from.is_file() => Shape::File,
+                _ => Shape::Directory,
+            };
+            made.push((own.join(rest), shape));
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::tests::Listed;
+    use crate::policy::{LinkedGit, Policy, Surroundings};
+    use rstest::rstest;
+
+    fn policy() -> Policy {
+        let surroundings = Surroundings {
+            roots: &["/w".into()],
+            home: Path::new("/home/me"),
+            own: &[
+                "/home/me/.config/caliban".into(),
+                "/home/me/.cache/caliban".into(),
+            ],
+            variables: &[],
+        };
+        Policy::new(&caliban_settings::Sandbox::default(), &surroundings).unwrap()
+    }
+
+    fn plan(policy: &Policy, disk: &Listed) -> Plan {
+        let fittings = Fittings {
+            private: Path::new("/private"),
+            program: Path::new("/usr/bin/caliban"),
+            caches: Path::new("/private/caches"),
+            packages: &[],
+            egress: None,
+            began: None,
+            processes: Processes::Own,
+        };
+        Plan::new(policy, &fittings, disk).unwrap()
+    }
+
+    /// What is seen at a path: the last mount at or above it.
+    fn seen<'a>(plan: &'a Plan, path: &str) -> &'a Mount {
+        let path = Path::new(path);
+        let mut at = plan.mounts.iter().rev();
+        let (_, mount) = at.find(|(place, _)| path.starts_with(place)).unwrap();
+        mount
+    }
+
+    fn same(path: &str) -> Mount {
+        Mount::ReadOnly(path.into())
+    }
+
+    fn writable(path: &str) -> Mount {
+        Mount::Writable(path.into())
+    }
+
+    #[test]
+    fn without_lists_the_workspace_is_written_and_secrets_are_gone() {
+        let disk = Listed::new(&[
+            "/w/src/",
+            "/w/.git/hooks/",
+            "/w/.git/config",
+            "/w/.git/info/attributes",
+            "/home/me/.ssh/",
+            "/home/me/.netrc",
+            "/home/me/.config/caliban/",
+            "/proc/sys/",
+            "/tmp/",
+            "/run/",
+        ]);
+        let plan = plan(&policy(), &disk);
+        assert_eq!(seen(&plan, "/etc/passwd"), &same("/"));
+        assert_eq!(seen(&plan, "/w/src/x"), &writable("/w"));
+        assert_eq!(seen(&plan, "/home/me/.ssh/id"), &Mount::Hidden);
+        assert_eq!(seen(&plan, "/home/me/.netrc"), &Mount::Blank);
+        assert_eq!(seen(&plan, "/home/me/.config/caliban/x"), &Mount::Hidden);
+        assert_eq!(
+            seen(&plan, "/proc/sys/kernel/core_pattern"),
+            &same("/proc/sys")
+        );
+        assert_eq!(seen(&plan, "/tmp/x"), &writable("/private/tmp"));
+        assert_eq!(seen(&plan, "/run/docker.sock"), &Mount::Fresh);
+        assert_eq!(seen(&plan, "/w/.git/index"), &writable("/w/.git"));
+        assert_eq!(seen(&plan, "/w/.git/hooks/x"), &same("/w/.git/hooks"));
+        assert_eq!(seen(&plan, "/w/.git/config"), &same("/w/.git/config"));
+        // Both directories above it stay in their places.
+        assert!(
+            plan.mounts
+                .contains(&("/w/.git/info".into(), writable("/w/.git/info")))
+        );
+        let depths: Vec<usize> = plan
+            .mounts
+            .iter()
+            .map(|(it, _)| it.components().count())
+            .collect();
+        assert!(depths.is_sorted());
+    }
+
+    #[test]
+    fn a_root_that_holds_secrets_does_not_show_them() {
+        let disk = Listed::new(&["/home/me/.ssh/", "/home/me/.cache/caliban/tree/"]);
+        let policy = Policy {
+            roots: vec!["/home/me".into(), "/home/me/.cache/caliban/tree".into()],
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/home/me/x"), &writable("/home/me"));
+        assert_eq!(seen(&plan, "/home/me/.ssh/id"), &Mount::Hidden);
+        assert_eq!(seen(&plan, "/home/me/.cache/caliban/x"), &Mount::Hidden);
+        let tree = "/home/me/.cache/caliban/tree";
+        assert_eq!(seen(&plan, tree), &writable(tree));
+        // Nobody may put another directory in the place of the one above a secret.
+        assert_eq!(seen(&plan, "/home/me/.cache"), &writable("/home/me/.cache"));
+    }
+
+    #[test]
+    fn what_is_denied_wins_over_what_is_allowed() {
+        let disk = Listed::new(&["/w/a/b/", "/w/secret/x", "/w/key", "/w/a/hidden/"]);
+        let policy = Policy {
+            roots: vec!["/w".into(), "/w/a/b".into(), "/w/secret".into()],
+            fixed: vec!["/w/a".into(), "/w/absent".into()],
+            hidden: vec!["/w/secret".into(), "/w/key".into(), "/w/a/hidden".into()],
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/w/a/b/x"), &same("/w/a"));
+        assert_eq!(seen(&plan, "/w/a/hidden/x"), &Mount::Hidden);
+        assert_eq!(seen(&plan, "/w/secret/x"), &Mount::Hidden);
+        assert_eq!(seen(&plan, "/w/key"), &Mount::Blank);
+        // Nothing is made for what is not there.
+        assert!(
+            !plan
+                .mounts
+                .iter()
+                .any(|(place, _)| place.ends_with("absent"))
+        );
+    }
+
+    #[test]
+    fn a_place_that_a_list_names_is_open() {
+        let disk = Listed::new(&["/w/.vscode/x", "/w/.idea/x"]);
+        let policy = Policy {
+            roots: vec!["/w".into(), "/w/.vscode".into()],
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/w/.vscode/x"), &writable("/w/.vscode"));
+        assert_eq!(seen(&plan, "/w/.idea/x"), &same("/w/.idea"));
+    }
+
+    #[test]
+    fn a_list_shows_nothing_else() {
+        let disk = Listed::new(&["/usr/bin/", "/bin -> /usr/bin", "/data/x", "/home/me/.ssh/"]);
+        let policy = Policy {
+            reading: Reading::Only(vec!["/data".into()]),
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/srv"), &Mount::Hidden);
+        assert_eq!(seen(&plan, "/bin/sh"), &same("/usr/bin"));
+        assert_eq!(seen(&plan, "/data/x"), &same("/data"));
+        assert!(!plan.mounts.iter().any(|(place, _)| place.ends_with(".ssh")));
+    }
+
+    #[test]
+    fn a_workspace_among_temporary_files_keeps_its_place() {
+        let disk = Listed::new(&["/tmp/x/w/.envrc", "/tmp/x/home/.ssh/", "/tmp/other/"]);
+        let policy = Policy {
+            roots: vec!["/tmp/x/w".into()],
+            home: "/tmp/x/home".into(),
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/tmp/other"), &writable("/private/tmp"));
+        assert_eq!(seen(&plan, "/tmp/x/y"), &writable("/private/tmp/x"));
+        assert_eq!(seen(&plan, "/tmp/x/w/a"), &writable("/tmp/x/w"));
+        assert_eq!(seen(&plan, "/tmp/x/home/.ssh/id"), &Mount::Hidden);
+        let made: Vec<&Path> = plan.made.iter().map(|(path, _)| path.as_path()).collect();
+        let expected = ["/private/tmp/x", "/private/tmp/x/home", "/private/tmp/x/w"];
+        assert_eq!(made, expected.map(Path::new));
+    }
+
+    #[test]
+    fn links_at_protected_names_protect_what_they_lead_to() {
+        let disk = Listed::new(&[
+            "/w/.vscode -> /w/shared",
+            "/w/shared/",
+            "/w/.idea -> /etc",
+            "/etc/",
+        ]);
+        let plan = plan(&policy(), &disk);
+        assert_eq!(seen(&plan, "/w/shared/x"), &same("/w/shared"));
+        assert!(
+            !plan
+                .mounts
+                .iter()
+                .any(|(place, _)| place == Path::new("/etc"))
+        );
+    }
+
+    #[test]
+    fn a_worktree_writes_its_own_part_of_the_repository() {
+        let disk = Listed::new(&[
+            "/w/.git",
+            "/main/.git/hooks/",
+            "/main/.git/config",
+            "/main/.git/objects/",
+            "/main/.git/worktrees/w/gitdir",
+            "/main/.git/worktrees/w/index",
+            "/main/.git/worktrees/other/",
+        ]);
+        let policy = Policy {
+            linked: vec![LinkedGit {
+                directory: "/main/.git/worktrees/w".into(),
+                common: "/main/.git".into(),
+            }],
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        let own = "/main/.git/worktrees/w";
+        assert_eq!(seen(&plan, "/main/.git/objects/x"), &writable("/main/.git"));
+        assert_eq!(seen(&plan, "/main/.git/hooks/x"), &same("/main/.git/hooks"));
+        assert_eq!(
+            seen(&plan, "/main/.git/worktrees/other"),
+            &same("/main/.git/worktrees")
+        );
+        assert_eq!(seen(&plan, "/main/.git/worktrees/w/index"), &writable(own));
+        let pointer = "/main/.git/worktrees/w/gitdir";
+        assert_eq!(seen(&plan, pointer), &same(pointer));
+        assert_eq!(seen(&plan, "/w/.git"), &same("/w/.git"));
+    }
+
+    #[rstest]
+    #[case(UnixSockets::Masked, Mount::Blank, Mount::Fresh)]
+    #[case(UnixSockets::Visible, same("/"), same("/run/docker.sock"))]
+    fn sockets_are_reached_only_where_they_may_be(
+        #[case] sockets: UnixSockets,
+        #[case] elsewhere: Mount,
+        #[case] in_run: Mount,
+    ) {
+        let mut disk = Listed::new(&[
+            "/var/lib/s",
+            "/run/docker.sock",
+            "/home/me/.config/caliban/s",
+        ]);
+        for path in [
+            "/var/lib/s",
+            "/run/docker.sock",
+            "/home/me/.config/caliban/s",
+        ] {
+            disk.paths.insert(path.into(), Kind::Special);
+            disk.sockets.push(path.into());
+        }
+        let policy = Policy {
+            sockets,
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/var/lib/s"), &elsewhere);
+        assert_eq!(seen(&plan, "/run/docker.sock"), &in_run);
+        assert_eq!(seen(&plan, "/home/me/.config/caliban/s"), &Mount::Hidden);
+    }
+}

@@ -1,0 +1,236 @@
+//! Hears a session and exports what it hears, without ever holding it up.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use caliban_process::Guard;
+use caliban_session::{EventBatch, Events};
+use jiff::Timestamp;
+use reqwest::Client;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval_at};
+
+use crate::config::{Certificates, Collector, Config, Signal, Target};
+use crate::exporter::{Body, SendError, client, send};
+use crate::headers::Headers;
+use crate::schema::Source;
+use crate::translation::{Batch, Beginning, Translator};
+use crate::tree::Message;
+
+/// Batches that may wait for a slow collector; what happens meanwhile waits with the translator.
+const BATCHES: usize = 4;
+/// Messages that are tried again later.
+const UNSENT: usize = 64;
+
+/// Tells the operator something, once.
+pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What exporting needs of the program.
+#[derive(Clone)]
+pub struct Means {
+    pub guard: Guard,
+    /// What programs see.
+    pub environment: Vec<(OsString, OsString)>,
+    pub directory: PathBuf,
+    pub warn: Warn,
+}
+
+impl std::fmt::Debug for Means {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Means")
+    }
+}
+
+/// Hears a session to its end. The task ends when everything is sent; who waits for it sets the
+/// bound, and whoever aborts it loses what is not.
+pub fn hear(config: Config, events: Events, means: Means) -> JoinHandle<()> {
+    tokio::spawn(heard(config, events, means))
+}
+
+async fn heard(config: Config, mut events: Events, means: Means) {
+    let now = Timestamp::now();
+    let mut translator = Translator::new(
+        Beginning {
+            contents: config.contents,
+            temporality: config.temporality,
+            parent: config.parent,
+        },
+        now,
+    );
+    let begun = Instant::now();
+    let mut metrics = interval_at(begun + config.metrics_every, config.metrics_every);
+    let mut logs = interval_at(begun + config.logs_every, config.logs_every);
+    let (batches, waiting) = mpsc::channel(BATCHES);
+    let sending = tokio::spawn(Sender::new(config, means.clone()).run(waiting));
+    loop {
+        tokio::select! {
+            batch = events.next() => match batch {
+                Some(EventBatch::Events(batch)) => {
+                    for event in batch {
+                        translator.hear(&event);
+                    }
+                }
+                Some(EventBatch::Missed(_)) => {}
+                None => break,
+            },
+            _ = metrics.tick() => {
+                if let Ok(room) = batches.try_reserve() {
+                    room.send(translator.taken(Timestamp::now()));
+                }
+            }
+            _ = logs.tick() => {
+                if let Ok(room) = batches.try_reserve() {
+                    room.send(translator.happened());
+                }
+            }
+        }
+    }
+    let dropped = translator.dropped();
+    if dropped > 0 {
+        (means.warn)(&format!(
+            "telemetry lost {dropped} records: nobody took them"
+        ));
+    }
+    // The last one waits for room, and the one who waits for us sets the bound.
+    let _ = batches.send(translator.taken(Timestamp::now())).await;
+    drop(batches);
+    let _ = sending.await;
+}
+
+/// Sends what waits, in the order in which it was told.
+struct Sender {
+    source: Source,
+    outlets: Vec<Outlet>,
+    certificates: Certificates,
+    headers: Headers,
+    means: Means,
+    has_warned: bool,
+}
+
+/// A signal and where it goes.
+struct Outlet {
+    signal: Signal,
+    target: Target,
+    client: Option<Client>,
+    unsent: VecDeque<Body>,
+}
+
+impl Sender {
+    fn new(config: Config, means: Means) -> Self {
+        let outlets = config.targets.into_iter().map(|(signal, target)| Outlet {
+            signal,
+            target,
+            client: None,
+            unsent: VecDeque::new(),
+        });
+        Self {
+            source: Source {
+                resource: config.resource,
+                version: env!("CARGO_PKG_VERSION"),
+            },
+            outlets: outlets.collect(),
+            certificates: config.certificates,
+            headers: Headers::new(config.helper),
+            means,
+            has_warned: false,
+        }
+    }
+
+    async fn run(mut self, mut waiting: mpsc::Receiver<Batch>) {
+        while let Some(batch) = waiting.recv().await {
+            if batch.is_empty() && self.outlets.iter().all(|outlet| outlet.unsent.is_empty()) {
+                continue;
+            }
+            if let Err(reason) = self.headers.refresh(&self.means).await {
+                self.warn(&reason);
+            }
+            self.send(&batch).await;
+        }
+    }
+
+    async fn send(&mut self, batch: &Batch) {
+        for place in 0..self.outlets.len() {
+            let Some(outlet) = self.outlets.get_mut(place) else {
+                return;
+            };
+            let message = match outlet.signal {
+                Signal::Metrics if !batch.metrics.is_empty() => {
+                    Some(self.source.metrics(&batch.metrics))
+                }
+                Signal::Logs if !batch.records.is_empty() => {
+                    Some(self.source.records(&batch.records))
+                }
+                Signal::Traces if !batch.spans.is_empty() => Some(self.source.spans(&batch.spans)),
+                Signal::Metrics | Signal::Logs | Signal::Traces => None,
+            };
+            let sent = outlet
+                .send(message, &self.certificates, &self.headers)
+                .await;
+            if let Err(reason) = sent {
+                self.warn(&reason);
+            }
+        }
+    }
+
+    /// Says what is wrong the first time: a collector that is gone is gone for the whole session.
+    fn warn(&mut self, reason: &str) {
+        if !self.has_warned {
+            self.has_warned = true;
+            (self.means.warn)(&format!("telemetry is not exported: {reason}"));
+        }
+    }
+}
+
+impl Outlet {
+    async fn send(
+        &mut self,
+        message: Option<Message>,
+        certificates: &Certificates,
+        headers: &Headers,
+    ) -> Result<(), String> {
+        let collector = match &self.target {
+            Target::Console => {
+                if let Some(message) = message {
+                    let mut err = std::io::stderr().lock();
+                    // Nobody may read it.
+                    let _ = writeln!(err, "{}", message.json());
+                }
+                return Ok(());
+            }
+            Target::Collector(collector) => collector,
+        };
+        if let Some(message) = message {
+            if self.unsent.len() >= UNSENT {
+                self.unsent.pop_front();
+            }
+            self.unsent.push_back(Body::new(&message, collector));
+        }
+        if self.client.is_none() && !self.unsent.is_empty() {
+            let made = made(collector.clone(), certificates.clone()).await;
+            self.client = Some(made.map_err(|error| error.to_string())?);
+        }
+        while let (Some(body), Some(client)) = (self.unsent.front(), &self.client) {
+            match send(client, collector, &headers.current, body).await {
+                Ok(()) => {
+                    self.unsent.pop_front();
+                }
+                Err(SendError::Never(reason)) => {
+                    self.unsent.pop_front();
+                    return Err(reason);
+                }
+                Err(SendError::Later(reason)) => return Err(reason),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A client, made where it holds nobody up.
+async fn made(collector: Box<Collector>, certificates: Certificates) -> Result<Client, SendError> {
+    let made = tokio::task::spawn_blocking(move || client(&collector, &certificates)).await;
+    made.unwrap_or_else(|error| Err(SendError::Never(error.to_string())))
+}

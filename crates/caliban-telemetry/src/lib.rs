@@ -1,0 +1,19 @@
+//! What a session does and costs, told to a collector of OpenTelemetry.
+//!
+//! A [`hear`]er of the session's events and nothing else: it [translates](translation) them into
+//! metrics, logs and spans, and sends these in the forms of the [schema]. Nothing is exported
+//! unless it is [wished](Wish) for, and a collector that is gone, slow or wrong is never felt.
+
+mod config;
+mod data;
+mod exporter;
+mod headers;
+mod hearer;
+mod instruments;
+mod schema;
+mod translation;
+mod tree;
+
+pub use config::{Ambient, Config, Wish};
+pub use exporter::PATIENCE;
+pub use hearer::{Means, Warn, hear};

@@ -1,0 +1,216 @@
+//! Calls of a model.
+
+use std::sync::Arc;
+
+use caliban_agent::AnswerStep;
+use caliban_model::{Message, Retry, Usage};
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
+
+use crate::data::{Attributes, Context, LONGEST, Severity, Span, SpanKind, shortened};
+use crate::instruments::Instrument;
+
+use super::{Agent, Translator, elapsed, provider};
+
+/// A call that waits for its answer.
+#[derive(Debug)]
+pub(super) struct ModelCall {
+    began: Timestamp,
+    context: Context,
+    /// The model that answers, once it does.
+    model: Option<Arc<str>>,
+    first: Option<Timestamp>,
+    finish: Option<String>,
+    /// Attempts that failed.
+    retries: u32,
+}
+
+impl Translator {
+    pub(super) fn call_began(&mut self, agent: Option<&Arc<str>>, at: Timestamp) {
+        if let Some(agent) = self.agent(agent, at) {
+            agent.call = Some(ModelCall {
+                began: at,
+                context: agent.context.child(),
+                model: None,
+                first: None,
+                finish: None,
+                retries: 0,
+            });
+        }
+    }
+
+    fn call(&mut self, agent: Option<&Arc<str>>, at: Timestamp) -> Option<&mut ModelCall> {
+        self.agent(agent, at)?.call.as_mut()
+    }
+
+    pub(super) fn first_chunk(&mut self, agent: Option<&Arc<str>>, at: Timestamp) {
+        if let Some(call) = self.call(agent, at) {
+            call.first.get_or_insert(at);
+        }
+    }
+
+    pub(super) fn answer_step(
+        &mut self,
+        step: &AnswerStep,
+        agent: Option<&Arc<str>>,
+        at: Timestamp,
+    ) {
+        match step {
+            AnswerStep::Started { model } => {
+                if let Some(call) = self.call(agent, at) {
+                    call.model = Some(Arc::clone(model));
+                }
+            }
+            AnswerStep::ToolBegun { .. } => self.first_chunk(agent, at),
+            AnswerStep::Stopped { reason } => {
+                if let Some(call) = self.call(agent, at) {
+                    call.finish = Some(format!("{reason:?}").to_lowercase());
+                }
+            }
+            AnswerStep::Measured { .. }
+            | AnswerStep::ToolInput { .. }
+            | AnswerStep::BlockEnded { .. } => {}
+        }
+    }
+
+    pub(super) fn call_ended(
+        &mut self,
+        message: &Message,
+        usage: &Usage,
+        cost: Option<Decimal>,
+        of: Option<&Arc<str>>,
+        at: Timestamp,
+    ) {
+        let source = if of.is_some() { "subagent" } else { "main" };
+        let call = self.agent(of, at).and_then(|agent| agent.call.take());
+        let cost = cost.and_then(|cost| cost.to_f64());
+        let (owner, model) = (self.provider.clone(), self.model.clone());
+        self.count_tokens(&owner, &model, source, usage, cost.unwrap_or_default());
+        let Some(call) = call else {
+            return;
+        };
+        let taken = elapsed(call.began, at);
+        let attributes = Attributes::default()
+            .with("model", model.clone())
+            .with_known("cost_usd", cost)
+            .with("cost_usd_micros", micros(cost))
+            .with("duration_ms", taken)
+            .with("input_tokens", usage.input)
+            .with("output_tokens", usage.output)
+            .with("cache_read_tokens", usage.cache_read)
+            .with("cache_creation_tokens", usage.cache_write())
+            .with("query_source", source)
+            .with("attempt", call.retries + 1);
+        self.log(at, "api_request", Severity::Info, attributes);
+        self.measure_call(&call, usage, &model, at);
+        if of.is_none() {
+            self.response(message, at);
+        }
+        let span = match self.agent(of, at) {
+            Some(agent) => {
+                let agent = Agent::new(agent.context, agent.parent, agent.began);
+                self.model_span(&call, &agent, at, None)
+            }
+            None => return,
+        };
+        let attributes = span
+            .attributes
+            .with("gen_ai.usage.input_tokens", usage.total_input())
+            .with("gen_ai.usage.output_tokens", usage.output)
+            .with("gen_ai.usage.cache_read.input_tokens", usage.cache_read)
+            .with(
+                "gen_ai.usage.cache_creation.input_tokens",
+                usage.cache_write(),
+            )
+            .with("gen_ai.usage.reasoning.output_tokens", usage.reasoning);
+        self.push_span(Span { attributes, ..span });
+    }
+
+    fn measure_call(&mut self, call: &ModelCall, usage: &Usage, model: &str, at: Timestamp) {
+        let of = self.of_model(model);
+        for (kind, tokens) in [("input", usage.total_input()), ("output", usage.output)] {
+            let of = of.clone().with("gen_ai.token.type", kind);
+            let tokens = tokens.to_f64().unwrap_or_default();
+            self.instruments
+                .measure(Instrument::ModelTokens, of, tokens);
+        }
+        let taken = elapsed(call.began, at).as_secs_f64();
+        self.instruments
+            .measure(Instrument::ModelDuration, of.clone(), taken);
+        if let Some(first) = call.first {
+            let waited = elapsed(call.began, first).as_secs_f64();
+            self.instruments.measure(Instrument::FirstChunk, of, waited);
+        }
+    }
+
+    fn response(&mut self, message: &Message, at: Timestamp) {
+        let text = message.text();
+        let length = text.chars().count() as u64;
+        let mut attributes = Attributes::default().with("response_length", length);
+        if self.contents.prompts {
+            attributes.set("response", shortened(&text, LONGEST));
+        }
+        self.log(at, "assistant_response", Severity::Info, attributes);
+    }
+
+    pub(super) fn retried(&mut self, retry: &Retry, of: Option<&Arc<str>>, at: Timestamp) {
+        if let Some(call) = self.call(of, at) {
+            call.retries = retry.attempt;
+        }
+        let attributes = Attributes::default()
+            .with("model", self.model.clone())
+            .with("error", shortened(&retry.message, 2_000))
+            .with_known("status_code", retry.status.map(u32::from))
+            .with("attempt", retry.attempt);
+        self.log(at, "api_error", Severity::Warn, attributes);
+    }
+
+    /// What is known of a call to a model.
+    pub(super) fn of_model(&self, model: &str) -> Attributes {
+        Attributes::default()
+            .with("gen_ai.operation.name", "chat")
+            .with("gen_ai.provider.name", provider(&self.provider))
+            .with("gen_ai.request.model", model)
+    }
+
+    pub(super) fn model_span(
+        &self,
+        call: &ModelCall,
+        agent: &Agent,
+        at: Timestamp,
+        error: Option<String>,
+    ) -> Span {
+        let answered = call.model.as_deref().unwrap_or(&self.model);
+        let finish = call.finish.clone();
+        let waited = call
+            .first
+            .map(|first| elapsed(call.began, first).as_secs_f64());
+        let attributes = self
+            .of_model(&self.model)
+            .with("gen_ai.response.model", answered)
+            .with("gen_ai.request.stream", true)
+            .with_known(
+                "gen_ai.response.finish_reasons",
+                finish.map(|reason| crate::data::Value::Texts(vec![reason])),
+            )
+            .with_known("gen_ai.response.time_to_first_chunk", waited)
+            .with_known("error.type", error.clone())
+            .and(&self.conversation());
+        Span {
+            context: call.context,
+            parent: Some(agent.context.span),
+            name: format!("chat {}", self.model),
+            kind: SpanKind::Client,
+            began: call.began,
+            ended: at,
+            attributes,
+            error,
+        }
+    }
+}
+
+fn micros(cost: Option<f64>) -> u64 {
+    let micros = cost.unwrap_or_default() * 1_000_000.0;
+    micros.round().to_u64().unwrap_or_default()
+}
