@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use caliban_model::{Message, Role, Usage};
 use jiff::Timestamp;
@@ -25,6 +26,10 @@ const HEAD: u64 = 16 << 10;
 /// Bytes of a journal's end that are looked at, growing until a turn's end is among them. If
 /// none is, what lies between the snapshot and there is missing from the sums.
 const TAIL: [u64; 3] = [16 << 10, 128 << 10, 1 << 20];
+
+/// Sessions that one thread looks at before another helps it, and how many there are at most.
+const SHARE: usize = 128;
+const THREADS: usize = 4;
 
 /// A session as it is listed.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +53,34 @@ pub struct Summary {
 pub struct Listing {
     pub summaries: Vec<Summary>,
     pub warnings: Vec<Warning>,
+}
+
+impl Listing {
+    fn of(disk: &dyn Disk, directory: &Path, names: &[SessionName]) -> Self {
+        let mut listing = Self::default();
+        for name in names {
+            let paths = Paths::new(directory, name.clone());
+            match summarise(disk, &paths) {
+                Ok(Some(summary)) => listing.summaries.push(summary),
+                // Removed meanwhile.
+                Ok(None) => {}
+                Err(error) => listing.warnings.push(Warning::Unlisted {
+                    path: paths.snapshot(),
+                    problem: error.to_string(),
+                }),
+            }
+        }
+        listing
+    }
+
+    fn append(&mut self, mut other: Self) {
+        self.summaries.append(&mut other.summaries);
+        self.warnings.append(&mut other.warnings);
+    }
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS))
 }
 
 impl Summary {
@@ -81,19 +114,22 @@ pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Listing, Error> 
         .collect();
     names.sort();
     names.dedup();
+    let share = names.len().div_ceil(threads()).max(SHARE);
     let mut listing = Listing::default();
-    for name in names {
-        let paths = Paths::new(directory, name);
-        match summarise(disk, &paths) {
-            Ok(Some(summary)) => listing.summaries.push(summary),
-            // Removed meanwhile.
-            Ok(None) => {}
-            Err(error) => listing.warnings.push(Warning::Unlisted {
-                path: paths.snapshot(),
-                problem: error.to_string(),
-            }),
+    let mut shares = names.chunks(share);
+    let own = shares.next().unwrap_or_default();
+    thread::scope(|scope| {
+        let helpers: Vec<_> = shares
+            .map(|names| scope.spawn(|| Listing::of(disk, directory, names)))
+            .collect();
+        listing.append(Listing::of(disk, directory, own));
+        for helper in helpers {
+            match helper.join() {
+                Ok(part) => listing.append(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
         }
-    }
+    });
     listing
         .summaries
         .sort_by_key(|summary| Reverse(summary.updated_at));
@@ -194,6 +230,7 @@ fn from_header(paths: &Paths, header: Option<&Header>) -> Summary {
 /// The two ends of a journal.
 struct Ends {
     head: Vec<u8>,
+    /// Nothing where the head is all there is.
     tail: Vec<u8>,
 }
 
@@ -202,13 +239,10 @@ impl Ends {
         let mut head = Vec::new();
         (&mut reader).take(HEAD).read_to_end(&mut head)?;
         let len = reader.seek(SeekFrom::End(0))?;
-        if len <= HEAD {
-            return Ok(Self {
-                tail: head.clone(),
-                head,
-            });
-        }
         let mut tail = Vec::new();
+        if len <= HEAD {
+            return Ok(Self { head, tail });
+        }
         for window in TAIL {
             let start = len.saturating_sub(window);
             reader.seek(SeekFrom::Start(start))?;
@@ -229,12 +263,17 @@ impl Ends {
     /// Adds what the journal says after record `base`.
     fn bring_up_to_date(&self, summary: &mut Summary, base: u64) {
         let is_new = |line: &Line<'_>| line.seq > base;
-        for line in lines(&self.head).filter(is_new) {
-            if summary.title.is_none() && line.kind() == "message" {
-                summary.title = prompt(&line);
-            }
+        let head = lines(&self.head).filter(is_new).collect::<Vec<_>>();
+        if summary.title.is_none() {
+            let mut messages = head.iter().filter(|line| line.kind() == "message");
+            summary.title = messages.find_map(prompt);
         }
-        for line in lines(&self.tail).filter(is_new) {
+        let tail = if self.tail.is_empty() {
+            head
+        } else {
+            lines(&self.tail).filter(is_new).collect()
+        };
+        for line in tail {
             if line.kind() != "header" {
                 summary.updated_at = summary.updated_at.max(line.at);
             }
