@@ -245,6 +245,32 @@ fn a_bad_file_ends_the_start(#[case] part: &str, #[case] other: &str, #[case] sa
     assert_eq!(ran.code, Some(78), "{}", ran.stderr);
 }
 
+/// What asks a model waits for trust; what only shows does not.
+#[test]
+fn the_routes_of_a_workspace_without_trust_are_shown_and_not_used() {
+    let two = Two::new(answers("a"), answers("o"));
+    std::fs::write(two.workspace.path().join("caliban.toml"), ROUTES).unwrap();
+    for refused in [&["-p", "hi"][..], &["router", "test", "--yes"]] {
+        let ran = run(two.command().args(refused));
+        assert_eq!(ran.code, Some(78), "{refused:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("`caliban trust`"), "{}", ran.stderr);
+    }
+    let shown = run(two.command().args(["router", "debug"]));
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains("\n+ second  ollama/llama3.1"));
+    assert!(
+        shown.stderr.contains("no run uses the routes"),
+        "{}",
+        shown.stderr
+    );
+    assert_eq!(two.asked(), (0, 0));
+    let trusted = run(two.command().args(["--trust-workspace", "router", "debug"]));
+    assert_eq!(
+        (trusted.stdout, trusted.stderr),
+        (shown.stdout, String::new())
+    );
+}
+
 /// Short runs, each a process: the second knows what the first found out.
 #[test]
 fn processes_tell_each_other_of_an_outage() {

@@ -5,15 +5,17 @@ mod explain;
 mod simulate;
 mod test;
 
+use caliban_harness::options::SettingsOptions;
 use caliban_harness::routes::{Asked, Routes, Vacancies};
 use caliban_harness::{Configuration, RunOptions, session_store};
 use caliban_model::{CancellationToken, Reasoning};
 use caliban_router::{Hedging, Route, Router, SharedStates, Standing};
 use caliban_sessions::SessionState;
+use caliban_settings::LoadedRouterFile;
 use serde_json::json;
 
 use crate::args::RouterCommand;
-use crate::console::Console;
+use crate::console::{Console, note};
 use crate::exit::Failure;
 
 pub(crate) async fn run(
@@ -23,10 +25,18 @@ pub(crate) async fn run(
     cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let refusal = configuration.router.as_ref();
-    if let Some(refusal) = refusal.and_then(|router| router.refusal.clone()) {
-        return Err(refusal.into());
-    }
+    let shown;
+    let file = configuration.router.as_ref();
+    let refused = file.and_then(|file| Some((file, file.refusal.clone()?)));
+    let configuration = match (command, refused) {
+        (_, None) => configuration,
+        // It would ask the models.
+        (RouterCommand::Test { .. }, Some((_, refusal))) => return Err(refusal.into()),
+        (_, Some((file, _))) => {
+            shown = as_if_named(file, options, configuration)?;
+            &shown
+        }
+    };
     match command {
         RouterCommand::Debug(args) => {
             let router = router(options, configuration)?;
@@ -52,6 +62,28 @@ pub(crate) async fn run(
         }
         RouterCommand::Simulate(args) => simulate::run(args, options, configuration, console),
     }
+}
+
+/// What would hold if the user named the file: nothing of it is used, so it may be shown.
+fn as_if_named(
+    file: &LoadedRouterFile,
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Configuration, Failure> {
+    note(&format!(
+        "warning: the workspace is not trusted, so no run uses the routes of `{}` before `caliban trust`",
+        file.path.display()
+    ));
+    let settings = SettingsOptions {
+        router_file: Some(file.path.clone()),
+        ..options.settings.clone()
+    };
+    let (workspace, process) = (&configuration.workspace, &configuration.process);
+    Ok(Configuration::load(
+        &settings,
+        workspace.clone(),
+        process.clone(),
+    )?)
 }
 
 /// The routes of a run with these options. A key that is missing is shown, not an error.
