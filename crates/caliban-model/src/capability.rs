@@ -145,9 +145,22 @@ pub fn traits(family: &str, model: &str) -> ModelTraits {
         .map_or(UNKNOWN, |row| row.traits)
 }
 
+/// The wire family in which `provider` serves `model`: a cloud speaks that of whoever made it.
+pub fn family<'a>(provider: &'a str, model: &str) -> &'a str {
+    let base = base_model(model);
+    match provider {
+        "bedrock" if base.starts_with("claude-") => "anthropic",
+        "vertex" | "azure" if base.starts_with("claude-") => "anthropic",
+        "vertex" => "google",
+        "azure" => "openai",
+        other => other,
+    }
+}
+
 /// What `provider` offers for `model`, from the built-in tables.
 pub fn capabilities(provider: &str, model: &str) -> Capabilities {
-    let traits = traits(provider, model);
+    let family = family(provider, model);
+    let traits = traits(family, model);
     let rate = RateCard::builtin().lookup(provider, model);
     let thinks = match traits.thinking {
         ThinkingForm::None | ThinkingForm::Probed => false,
@@ -164,9 +177,9 @@ pub fn capabilities(provider: &str, model: &str) -> Capabilities {
         },
         vision: rate.map_or(provider != "ollama", |rate| rate.vision),
         thinking: rate.map_or(thinks, |rate| rate.thinking),
-        cache: match provider {
+        cache: match family {
             "anthropic" => CacheSupport::Explicit(4),
-            "ollama" => CacheSupport::None,
+            "ollama" | "bedrock" => CacheSupport::None,
             _ => CacheSupport::Automatic,
         },
         structured_output: true,

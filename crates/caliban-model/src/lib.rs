@@ -21,7 +21,7 @@ mod usage;
 
 pub use capability::{
     CacheSupport, Capabilities, ChatTools, EffortSet, ForcedTools, ModelTraits, Sampling,
-    ThinkingDefault, ThinkingForm, ToolSupport, capabilities, traits,
+    ThinkingDefault, ThinkingForm, ToolSupport, capabilities, family, traits,
 };
 pub use cost::{CostLedger, LedgerEntry, Price};
 pub use credentials::{Credentials, Freshness, NoKey, StaticKey};

@@ -9,12 +9,28 @@ pub fn base_model(name: &str) -> &str {
         .iter()
         .find_map(|region| name.strip_prefix(region))
         .unwrap_or(name);
-    let name = name.strip_prefix("anthropic.").unwrap_or(name);
+    let name = MAKERS
+        .iter()
+        .find_map(|maker| name.strip_prefix(maker))
+        .unwrap_or(name);
     let name = strip_platform_version(name);
     strip_date(name)
 }
 
 const REGIONS: [&str; 7] = ["global.", "us.", "eu.", "jp.", "apac.", "au.", "us-gov."];
+
+/// Whom Bedrock names before the models of others.
+const MAKERS: [&str; 9] = [
+    "anthropic.",
+    "amazon.",
+    "meta.",
+    "mistral.",
+    "cohere.",
+    "deepseek.",
+    "qwen.",
+    "openai.",
+    "ai21.",
+];
 
 /// Cuts `-v1` and `-v1:0`, but only from names that carry a vendor's date or platform form.
 fn strip_platform_version(name: &str) -> &str {
@@ -77,6 +93,7 @@ mod tests {
                 "arn:aws:bedrock:eu-west-1:1:inference-profile/eu.anthropic.claude-opus-4-6-v1",
                 "claude-opus-4-6",
             ),
+            ("us.amazon.nova-pro-v1:0", "nova-pro"),
             ("models/gemini-3.8-flash", "gemini-3.8-flash"),
             ("gpt-5.5-2026-04-23", "gpt-5.5"),
             ("llama3.2:3b", "llama3.2:3b"),

@@ -14,6 +14,9 @@ pub enum ProviderKind {
     OpenAi,
     Google,
     Ollama,
+    Bedrock,
+    Vertex,
+    Azure,
 }
 
 /// Which of OpenAI's two APIs is spoken.
@@ -25,7 +28,7 @@ pub enum OpenAiApi {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown provider `{0}`; use anthropic, openai, google or ollama")]
+#[error("unknown provider `{0}`; use anthropic, openai, google, ollama, bedrock, vertex or azure")]
 pub struct UnknownProvider(pub String);
 
 /// What is fixed about a provider.
@@ -38,7 +41,15 @@ struct Facts {
 }
 
 impl ProviderKind {
-    pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::Google, Self::Ollama];
+    pub const ALL: [Self; 7] = [
+        Self::Anthropic,
+        Self::OpenAi,
+        Self::Google,
+        Self::Ollama,
+        Self::Bedrock,
+        Self::Vertex,
+        Self::Azure,
+    ];
 
     fn facts(self) -> Facts {
         match self {
@@ -70,6 +81,27 @@ impl ProviderKind {
                 base_variable: "OLLAMA_BASE_URL",
                 base: "http://localhost:11434",
             },
+            Self::Bedrock => Facts {
+                name: "bedrock",
+                default_model: "claude-sonnet-4-6",
+                keys: &["AWS_BEARER_TOKEN_BEDROCK"],
+                base_variable: "ANTHROPIC_BEDROCK_BASE_URL",
+                base: "https://bedrock-runtime.us-east-1.amazonaws.com",
+            },
+            Self::Vertex => Facts {
+                name: "vertex",
+                default_model: "claude-sonnet-4-6",
+                keys: &[],
+                base_variable: "ANTHROPIC_VERTEX_BASE_URL",
+                base: "https://aiplatform.googleapis.com",
+            },
+            Self::Azure => Facts {
+                name: "azure",
+                default_model: "gpt-5.5",
+                keys: &["AZURE_OPENAI_API_KEY"],
+                base_variable: "AZURE_OPENAI_ENDPOINT",
+                base: "https://RESOURCE.openai.azure.com",
+            },
         }
     }
 
@@ -95,6 +127,14 @@ impl ProviderKind {
     /// The model used when none is named.
     pub fn default_model(self) -> &'static str {
         self.facts().default_model
+    }
+
+    /// Whether it serves the models of others, to accounts that log in to it in many ways.
+    pub fn is_cloud(self) -> bool {
+        match self {
+            Self::Anthropic | Self::OpenAi | Self::Google | Self::Ollama => false,
+            Self::Bedrock | Self::Vertex | Self::Azure => true,
+        }
     }
 
     /// Whose model a name sounds like; nothing for names that anybody might serve.

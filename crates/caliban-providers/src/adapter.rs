@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::assembly::Assembly;
 use crate::failure::{Refusal, fail, network_error};
-use crate::framing::{Frame, Framer, Lines, MAX_FRAME};
+use crate::framing::{Frame, Framer, Lines, MAX_FRAME, Piece};
 use crate::http::{self, Timeouts};
 use crate::transport::{Call, Framing, Transport};
 
@@ -219,12 +219,25 @@ impl Adapter {
         }
     }
 
-    /// Adds the family's advice to an error that carries none.
+    /// Adds the family's advice to an error that carries none. What a family would advise is about
+    /// its own servers.
     fn advised(&self, mut error: Error) -> Error {
+        let transport = &self.link.transport;
+        if let Some(platform) = transport.platform() {
+            error.provider = platform.into();
+        }
         if error.remedy.is_none() {
-            error.remedy = self.family.remedy(&error.kind, &error.model);
+            error.remedy = match transport.platform() {
+                Some(_) => transport.remedy(&error.kind),
+                None => self.family.remedy(&error.kind, &error.model),
+            };
         }
         error
+    }
+
+    fn framing(&self) -> Framing {
+        let own = self.link.transport.framing();
+        own.unwrap_or_else(|| self.family.framing())
     }
 
     async fn refused(&self, origin: &Origin, response: Response) -> Error {
@@ -246,30 +259,38 @@ impl Adapter {
         // What the status says stands even if the body breaks off.
         let body = self.link.body(origin, response, MAX_REFUSAL).await;
         let body = body.unwrap_or_default();
-        self.family.refusal(Refusal {
-            origin,
-            status: status.as_u16(),
-            headers: &headers,
-            body: &body,
-        })
+        self.link.refusal(
+            &*self.family,
+            Refusal {
+                origin,
+                status: status.as_u16(),
+                headers: &headers,
+                body: &body,
+            },
+        )
     }
 }
 
 impl Provider for Adapter {
     fn id(&self) -> &str {
-        self.family.id()
+        let platform = self.link.transport.platform();
+        platform.unwrap_or_else(|| self.family.id())
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        self.family.capabilities(model)
+        match self.link.transport.platform() {
+            Some(platform) => caliban_model::capabilities(platform, model),
+            None => self.family.capabilities(model),
+        }
     }
 
     fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
         let adapter = self.clone();
-        let origin = Origin::new(self.family.id(), request.model.clone());
+        let origin = Origin::new(self.id(), request.model.clone());
         Box::pin(try_stream! {
             let encoding = adapter.family.encode(&request, &adapter.link);
-            let encoded = until(&cancel, &origin, encoding).await?.map_err(|error| adapter.advised(error))?;
+            let mut encoded = until(&cancel, &origin, encoding).await?.map_err(|error| adapter.advised(error))?;
+            encoded.call.origin = origin.clone();
             for warning in encoded.warnings {
                 yield StreamEvent::Warning(warning);
             }
@@ -303,7 +324,10 @@ impl Provider for Adapter {
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<ModelInfo>, Error>> {
         async move {
-            let models = self.family.models(&self.link).await;
+            let models = match self.link.transport.models() {
+                Some(models) => models.await,
+                None => self.family.models(&self.link).await,
+            };
             models.map_err(|error| self.advised(error))
         }
         .boxed()
@@ -354,6 +378,19 @@ impl Link {
         }
     }
 
+    /// Reads a refusal as the platform means it, else as the family does.
+    fn refusal(&self, family: &dyn Family, refusal: Refusal<'_>) -> Error {
+        match self.transport.refusal(&refusal) {
+            Some(error) => error,
+            None if self.transport.platform().is_some() => Error {
+                // Which variable to set is the family's own affair.
+                remedy: None,
+                ..family.refusal(refusal)
+            },
+            None => family.refusal(refusal),
+        }
+    }
+
     /// Asks for one JSON document, for model lists and probes.
     pub(crate) fn json<'a>(
         &'a self,
@@ -367,12 +404,13 @@ impl Link {
             let headers = response.headers().clone();
             let body = self.body(&origin, response, MAX_FRAME).await?;
             if !status.is_success() {
-                return Err(family.refusal(Refusal {
+                let refusal = Refusal {
                     origin: &origin,
                     status: status.as_u16(),
                     headers: &headers,
                     body: &body,
-                }));
+                };
+                return Err(self.refusal(family, refusal));
             }
             serde_json::from_slice(&body).map_err(|error| {
                 fail(
@@ -454,9 +492,10 @@ impl<'a> Answer<'a> {
         Self {
             adapter,
             request,
-            framer: match adapter.family.framing() {
+            framer: match adapter.framing() {
                 Framing::ServerSentEvents => Framer::Sse(Events::default()),
                 Framing::JsonLines => Framer::Lines(Lines::default()),
+                Framing::EventStream => Framer::Either,
             },
             decoder: adapter.family.decoder(request),
             assembly: Assembly::new(origin),
@@ -465,7 +504,7 @@ impl<'a> Answer<'a> {
     }
 
     fn is_whole(&self, response: &Response) -> bool {
-        self.adapter.family.framing() == Framing::ServerSentEvents
+        self.adapter.framing() != Framing::JsonLines
             && response
                 .headers()
                 .get("content-type")
@@ -491,15 +530,25 @@ impl<'a> Answer<'a> {
                 .framer
                 .push(bytes)
                 .map_err(|error| self.assembly.error(ErrorKind::Malformed, error.to_string()))?,
-            None => self.framer.finish().into_iter().collect(),
+            None => self.framer.finish().map(Piece::Frame).into_iter().collect(),
         };
-        for frame in frames {
+        for piece in frames {
             if self.assembly.has_stopped() {
                 break;
             }
-            self.decoder.frame(&frame, &mut self.assembly)?;
+            match piece {
+                Piece::Frame(frame) => self.decoder.frame(&frame, &mut self.assembly)?,
+                Piece::Exception(exception) => {
+                    let transport = &self.adapter.link.transport;
+                    return Err(transport.exception(self.assembly.origin(), &exception));
+                }
+            }
         }
         if chunk.is_none() && !self.assembly.has_stopped() {
+            if self.framer.is_broken_off() {
+                let broken = "the answer broke off inside a message";
+                return Err(self.assembly.error(ErrorKind::Network, broken));
+            }
             self.decoder.finish(&mut self.assembly)?;
         }
         Ok(self.events())
@@ -519,7 +568,7 @@ impl<'a> Answer<'a> {
                         kind: WarningKind::UsageEstimated,
                         message: format!(
                             "{} reported no token usage; counts and cost are estimates",
-                            self.adapter.family.id()
+                            self.adapter.id()
                         ),
                     }));
                 }
@@ -546,6 +595,7 @@ fn same_model(requested: &str, actual: &str) -> bool {
         || base_model(requested) == base_model(actual)
         || requested.ends_with("-latest")
         || actual.strip_suffix(":latest") == Some(requested)
+        || requested.starts_with("arn:")
 }
 
 #[cfg(test)]

@@ -39,6 +39,17 @@ impl Body {
         self.0.push((name.to_owned(), Part::List(list)));
     }
 
+    /// Takes a field out, without looking at the others.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
+
+    /// Sets a field before all others.
+    pub(crate) fn set_first(&mut self, name: &str, value: Value) {
+        self.remove(name);
+        self.0.insert(0, (name.to_owned(), Part::Value(value)));
+    }
+
     /// The body as values.
     pub fn values(&self) -> Map<String, Value> {
         let value = |part: &Part| match part {
@@ -153,6 +164,12 @@ mod tests {
             r#"{"model":"a\"b","messages":["s",{"role":"user"},2,3,4],"none":[],"tools":[],"stream":true}"#
         );
         assert_eq!(serde_json::to_vec(&body.values()).unwrap(), sent);
+        body.remove("none");
+        body.set_first("model", json!("b"));
+        assert_eq!(
+            String::from_utf8(body.bytes().unwrap()).unwrap(),
+            r#"{"model":"b","messages":["s",{"role":"user"},2,3,4],"tools":[],"stream":true}"#
+        );
         body.change(|values| values["messages"][1]["role"] = json!("tool"));
         assert_eq!(
             body.values()["messages"],

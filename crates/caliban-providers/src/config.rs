@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use caliban_model::{Credentials, NoKey, OpenAiApi, ProviderKind, StaticKey};
+use caliban_model::{Credentials, NoKey, OpenAiApi, Provider, ProviderKind, StaticKey};
 use reqwest::header::HeaderName;
+use serde_json::{Map, Value};
 use url::Url;
 
 use crate::adapter::Adapter;
 use crate::anthropic::Anthropic;
+use crate::clouds::{self, Programs, Refresh};
 use crate::google::Gemini;
 use crate::http::Timeouts;
 use crate::ollama::{Blind, Ollama};
@@ -24,6 +26,14 @@ pub struct Connection {
     pub credentials: Option<Arc<dyn Credentials>>,
     /// Beta features that are asked for, where the provider has such.
     pub betas: Vec<String>,
+    /// Where a cloud is reached, unless a variable says otherwise.
+    pub base_url: Option<String>,
+    /// What else `[provider.…]` says.
+    pub options: Map<String, Value>,
+    /// How a cloud's credentials are renewed.
+    pub refresh: Refresh,
+    /// Who runs the programs that print credentials.
+    pub programs: Option<Arc<dyn Programs>>,
 }
 
 /// A provider that cannot be set up. Nothing has been sent.
@@ -46,6 +56,26 @@ pub enum ConfigError {
         variable: &'static str,
         value: String,
     },
+    #[error("this build cannot reach {provider}: build it with `--features {provider}`")]
+    NotBuilt { provider: ProviderKind },
+    #[error("no {what} for {provider}: set `{variable}`, or write in caliban.toml:\n{lines}")]
+    MissingPlace {
+        provider: ProviderKind,
+        what: &'static str,
+        variable: &'static str,
+        lines: &'static str,
+    },
+    #[error("{source_name} is `{value}`, which names no place; write it like `{example}`")]
+    BadPlace {
+        source_name: &'static str,
+        value: String,
+        example: &'static str,
+    },
+    #[error("`[provider.{provider}]`: {reason}")]
+    BadOptions {
+        provider: ProviderKind,
+        reason: String,
+    },
     #[error("`{variable}` must be a positive whole number, not `{value}`")]
     BadNumber {
         variable: &'static str,
@@ -62,15 +92,18 @@ pub fn connect(
     kind: ProviderKind,
     variable: &dyn Fn(&str) -> Option<String>,
     connection: &Connection,
-) -> Result<Adapter, ConfigError> {
+) -> Result<Arc<dyn Provider>, ConfigError> {
     let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+    if kind.is_cloud() {
+        return clouds::connect(kind, &variable, connection);
+    }
     let base = base_url(kind, &variable)?;
     let credentials = match &connection.credentials {
         Some(credentials) => Arc::clone(credentials),
         None => credentials(kind, &base, &variable)?,
     };
     let timeouts = connection.timeouts;
-    Ok(match kind {
+    Ok(Arc::new(match kind {
         ProviderKind::Anthropic => {
             let version = variable("ANTHROPIC_VERSION").unwrap_or_else(|| "2023-06-01".to_owned());
             let headers = vec![(HeaderName::from_static("anthropic-version"), version)];
@@ -107,7 +140,10 @@ pub fn connect(
             let family = Ollama::new(context_length(&variable)?, blind(&variable));
             Adapter::new(family, transport, timeouts)
         }
-    })
+        ProviderKind::Bedrock | ProviderKind::Vertex | ProviderKind::Azure => {
+            return clouds::connect(kind, &variable, connection);
+        }
+    }))
 }
 
 fn base_url(
@@ -116,9 +152,18 @@ fn base_url(
 ) -> Result<Url, ConfigError> {
     let value =
         variable(kind.base_url_variable()).unwrap_or_else(|| kind.default_base_url().to_owned());
+    parse_base(kind.base_url_variable(), &value, kind)
+}
+
+/// An address that calls can go to; `variable` is where it was written.
+pub(crate) fn parse_base(
+    variable: &'static str,
+    value: &str,
+    kind: ProviderKind,
+) -> Result<Url, ConfigError> {
     let bad = |reason: String| ConfigError::BadBaseUrl {
-        variable: kind.base_url_variable(),
-        value: value.clone(),
+        variable,
+        value: value.to_owned(),
         reason,
         example: kind.default_base_url(),
     };
@@ -223,7 +268,10 @@ mod tests {
     use super::*;
     use caliban_model::Provider;
 
-    fn connect(kind: ProviderKind, variables: &[(&str, &str)]) -> Result<Adapter, ConfigError> {
+    fn connect(
+        kind: ProviderKind,
+        variables: &[(&str, &str)],
+    ) -> Result<Arc<dyn Provider>, ConfigError> {
         let lookup = |name: &str| {
             variables
                 .iter()
@@ -284,6 +332,9 @@ mod tests {
                 ("ANTHROPIC_API_KEY", "k"),
                 ("OPENAI_API_KEY", "k"),
                 ("GEMINI_API_KEY", "k"),
+                ("AWS_REGION", "us-east-1"),
+                ("ANTHROPIC_VERTEX_PROJECT_ID", "p"),
+                ("AZURE_OPENAI_RESOURCE", "r"),
             ];
             assert_eq!(connect(kind, &key).unwrap().id(), kind.as_str());
         }

@@ -7,6 +7,7 @@ mod anthropic;
 mod assembly;
 mod body;
 pub mod cassette;
+mod clouds;
 mod config;
 mod failure;
 mod framing;
@@ -22,6 +23,7 @@ mod transport;
 
 pub use adapter::Adapter;
 pub use body::Body;
+pub use clouds::{Programs, Refresh};
 pub use config::{ConfigError, Connection, connect};
 pub use http::Timeouts;
-pub use transport::{AuthHeader, Call, Direct, Framing, HttpRequest, Transport};
+pub use transport::{AuthHeader, Call, Direct, Framing, HttpRequest};

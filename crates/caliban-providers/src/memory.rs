@@ -21,7 +21,24 @@ const OPEN_EXCHANGES: usize = 3;
 /// What was written for earlier requests of one family. `S` is what the family has to know of the
 /// turns before those that it writes.
 #[derive(Debug, Default)]
-pub(crate) struct Memory<S>(Mutex<Kept<S>>);
+pub(crate) struct Memory<S> {
+    kept: Mutex<Kept<S>>,
+    /// Who serves the family, where it is not who made it.
+    platform: Option<&'static str>,
+}
+
+/// Who reads a conversation: reasoning and private fields go back to nobody but who wrote them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Author<'a> {
+    pub(crate) provider: &'a str,
+    pub(crate) model: &'a str,
+}
+
+impl Author<'_> {
+    pub(crate) fn wrote(&self, message: &Message) -> bool {
+        message.written_by(self.provider, self.model)
+    }
+}
 
 #[derive(Debug)]
 struct Kept<S> {
@@ -68,6 +85,24 @@ impl<S> Default for Kept<S> {
     }
 }
 
+impl<S: Default> Memory<S> {
+    /// For a family that `platform` serves.
+    pub(crate) fn on(platform: &'static str) -> Self {
+        Self {
+            platform: Some(platform),
+            ..Self::default()
+        }
+    }
+
+    /// Who reads what is written for `model` of `family`.
+    pub(crate) fn author<'a>(&self, family: &'static str, model: &'a str) -> Author<'a> {
+        Author {
+            provider: self.platform.unwrap_or(family),
+            model,
+        }
+    }
+}
+
 impl<S: Clone + Default> Memory<S> {
     /// Writes the turns of a request with `write`, but for those that were written for the same
     /// reader before. Turns are handed over in pieces that begin where nothing before them changes
@@ -79,7 +114,7 @@ impl<S: Clone + Default> Memory<S> {
         write: impl Fn(&[Paired<'_>], &mut S) -> Vec<Value>,
     ) -> Written<S> {
         // Whoever panicked had taken out what it worked on.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut beginning = kept.take(reader, turns);
         let known = beginning.turns.len();
         let settled = settled(turns, known);
@@ -103,7 +138,7 @@ impl<S: Clone + Default> Memory<S> {
 
     /// The tools of a request as JSON, written with `write` unless the last request had the same.
     pub(crate) fn tools(&self, request: &Request, write: impl FnOnce() -> Value) -> Arc<String> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &kept.tools {
             Some(tools)
                 if Arc::ptr_eq(&tools.specs, &request.tools) && tools.cache == request.cache =>

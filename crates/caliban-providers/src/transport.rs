@@ -1,10 +1,13 @@
 //! Where a family's calls go: address, authentication and the framing of the answer. Cloud
 //! platforms are further transports; encoding and decoding never change for them.
+//!
+//! A transport may also know better than the family what a refusal means and which models there
+//! are: platforms wrap what they serve in errors and lists of their own.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use caliban_model::{Credentials, Error, ErrorKind, Freshness, Origin};
+use caliban_model::{Credentials, Error, ErrorKind, Freshness, ModelInfo, Origin};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::Method;
@@ -13,7 +16,8 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use crate::body::Body;
-use crate::failure::fail;
+use crate::failure::{Refusal, fail};
+use crate::framing::Exception;
 
 /// A call as its family encoded it, not yet bound to a platform.
 #[derive(Debug, Clone)]
@@ -42,10 +46,12 @@ pub struct HttpRequest {
 pub enum Framing {
     ServerSentEvents,
     JsonLines,
+    /// AWS's binary messages.
+    EventStream,
 }
 
 /// Binds calls to a platform.
-pub trait Transport: Send + Sync + Debug {
+pub(crate) trait Transport: Send + Sync + Debug {
     fn prepare(
         &self,
         call: Call,
@@ -57,6 +63,36 @@ pub trait Transport: Send + Sync + Debug {
 
     /// The address calls go to, for TLS set-up and error messages.
     fn base(&self) -> &Url;
+
+    /// Whose calls these are, where it is not the family's own.
+    fn platform(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// How answers are framed, where it is not the family's way.
+    fn framing(&self) -> Option<Framing> {
+        None
+    }
+
+    /// Reads a refusal in the platform's own shape; nothing where it is the family's.
+    fn refusal(&self, _refusal: &Refusal<'_>) -> Option<Error> {
+        None
+    }
+
+    /// What it means that the platform ends a stream with this.
+    fn exception(&self, origin: &Origin, exception: &Exception) -> Error {
+        fail(origin, ErrorKind::Server, exception.body.clone())
+    }
+
+    /// What the user can do about an error of this kind.
+    fn remedy(&self, _kind: &ErrorKind) -> Option<String> {
+        None
+    }
+
+    /// The platform's own list of models; nothing where the family asks for it.
+    fn models(&self) -> Option<BoxFuture<'_, Result<Vec<ModelInfo>, Error>>> {
+        None
+    }
 }
 
 /// How a key is presented.

@@ -46,8 +46,9 @@ impl<'a> Omissions<'a> {
 pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut omissions = Omissions::new(&request.model);
+    let author = memory.author(ID, &request.model);
     let mut written = memory.turns(&request.model, request.turns(), |turns, tool_loop| {
-        messages::written(turns, &request.model, tool_loop)
+        messages::written(turns, author, tool_loop)
     });
     let plan = thinking::plan(request, &traits, written.state, &mut omissions);
     cache::mark_turns(
@@ -82,7 +83,7 @@ pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
     if !request.tools.is_empty() {
         body.set_written("tools", memory.tools(request, || tools(request)));
     }
-    let mut system = messages::system(request);
+    let mut system = messages::system(request, author);
     if let Some(schema) = answer_form::wanted(request).filter(|schema| !schema::can_close(schema)) {
         let text = answer_form::instruction(schema);
         system.push(json!({"type": "text", "text": text}));

@@ -7,8 +7,9 @@ use caliban_model::{Block, Image, ImageSource, Message, Request, Role, ToolConte
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ID, is_thinking};
+use super::is_thinking;
 use crate::history::Paired;
+use crate::memory::Author;
 
 /// One turn; never empty, and never next to another of the same role.
 #[derive(Debug, PartialEq)]
@@ -26,21 +27,21 @@ pub(super) enum ToolLoop {
     BegunWithoutThinking,
 }
 
-/// The turns as `model` may see them, and what they make of the loop before them.
+/// The turns as their reader may see them, and what they make of the loop before them.
 pub(super) fn written(
     messages: &[Paired<'_>],
-    model: &str,
+    author: Author<'_>,
     tool_loop: &mut ToolLoop,
 ) -> Vec<Value> {
-    let turns = turns(messages, model);
+    let turns = turns(messages, author);
     *tool_loop = tool_loop.after(&turns);
     turns.into_iter().map(Turn::into_value).collect()
 }
 
-fn turns(messages: &[Paired<'_>], model: &str) -> Vec<Turn> {
+fn turns(messages: &[Paired<'_>], author: Author<'_>) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
     for message in messages {
-        let content = blocks(message, model);
+        let content = blocks(message, author);
         match turns.last_mut() {
             _ if content.is_empty() => {}
             Some(last) if last.role == message.role => last.content.extend(content),
@@ -93,15 +94,15 @@ impl ToolLoop {
 }
 
 /// The system prompt as text blocks.
-pub(super) fn system(request: &Request) -> Vec<Value> {
+pub(super) fn system(request: &Request, author: Author<'_>) -> Vec<Value> {
     let messages = request.system().iter();
     messages
-        .flat_map(|message| blocks(message, &request.model))
+        .flat_map(|message| blocks(message, author))
         .collect()
 }
 
-fn blocks(message: &Message, model: &str) -> Vec<Value> {
-    let own = message.written_by(ID, model);
+fn blocks(message: &Message, author: Author<'_>) -> Vec<Value> {
+    let own = author.wrote(message);
     message
         .content
         .iter()
@@ -210,6 +211,7 @@ fn tool_id(id: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ID;
     use super::*;
     use crate::history::paired;
     use caliban_model::Origin;
@@ -217,6 +219,10 @@ mod tests {
     use std::sync::Arc;
 
     const MODEL: &str = "claude-sonnet-4-6";
+    const AUTHOR: Author<'_> = Author {
+        provider: ID,
+        model: MODEL,
+    };
 
     fn request(messages: Vec<Message>) -> Request {
         Request::new(MODEL, messages.into_iter().map(Arc::new).collect()).unwrap()
@@ -225,7 +231,7 @@ mod tests {
     /// The turns with their blocks.
     fn turns(request: &Request) -> Vec<(Role, Vec<Value>)> {
         let (messages, _) = paired(request.turns(), &HashSet::new());
-        let turns = super::turns(&messages, MODEL).into_iter();
+        let turns = super::turns(&messages, AUTHOR).into_iter();
         turns.map(|turn| (turn.role, turn.content)).collect()
     }
 

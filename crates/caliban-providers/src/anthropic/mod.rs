@@ -43,6 +43,14 @@ impl Anthropic {
             ..Self::default()
         }
     }
+
+    /// The same, served by a platform.
+    pub(crate) fn on(platform: &'static str, betas: &[String]) -> Self {
+        Self {
+            memory: Memory::on(platform),
+            betas: betas.to_vec(),
+        }
+    }
 }
 
 impl Family for Anthropic {

@@ -6,6 +6,7 @@ use caliban_model::{Block, Image, ImageSource, Message, Role, ToolContent};
 use serde_json::{Map, Value, json};
 
 use super::encode::Generation;
+use crate::memory::Author;
 
 /// Stands in for the signature of a call that another model made; without it the call is
 /// rejected.
@@ -23,14 +24,14 @@ pub(super) fn private(id: Option<&str>, signature: Option<String>) -> Option<Val
     (!fields.is_empty()).then_some(Value::Object(fields))
 }
 
-/// The turns as `model` may see them. Turns of one speaker that follow each other become one.
+/// The turns as their reader may see them. Turns of one speaker that follow each other become one.
 pub(super) fn contents<'a>(
     messages: impl IntoIterator<Item = &'a Message>,
-    model: &str,
+    author: Author<'_>,
     generation: Generation,
 ) -> Vec<Value> {
     let mut writer = Writer {
-        model,
+        author,
         generation,
         calls: HashMap::new(),
         made: 0,
@@ -47,7 +48,7 @@ pub(super) fn contents<'a>(
 }
 
 struct Writer<'a, 'm> {
-    model: &'m str,
+    author: Author<'m>,
     generation: Generation,
     /// The calls made so far, by the id that results name.
     calls: HashMap<&'a str, Made<'a>>,
@@ -173,7 +174,7 @@ impl<'a> Writer<'a, '_> {
     /// A turn of this very model returns part by part as it came, except that thoughts return
     /// as their signatures only. Of any other model's turn text, images and calls remain.
     fn model_turn(&mut self, message: &'a Message) -> Turn {
-        let own = message.written_by(super::ID, self.model);
+        let own = self.author.wrote(message);
         let returned = |private: &'a Option<Value>, field: &str| {
             private
                 .as_ref()
@@ -270,7 +271,11 @@ mod tests {
     const MODEL: &str = "gemini-3.8-flash";
 
     fn written(messages: &[Message], generation: Generation) -> Value {
-        Value::from(contents(messages, MODEL, generation))
+        let author = Author {
+            provider: super::super::ID,
+            model: MODEL,
+        };
+        Value::from(contents(messages, author, generation))
     }
 
     fn by(provider: &str, model: &str, content: Vec<Block>) -> Message {

@@ -58,9 +58,10 @@ pub(super) fn body(request: &Request, memory: &Memory<()>) -> (Body, Vec<Warning
         body.set("toolConfig", config);
     }
     body.set("generationConfig", encoder.generation_config());
+    let author = memory.author(super::ID, &request.model);
     let written = memory.turns(&request.model, request.turns(), |turns, ()| {
         let messages = turns.iter().map(AsRef::as_ref);
-        contents(messages, &request.model, encoder.generation)
+        contents(messages, author, encoder.generation)
     });
     body.set_list("contents", written.turns);
     (body, encoder.warnings)

@@ -38,6 +38,14 @@ impl Gemini {
         }
     }
 
+    /// The same, served by a platform.
+    pub(crate) fn on(platform: &'static str, version: String) -> Self {
+        Self {
+            version,
+            memory: Memory::on(platform),
+        }
+    }
+
     /// Without `alt=sse` the answer would be one JSON array instead of events.
     fn stream_path(&self, model: &str) -> String {
         let model = model.strip_prefix("models/").unwrap_or(model);
@@ -128,7 +136,7 @@ impl Family for Gemini {
 
 /// One segment of a path or one value of a query: everything but unreserved characters is
 /// percent-encoded, so that no name can reach another path.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     use std::fmt::Write;
 
     let mut escaped = String::with_capacity(text.len());

@@ -14,7 +14,7 @@ use super::{RESPONSES_REMEDY, Server};
 use crate::adapter::Encoded;
 use crate::body::{Body, List};
 use crate::failure::fail;
-use crate::memory::Memory;
+use crate::memory::{Author, Memory};
 use crate::openai::content::{self, PARAGRAPH, Turn};
 use crate::openai::reasoning::{self, Activity, Thinking};
 use crate::openai::{ID, schema};
@@ -184,7 +184,7 @@ fn messages(request: &Request, server: Server, memory: &Memory<()>) -> List {
     let system = content::system(request);
     let written = memory.turns(&request.model, request.turns(), |turns, ()| {
         let mut writer = Writer {
-            model: &request.model,
+            author: memory.author(ID, &request.model),
             server,
             ids: HashMap::new(),
             messages: Vec::new(),
@@ -205,7 +205,7 @@ fn messages(request: &Request, server: Server, memory: &Memory<()>) -> List {
 }
 
 struct Writer<'a> {
-    model: &'a str,
+    author: Author<'a>,
     server: Server,
     /// What the latest call of each id is called on the wire.
     ids: HashMap<&'a str, String>,
@@ -214,7 +214,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn assistant(&mut self, message: &'a Message) {
-        let own = message.written_by(ID, self.model);
+        let own = self.author.wrote(message);
         let mut texts = Vec::new();
         let mut calls = Vec::new();
         for block in &message.content {

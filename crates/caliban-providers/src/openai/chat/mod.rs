@@ -67,6 +67,14 @@ impl Chat {
             memory: Memory::default(),
         }
     }
+
+    /// OpenAI's own models, served by a platform.
+    pub(crate) fn on(platform: &'static str) -> Self {
+        Self {
+            server: Server::OpenAi,
+            memory: Memory::on(platform),
+        }
+    }
 }
 
 impl Family for Chat {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::adapter::Encoded;
 use crate::body::{Body, List};
-use crate::memory::Memory;
+use crate::memory::{Author, Memory};
 use crate::openai::content::{self, Turn};
 use crate::openai::reasoning::{self, Activity, Thinking};
 use crate::openai::tool_id::IdRule;
@@ -125,11 +125,12 @@ fn tools(
 }
 
 fn input(request: &Request, memory: &Memory<()>) -> List {
+    let author = memory.author(ID, &request.model);
     let written = memory.turns(&request.model, request.turns(), |turns, ()| {
         let mut items = Vec::new();
         for turn in content::turns(turns.iter().map(AsRef::as_ref)) {
             match turn {
-                Turn::Assistant(message) => assistant(message, &request.model, &mut items),
+                Turn::Assistant(message) => assistant(message, author, &mut items),
                 Turn::User(blocks) => user(&blocks, &mut items),
             }
         }
@@ -149,8 +150,8 @@ fn is_reasoning(item: &Value) -> bool {
         && (carries("encrypted_content") || carries("content"))
 }
 
-fn assistant(message: &Message, model: &str, items: &mut Vec<Value>) {
-    let own = message.written_by(ID, model);
+fn assistant(message: &Message, author: Author<'_>, items: &mut Vec<Value>) {
+    let own = author.wrote(message);
     let reasoned = own && message.content.iter().any(
         |block| matches!(block, Block::Thinking { private: Some(item), .. } if is_reasoning(item)),
     );

@@ -25,6 +25,13 @@ impl Responses {
     pub(crate) fn new() -> Self {
         Self::default()
     }
+
+    /// The same, served by a platform.
+    pub(crate) fn on(platform: &'static str) -> Self {
+        Self {
+            memory: Memory::on(platform),
+        }
+    }
 }
 
 impl Family for Responses {

@@ -1,6 +1,11 @@
-//! Bytes into frames: server-sent events and JSON lines, split anywhere by the network.
+//! Bytes into frames: server-sent events, JSON lines and AWS's event streams, split anywhere by
+//! the network.
+
+mod event_stream;
 
 use caliban_http::{Event, EventTooLarge, Events, MAX_EVENT};
+
+pub(crate) use event_stream::EventStream;
 
 /// The most one frame may hold.
 pub(crate) const MAX_FRAME: usize = MAX_EVENT;
@@ -22,22 +27,71 @@ impl Frame {
     }
 }
 
+/// What a platform says in the middle of a stream that it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exception {
+    /// E.g. `throttlingException`.
+    pub(crate) class: String,
+    /// A JSON document with a message.
+    pub(crate) body: String,
+}
+
+/// A frame, or why there are no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Frame(Frame),
+    Exception(Exception),
+}
+
+/// A stream that cannot be read on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FramingError {
+    #[error(transparent)]
+    TooLarge(#[from] EventTooLarge),
+    #[error("{0}")]
+    Corrupt(&'static str),
+}
+
 /// Collects bytes and yields frames. Holds at most one unfinished frame.
 #[derive(Debug)]
 pub(crate) enum Framer {
     Sse(Events),
     Lines(Lines),
+    /// Not yet known: gateways turn event streams into server-sent events.
+    Either,
+    Messages(EventStream),
 }
 
 impl Framer {
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, EventTooLarge> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Piece>, FramingError> {
         match self {
             Self::Sse(events) => {
                 let mut frames = Vec::new();
                 events.push(bytes, |event| frames.extend(Frame::of(event)))?;
-                Ok(frames)
+                Ok(frames.into_iter().map(Piece::Frame).collect())
             }
-            Self::Lines(lines) => lines.push(bytes),
+            Self::Lines(lines) => {
+                let frames = lines.push(bytes)?;
+                Ok(frames.into_iter().map(Piece::Frame).collect())
+            }
+            Self::Messages(stream) => stream.push(bytes),
+            Self::Either => {
+                // The length of a message begins with a zero, text does not.
+                *self = match bytes.first() {
+                    None => return Ok(Vec::new()),
+                    Some(0..=8) => Self::Messages(EventStream::default()),
+                    Some(_) => Self::Sse(Events::default()),
+                };
+                self.push(bytes)
+            }
+        }
+    }
+
+    /// Whether the body ended inside a message that had a length.
+    pub(crate) fn is_broken_off(&self) -> bool {
+        match self {
+            Self::Messages(stream) => stream.is_broken_off(),
+            Self::Sse(_) | Self::Lines(_) | Self::Either => false,
         }
     }
 
@@ -46,6 +100,7 @@ impl Framer {
         match self {
             Self::Sse(events) => events.finish().and_then(Frame::of),
             Self::Lines(lines) => lines.finish(),
+            Self::Either | Self::Messages(_) => None,
         }
     }
 }
@@ -93,8 +148,14 @@ mod tests {
         for chunk in chunks {
             found.extend(framer.push(chunk).unwrap());
         }
-        found.extend(framer.finish());
+        found.extend(framer.finish().map(Piece::Frame));
         found
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Frame(frame) => frame,
+                Piece::Exception(exception) => panic!("{exception:?}"),
+            })
+            .collect()
     }
 
     fn frame(event: &str, data: &str) -> Frame {
@@ -129,6 +190,14 @@ mod tests {
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(read(Framer::Sse(Events::default()), &single), whole);
+    }
+
+    #[test]
+    fn a_gateway_may_turn_messages_into_events() {
+        assert_eq!(
+            read(Framer::Either, &[b"", b"data: x\n\n"]),
+            [frame("", "x")]
+        );
     }
 
     #[test]

@@ -1,0 +1,95 @@
+//! A provider that serves the models of several makers, each in the family of its maker.
+
+use std::collections::BTreeSet;
+
+use caliban_model::{
+    CancellationToken, Capabilities, Error, EventStream, ModelInfo, Provider, ProviderKind,
+    RateCard, Request, capabilities,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
+
+use crate::adapter::Adapter;
+
+/// A platform, with one adapter for each family it serves.
+#[derive(Debug)]
+pub(crate) struct Platform {
+    kind: ProviderKind,
+    /// For Claude's models.
+    claude: Adapter,
+    /// For all others.
+    others: Adapter,
+    /// Asked for once in a session.
+    listed: OnceCell<Vec<ModelInfo>>,
+}
+
+impl Platform {
+    pub(crate) fn new(kind: ProviderKind, claude: Adapter, others: Adapter) -> Self {
+        Self {
+            kind,
+            claude,
+            others,
+            listed: OnceCell::new(),
+        }
+    }
+
+    fn adapter(&self, model: &str) -> &Adapter {
+        if is_claude(model) {
+            &self.claude
+        } else {
+            &self.others
+        }
+    }
+
+    /// The lists of both; where neither can be had, the models whose prices are known.
+    async fn list(&self) -> Vec<ModelInfo> {
+        let (claude, others) = futures::join!(self.claude.models(), self.others.models());
+        let mut models: Vec<ModelInfo> = claude.into_iter().chain(others).flatten().collect();
+        if models.is_empty() {
+            models = self.known();
+        }
+        let mut seen = BTreeSet::new();
+        models.retain(|model| seen.insert(model.id.clone()));
+        models
+    }
+
+    fn known(&self) -> Vec<ModelInfo> {
+        let card = RateCard::builtin();
+        let names = card.models(self.kind.as_str());
+        names
+            .map(|name| {
+                let rate = card.lookup(self.kind.as_str(), name);
+                ModelInfo {
+                    id: name.to_owned(),
+                    context_window: rate.and_then(|rate| rate.context_window),
+                    max_output: rate.and_then(|rate| rate.max_output),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Whether a name, an id or an ARN is that of one of Claude's models. A profile whose ARN hides its
+/// model counts as one: that is what they are made for.
+pub(crate) fn is_claude(model: &str) -> bool {
+    model.contains("claude") || model.contains("application-inference-profile/")
+}
+
+impl Provider for Platform {
+    fn id(&self) -> &str {
+        self.kind.as_str()
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        capabilities(self.kind.as_str(), model)
+    }
+
+    fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
+        self.adapter(&request.model).stream(request, cancel)
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<ModelInfo>, Error>> {
+        async move { Ok(self.listed.get_or_init(|| self.list()).await.clone()) }.boxed()
+    }
+}
