@@ -10,10 +10,12 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 14] = [
+const PYTHON_PACKAGES: [&str; 15] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
+    // Signs requests and reads event streams as AWS has it.
+    "boto3>=1.44,<2",
     "ollama>=0.6.3,<0.7",
     "mcp-server-git>=2026.10,<2027",
     "mcp-server-time>=2026.10,<2027",

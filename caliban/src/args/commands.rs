@@ -16,7 +16,7 @@ use super::run::ProviderArgs;
 pub(crate) enum Command {
     /// Show the program at work on a recorded conversation, without a key or a network.
     Demo,
-    /// List the models the provider offers to this account.
+    /// List the models that the configured providers offer, with price, window and routes.
     Models(ModelsArgs),
     /// Check the installation; exits with 1 when a check has failed.
     Doctor(DoctorArgs),
@@ -452,7 +452,7 @@ pub(crate) struct TrustArgs {
 pub(crate) struct ModelsArgs {
     #[command(flatten)]
     pub(crate) provider: ProviderArgs,
-    /// Print JSON instead of a list of names.
+    /// Print JSON instead of columns.
     #[arg(long)]
     pub(crate) json: bool,
 }

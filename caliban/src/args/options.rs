@@ -87,7 +87,7 @@ impl CommandLine {
             workspace: run.tools.workspace.clone(),
             settings: of_settings(settings)?,
             model: ModelOptions {
-                provider: run.provider.provider,
+                provider: run.provider.kind(),
                 model: run.model.model.clone(),
                 fallback: run.model.fallback_model.clone(),
                 max_tokens: run.model.max_tokens.and_then(NonZeroU32::new),

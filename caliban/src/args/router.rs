@@ -28,6 +28,9 @@ pub(crate) enum RouterCommand {
     /// Send one short request to each route, after saying what that costs; exits with 1 when one
     /// fails.
     Test {
+        /// Also ask for a tool call and, where the model can see, about a small image.
+        #[arg(long)]
+        full: bool,
         /// The routes by their ids [default: all]
         #[arg(value_name = "ROUTE")]
         routes: Vec<String>,

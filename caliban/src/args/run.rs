@@ -283,10 +283,28 @@ pub(crate) struct ServerArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Model and provider")]
 pub(crate) struct ProviderArgs {
-    /// Who answers: anthropic, openai, google or ollama (`CALIBAN_PROVIDER`) [default:
-    /// anthropic]
+    /// Who answers: anthropic, openai, google, ollama, bedrock, vertex or azure
+    /// (`CALIBAN_PROVIDER`) [default: anthropic]
     #[arg(long, value_name = "PROVIDER")]
-    pub(crate) provider: Option<ProviderKind>,
+    provider: Option<ProviderKind>,
+
+    /// The same as `--provider bedrock`.
+    #[arg(long, hide = true, conflicts_with_all = ["provider", "vertex"])]
+    bedrock: bool,
+
+    /// The same as `--provider vertex`.
+    #[arg(long, hide = true, conflicts_with = "provider")]
+    vertex: bool,
+}
+
+impl ProviderArgs {
+    pub(crate) fn kind(&self) -> Option<ProviderKind> {
+        match (self.bedrock, self.vertex) {
+            (true, _) => Some(ProviderKind::Bedrock),
+            (false, true) => Some(ProviderKind::Vertex),
+            (false, false) => self.provider,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Args)]

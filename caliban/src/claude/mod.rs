@@ -126,6 +126,7 @@ async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
         let read = plain.reader();
         match name {
             names::CALIBAN_MAX_RETRIES => read(name).or_else(|| read("CLAUDE_CODE_MAX_RETRIES")),
+            names::CALIBAN_PROVIDER => read(name).or_else(|| cloud(read)),
             _ => read(name),
         }
     });
@@ -151,6 +152,23 @@ async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
     Box::pin(driver::run(invocation, environment)).await
 }
 
+/// The variables with which this dialect's users choose a cloud, and the provider that each means.
+const CLOUDS: [(&str, ProviderKind); 3] = [
+    ("CLAUDE_CODE_USE_BEDROCK", ProviderKind::Bedrock),
+    ("CLAUDE_CODE_USE_VERTEX", ProviderKind::Vertex),
+    ("CLAUDE_CODE_USE_FOUNDRY", ProviderKind::Azure),
+];
+
+/// The cloud that a variable chooses; `0` and `false` choose none.
+fn cloud(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let is_on = |name: &str| {
+        let value = read(name).unwrap_or_default().to_ascii_lowercase();
+        !matches!(value.trim(), "" | "0" | "false" | "no" | "off")
+    };
+    let chosen = CLOUDS.iter().find(|(name, _)| is_on(name));
+    chosen.map(|(_, kind)| kind.as_str().to_owned())
+}
+
 const HELP: &str = "\
 Usage: claude [options] [prompt]
 
@@ -172,13 +190,18 @@ fn auth_status(environment: Environment) -> Result<serde_json::Value, Failure> {
         KeySource::Absent => "none",
     };
     // A provider without keys asks for none.
-    let is_ready = method != "none" || kind.key_variables().is_empty();
+    let is_ready = method != "none" || !kind.needs_key();
     Ok(json!({
         "loggedIn": is_ready,
         "authMethod": method,
         "apiProvider": match kind {
             ProviderKind::Anthropic => "firstParty",
-            ProviderKind::OpenAi | ProviderKind::Google | ProviderKind::Ollama => kind.as_str(),
+            ProviderKind::Azure => "foundry",
+            ProviderKind::OpenAi
+            | ProviderKind::Google
+            | ProviderKind::Ollama
+            | ProviderKind::Bedrock
+            | ProviderKind::Vertex => kind.as_str(),
         },
     }))
 }

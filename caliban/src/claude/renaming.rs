@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_model::{
     Block, CancellationToken, Capabilities, Error, EventStream, Message, Messages, ModelInfo,
-    Provider, Request, Role, StreamEvent, ToolSpec,
+    Provider, Request, Role, RouteAccount, StreamEvent, ToolSpec,
 };
 use caliban_protocol::claude::{
     input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs,
@@ -34,6 +34,10 @@ struct Renamed {
 }
 
 impl Provider for Renaming {
+    fn accounts(&self) -> Vec<RouteAccount> {
+        self.inner.accounts()
+    }
+
     fn id(&self) -> &str {
         self.inner.id()
     }

@@ -4,6 +4,7 @@
 mod local;
 mod providers;
 mod report;
+mod routes;
 mod sandbox;
 mod servers;
 mod workspace;
@@ -91,7 +92,7 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
     let named_model = args.model.as_deref().or(options.model.model.as_deref());
     let providers = Providers {
         configuration,
-        selected: args.provider.provider.or(options.model.provider),
+        selected: args.provider.kind().or(options.model.provider),
         depth: if args.deep {
             Depth::Deep
         } else {
@@ -115,6 +116,8 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
     rows.extend(called);
     rows.push(providers.auth_row(&rows));
     rows.push(providers.model_row());
+    rows.extend(providers.cloud_row().await);
+    rows.push(routes::row(options, configuration));
     rows.extend(connected);
     rows.extend(match &loaded {
         Ok(configuration) => [

@@ -80,6 +80,26 @@ impl Providers<'_> {
         [ollama, openai, anthropic, google]
     }
 
+    /// The cloud that a run would use; nothing where it uses none. Its logins are tried with
+    /// `--deep` only.
+    pub(super) async fn cloud_row(&self) -> Option<Row> {
+        let kind = self.kind().ok().filter(|kind| kind.is_cloud())?;
+        let name = kind.as_str();
+        let provider = match provider::connect(kind, &[], self.configuration) {
+            Ok(provider) => provider,
+            Err(error) => return Some(Row::fail(name, error.to_string())),
+        };
+        if self.depth == Depth::Shallow {
+            let message = "configured (no login attempted; use --deep)";
+            return Some(Row::skip(name, message));
+        }
+        Some(match timeout(DEADLINE, provider.models()).await {
+            Ok(Ok(models)) => Row::pass(name, format!("{} model(s) known", models.len())),
+            Ok(Err(error)) => Row::fail(name, error.to_string()),
+            Err(_) => Row::fail(name, format!("no answer within {} s", DEADLINE.as_secs())),
+        })
+    }
+
     /// What a run would use.
     pub(super) fn model_row(&self) -> Row {
         const NAME: &str = "model";
@@ -94,7 +114,7 @@ impl Providers<'_> {
         let model = provider::model(self.model, kind, self.configuration);
         let message = format!("{kind}/{model}");
         match (source, kind.key_variables().first()) {
-            (KeySource::Absent, Some(variable)) => Row::warn(
+            (KeySource::Absent, Some(variable)) if kind.needs_key() => Row::warn(
                 NAME,
                 format!("{message}, but there is no API key: set `{variable}`"),
             ),
@@ -114,6 +134,11 @@ impl Providers<'_> {
             Ok(chosen) => chosen,
             Err(failure) => return Row::fail(NAME, failure.to_string()),
         };
+        if kind.is_cloud() && matches!(source, KeySource::Absent) {
+            let message =
+                format!("{kind} has logins of its own, which the first request looks for");
+            return Row::skip(NAME, message);
+        }
         let variables = kind.key_variables();
         let Some(variable) = variables.first() else {
             return Row::pass(NAME, format!("{kind} needs no key"));

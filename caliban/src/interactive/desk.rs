@@ -156,7 +156,7 @@ impl Desk for ProgramDesk {
             };
             let others = ProviderKind::ALL
                 .into_iter()
-                .filter(|kind| kind.as_str() != provider.id())
+                .filter(|kind| kind.as_str() != provider.id() && !kind.is_cloud())
                 .flat_map(other_models);
             Ok(own.into_iter().chain(others).collect())
         }

@@ -38,7 +38,7 @@ impl KeysDesk for Program {
         }
         let configuration = self.configuration().ok()?;
         let kind = self.kind(&configuration).ok()?;
-        if kind.key_variables().is_empty() {
+        if !kind.needs_key() {
             return None;
         }
         match provider::key_source(kind, &configuration).ok()? {

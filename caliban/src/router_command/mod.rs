@@ -51,14 +51,19 @@ pub(crate) async fn run(
             explain::run(state.as_ref(), *json, &router, console)
         }
         RouterCommand::Status { json } => status(*json, configuration, console),
-        RouterCommand::Test { routes, yes } => {
+        RouterCommand::Test { full, routes, yes } => {
             let router = router(options, configuration)?;
             let consent = if *yes {
                 test::Consent::Given
             } else {
                 test::Consent::Missing
             };
-            test::run(routes, consent, &router, cancel, console).await
+            let extent = if *full {
+                test::Extent::Full
+            } else {
+                test::Extent::Answer
+            };
+            test::run(routes, extent, consent, &router, cancel, console).await
         }
         RouterCommand::Simulate(args) => simulate::run(args, options, configuration, console),
     }
@@ -87,7 +92,10 @@ fn as_if_named(
 }
 
 /// The routes of a run with these options. A key that is missing is shown, not an error.
-fn routes(options: &RunOptions, configuration: &Configuration) -> Result<Routes, Failure> {
+pub(crate) fn routes(
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Routes, Failure> {
     let asked = Asked {
         options: &options.model,
         continued: &options.model,

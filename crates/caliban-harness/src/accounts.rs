@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{MutexGuard, PoisonError};
 
 use caliban_agent::RunTotals;
-use caliban_model::{CostLedger, Purpose, Usage};
+use caliban_model::{CostLedger, Purpose, RouteAccount, Usage};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -105,6 +105,7 @@ pub(crate) fn cost_report(totals: &RunTotals, (_, before): Before, session: &Ses
         "earlier_cost_usd": dollars(before),
         "models": models(totals, session),
         "purposes": purposes,
+        "routes": route_rows(session),
     })
 }
 
@@ -121,7 +122,52 @@ pub(crate) fn usage_report(
         "earlier_usage": tokens(&earlier),
         "total_cost_usd": dollars(totals.cost + before),
         "models": models(totals, session),
+        "routes": route_rows(session),
     })
+}
+
+/// What each route came to, where there is more than one way to be answered.
+fn routes(session: &Session) -> Vec<RouteAccount> {
+    let accounts = session.agent.provider.accounts();
+    if accounts.len() < 2 {
+        return Vec::new();
+    }
+    accounts
+}
+
+fn route_rows(session: &Session) -> Vec<Value> {
+    let row = |account: RouteAccount| {
+        json!({
+            "route": account.route,
+            "purpose": account.purpose.slug(),
+            "answers": account.answers,
+            "failures": account.failures,
+            "cost_usd": dollars(account.cost),
+            "wasted_cost_usd": dollars(account.wasted_cost),
+            "usage": tokens(&account.usage),
+        })
+    };
+    routes(session).into_iter().map(row).collect()
+}
+
+/// One route in words.
+fn route_line(account: &RouteAccount) -> (String, String) {
+    let mut said = format!(
+        "{} answers, {} in, {} out, ${:.4}",
+        account.answers,
+        account.usage.total_input(),
+        account.usage.output,
+        account.cost
+    );
+    // Writing to a string does not fail.
+    if account.failures > 0 {
+        let _ = write!(said, ", {} failed", account.failures);
+    }
+    if !account.wasted_cost.is_zero() {
+        let _ = write!(said, ", ${:.4} for nothing", account.wasted_cost);
+    }
+    let name = format!("route {} ({})", account.route, account.purpose.slug());
+    (name, said)
 }
 
 fn books(session: &Session) -> MutexGuard<'_, CostLedger> {
@@ -146,7 +192,7 @@ fn saved(books: &CostLedger, provider: &str, model: &str, usage: &Usage) -> Opti
     Some(saved / Decimal::from(1_000_000))
 }
 
-pub(crate) fn usage(totals: &RunTotals, (earlier, before): Before) -> String {
+pub(crate) fn usage(totals: &RunTotals, (earlier, before): Before, session: &Session) -> String {
     let told = |usage: &Usage| {
         format!(
             "{} in, {} out, {} read from cache, {} written to it",
@@ -170,6 +216,7 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, before): Before) -> String {
             told(&model.usage),
         ));
     }
+    rows.extend(routes(session).iter().map(route_line));
     let all = totals.cost + before;
     rows.push(("cost".to_owned(), format!("${all:.4}")));
     columns(rows)

@@ -160,7 +160,7 @@ fn parallel_tools(
 }
 
 /// The built-in prices, with the user's over them.
-pub(crate) fn rates(environment: &Environment) -> Result<Arc<RateCard>, LaunchError> {
+pub fn rates(environment: &Environment) -> Result<Arc<RateCard>, LaunchError> {
     let Some(path) = environment.text(names::CALIBAN_RATES_YAML) else {
         return Ok(Arc::new(RateCard::builtin().clone()));
     };

@@ -277,12 +277,9 @@ impl Configuration {
 
     /// What the router file says about reaching a provider.
     pub fn provider_block(&self, kind: ProviderKind) -> Option<&ProviderBlock> {
-        let id = match kind {
-            ProviderKind::Anthropic => ProviderId::Anthropic,
-            ProviderKind::OpenAi => ProviderId::OpenAi,
-            ProviderKind::Google => ProviderId::Google,
-            ProviderKind::Ollama => ProviderId::Ollama,
-        };
-        self.router.as_ref()?.file.provider.get(&id)
+        let mut blocks = self.router.as_ref()?.file.provider.iter();
+        blocks
+            .find(|(id, _)| id.kind() == kind)
+            .map(|(_, block)| block)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::Event;
 use caliban_model::{
-    CancellationToken, Capabilities, Error, EventStream, ModelInfo, Provider, Request,
+    CancellationToken, Capabilities, Error, EventStream, ModelInfo, Provider, Request, RouteAccount,
 };
 use caliban_settings::variables::names;
 use futures::future::BoxFuture;
@@ -118,6 +118,10 @@ impl LoggedProvider {
 }
 
 impl Provider for LoggedProvider {
+    fn accounts(&self) -> Vec<RouteAccount> {
+        self.provider.accounts()
+    }
+
     fn id(&self) -> &str {
         self.provider.id()
     }

@@ -15,6 +15,7 @@ mod choosing;
 mod config_watch;
 mod configuration;
 mod controls;
+mod credential_programs;
 mod debug_log;
 mod desk;
 mod draft;
@@ -72,7 +73,7 @@ pub use child_environment::{Child, child_environment};
 pub use choices::{
     BuiltIn, Choices, History, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools,
 };
-pub use choosing::further_directories;
+pub use choosing::{further_directories, rates};
 pub use configuration::{Configuration, locations, workspace};
 pub use debug_log::DebugLog;
 pub use desk::{Earlier, ServerView, SessionDesk};

@@ -146,7 +146,7 @@ impl Session {
                 ("cost", text, report)
             }
             Action::Usage => {
-                let text = accounts::usage(&self.totals, self.before());
+                let text = accounts::usage(&self.totals, self.before(), self);
                 let report = accounts::usage_report(&self.totals, self.before(), self);
                 ("usage", text, report)
             }

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use caliban_agent::ModelOverrides;
 use caliban_model::{Credentials, Provider, ProviderKind, Purpose, StaticKey, UnknownProvider};
 use caliban_providers::cassette::{Masking, Recording, Replay};
-use caliban_providers::{Connection, Timeouts};
+use caliban_providers::{Connection, Refresh, Timeouts};
 use caliban_router::{Hedging, RetryPolicy, SharedStates};
 use caliban_sessions::SessionState;
 use caliban_settings::key_helper::{HelperKey, KeyHelpers, Surroundings, ttl_override};
 use caliban_settings::variables::{Environment, names};
-use caliban_settings::{ModelChoice, Scope};
+use caliban_settings::{ModelChoice, RefreshInterval, Scope};
 
 use crate::agent_settings::model_for;
 use crate::configuration::Configuration;
+use crate::credential_programs::CredentialPrograms;
 use crate::error::{LaunchError, Problem};
 use crate::keys::kept_key;
 use crate::options::{Cassette, ModelOptions};
@@ -198,10 +199,16 @@ pub fn connect_with(
         openai_api: block.and_then(|block| block.api),
         credentials,
         betas: betas.to_vec(),
+        base_url: block.and_then(|block| block.base_url.clone()),
+        options: block.map(|block| block.extra.clone()).unwrap_or_default(),
+        refresh: refresh(kind, configuration)?,
+        programs: kind
+            .is_cloud()
+            .then(|| Arc::new(CredentialPrograms::new(configuration)) as _),
     };
     let lookup = |name: &str| variable(kind, configuration, name);
     let key_variable = block.and_then(|block| block.api_key_env.as_deref());
-    let adapter = caliban_providers::connect(kind, &lookup, &connection).map_err(|error| {
+    caliban_providers::connect(kind, &lookup, &connection).map_err(|error| {
         LaunchError::Configuration(match key_variable {
             Some(variable) => Problem::caused(
                 format!("{error} (`api_key_env` names `{variable}` instead)"),
@@ -209,8 +216,39 @@ pub fn connect_with(
             ),
             None => Problem::from_error(error),
         })
-    })?;
-    Ok(Arc::new(adapter))
+    })
+}
+
+/// How credentials of a cloud are renewed: variables come before the settings.
+fn refresh(kind: ProviderKind, configuration: &Configuration) -> Result<Refresh, LaunchError> {
+    let settings = configuration.settings();
+    let (variable, interval, command, export) = match kind {
+        ProviderKind::Bedrock => (
+            names::CALIBAN_AWS_AUTH_REFRESH,
+            settings.aws_auth_refresh,
+            &settings.aws_auth_refresh_command,
+            settings.aws_credential_export.clone(),
+        ),
+        ProviderKind::Vertex => (
+            names::CALIBAN_GCP_AUTH_REFRESH,
+            settings.gcp_auth_refresh,
+            &settings.gcp_auth_refresh_command,
+            None,
+        ),
+        _ => return Ok(Refresh::default()),
+    };
+    let early = match configuration.environment().text(variable) {
+        Some(text) => Some(
+            text.parse::<RefreshInterval>()
+                .map_err(|reason| LaunchError::configuration(format!("`{variable}`: {reason}")))?,
+        ),
+        None => interval,
+    };
+    Ok(Refresh {
+        early: early.map_or(Refresh::EARLY, RefreshInterval::duration),
+        command: command.clone(),
+        export,
+    })
 }
 
 /// Tells accounts apart without telling anything about a key: by the provider, its address, and
@@ -269,7 +307,9 @@ fn helper(
     };
     let value = serde_json::to_value(helpers).map_err(unusable)?;
     let helpers = KeyHelpers::from_value(&value).map_err(unusable)?;
-    let Some(spec) = helpers.for_provider(kind.as_str()) else {
+    // A program for all gives keys of whoever needs one; clouds have logins of their own.
+    let spec = helpers.for_provider(kind.as_str());
+    let Some(spec) = spec.filter(|spec| !kind.is_cloud() || spec.provider == kind.as_str()) else {
         return Ok(None);
     };
     let ttl = configuration

@@ -14,9 +14,7 @@ use caliban_router::{
     Route, RouteEffort, Router, SameAccount, Seat, SharedStates, Strictness, Table, TableSettings,
 };
 use caliban_settings::variables::{Environment, names};
-use caliban_settings::{
-    Breaker, FallbackOn, Hedge, ModelChoice, ProviderId, RouteOrder, RouterConfig, Toggle,
-};
+use caliban_settings::{Breaker, FallbackOn, Hedge, ModelChoice, RouteOrder, RouterConfig, Toggle};
 use rust_decimal::Decimal;
 
 use crate::agent_settings::model_for;
@@ -273,12 +271,7 @@ impl Building<'_> {
         place: Place,
     ) -> Result<Route, LaunchError> {
         let id = route.id();
-        let kind = provider_kind(route.provider).ok_or_else(|| {
-            LaunchError::configuration(format!(
-                "route `{id}`: this version cannot reach `{}`; use anthropic, openai, google or ollama",
-                route.provider.as_str()
-            ))
-        })?;
+        let kind = route.provider.kind();
         let declared = Declared {
             vision: route.requires.vision,
             tools: route.requires.tool_use,
@@ -367,8 +360,11 @@ impl Building<'_> {
         let cause = error
             .source()
             .and_then(|it| it.downcast_ref::<ConfigError>());
-        let is_missing_key = matches!(cause, Some(ConfigError::MissingKey { .. }));
-        is_missing_key && (place == Place::Later || self.vacancies == Vacancies::Shown)
+        let is_missing = matches!(
+            cause,
+            Some(ConfigError::MissingKey { .. } | ConfigError::MissingPlace { .. })
+        );
+        is_missing && (place == Place::Later || self.vacancies == Vacancies::Shown)
     }
 }
 
@@ -377,16 +373,6 @@ impl Building<'_> {
 enum Place {
     First,
     Later,
-}
-
-fn provider_kind(id: ProviderId) -> Option<ProviderKind> {
-    match id {
-        ProviderId::Anthropic => Some(ProviderKind::Anthropic),
-        ProviderId::OpenAi => Some(ProviderKind::OpenAi),
-        ProviderId::Google => Some(ProviderKind::Google),
-        ProviderId::Ollama => Some(ProviderKind::Ollama),
-        ProviderId::Azure | ProviderId::Bedrock | ProviderId::Vertex => None,
-    }
 }
 
 /// A route that requires what its model is known to lack would be dropped from every request that

@@ -149,8 +149,7 @@ pub fn traits(family: &str, model: &str) -> ModelTraits {
 pub fn family<'a>(provider: &'a str, model: &str) -> &'a str {
     let base = base_model(model);
     match provider {
-        "bedrock" if base.starts_with("claude-") => "anthropic",
-        "vertex" | "azure" if base.starts_with("claude-") => "anthropic",
+        "bedrock" | "vertex" | "azure" if base.starts_with("claude-") => "anthropic",
         "vertex" => "google",
         "azure" => "openai",
         other => other,

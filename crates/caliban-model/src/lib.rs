@@ -33,7 +33,7 @@ pub use message::{
 };
 pub use messages::Messages;
 pub use model_id::base_model;
-pub use provider::{EventStream, ModelInfo, Provider};
+pub use provider::{EventStream, ModelInfo, Provider, RouteAccount};
 pub use provider_kind::{OpenAiApi, ProviderKind, UnknownProvider};
 pub use rates::{Rate, RateCard, RateCardError, Tier};
 pub use request::{

@@ -137,6 +137,11 @@ impl ProviderKind {
         }
     }
 
+    /// Whether nothing works at its own address without a key.
+    pub fn needs_key(self) -> bool {
+        !self.is_cloud() && !self.key_variables().is_empty()
+    }
+
     /// Whose model a name sounds like; nothing for names that anybody might serve.
     pub fn of_model(name: &str) -> Option<Self> {
         let base = base_model(name);

@@ -444,7 +444,7 @@ impl Link {
 
     /// A whole body; what exceeds `limit` is an error for answers and cut for refusals, which
     /// are read for their first lines only.
-    async fn body(
+    pub(crate) async fn body(
         &self,
         origin: &Origin,
         mut response: Response,

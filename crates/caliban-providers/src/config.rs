@@ -13,7 +13,7 @@ use crate::clouds::{self, Programs, Refresh};
 use crate::google::Gemini;
 use crate::http::Timeouts;
 use crate::ollama::{Blind, Ollama};
-use crate::openai::{Chat, Responses, Server};
+use crate::openai::{Chat, Profile, Responses, Server};
 use crate::transport::{AuthHeader, Direct};
 
 /// How a provider is reached, where it differs from what the environment says.
@@ -122,12 +122,13 @@ pub fn connect(
             .into_iter()
             .filter_map(|(header, name)| Some((HeaderName::from_static(header), variable(name)?)))
             .collect();
-            let server = server_at(&base);
+            let profile = profile(&base, connection)?;
+            let server = profile.map_or(Server::Compatible, |profile| profile.server);
             let api = openai_api(connection.openai_api, &variable, server)?;
             let transport = Direct::new(base, AuthHeader::Bearer, credentials, headers);
             match api {
                 OpenAiApi::Responses => Adapter::new(Responses::new(), transport, timeouts),
-                OpenAiApi::Chat => Adapter::new(Chat::new(server), transport, timeouts),
+                OpenAiApi::Chat => Adapter::new(Chat::new(server, profile), transport, timeouts),
             }
         }
         ProviderKind::Google => {
@@ -209,11 +210,19 @@ fn key(
         .find_map(|name| Some((name, variable(name)?)))
 }
 
-fn server_at(base: &Url) -> Server {
-    match base.host_str() {
-        Some("api.openai.com") => Server::OpenAi,
-        Some("api.mistral.ai") => Server::Mistral,
-        Some(_) | None => Server::Compatible,
+/// What kind of server it is, as somebody says or its host does; nothing where it must be asked.
+fn profile(base: &Url, connection: &Connection) -> Result<Option<&'static Profile>, ConfigError> {
+    let wrong = |reason: String| ConfigError::BadOptions {
+        provider: ProviderKind::OpenAi,
+        reason,
+    };
+    match connection.options.get("server") {
+        Some(Value::String(name)) => Profile::named(name).map(Some).ok_or_else(|| {
+            let names = Profile::names();
+            wrong(format!("`server` is `{name}`; use one of {names}"))
+        }),
+        Some(other) => Err(wrong(format!("`server` must be a name, not {other}"))),
+        None => Ok(base.host_str().and_then(Profile::at_host)),
     }
 }
 
@@ -310,7 +319,11 @@ mod tests {
     #[test]
     fn the_api_of_an_openai_server_follows_its_address() {
         let url = |text: &str| Url::parse(text).unwrap();
-        let api = |base: &str| openai_api(None, &|_: &str| None, server_at(&url(base)));
+        let api = |base: &str| {
+            let profile = profile(&url(base), &Connection::default()).unwrap();
+            let server = profile.map_or(Server::Compatible, |profile| profile.server);
+            openai_api(None, &|_: &str| None, server)
+        };
         assert_eq!(api("https://api.openai.com/v1"), Ok(OpenAiApi::Responses));
         assert_eq!(api("http://localhost:1234/v1"), Ok(OpenAiApi::Chat));
         let named = |value: &str| {

@@ -355,7 +355,7 @@ mod tests {
         for turns in &conversations {
             memory.turns("m", turns, write);
         }
-        let kept = memory.0.lock().unwrap();
+        let kept = memory.kept.lock().unwrap();
         let bytes: usize = kept.beginnings.iter().map(|one| one.json.len()).sum();
         assert!(bytes <= MOST_KEPT);
         assert_eq!(kept.beginnings.len(), 3);
@@ -365,7 +365,7 @@ mod tests {
             memory.turns("m", &turns, write);
         }
         assert_eq!(
-            memory.0.lock().unwrap().beginnings.len(),
+            memory.kept.lock().unwrap().beginnings.len(),
             MOST_CONVERSATIONS
         );
     }

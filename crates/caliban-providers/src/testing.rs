@@ -17,7 +17,7 @@ use url::Url;
 use crate::adapter::{Decoder, Encoded};
 use crate::assembly::Assembly;
 use crate::body::Body;
-use crate::framing::{Framer, Lines};
+use crate::framing::{Framer, Lines, Piece};
 use crate::memory::Memory;
 use crate::transport::Framing;
 
@@ -31,6 +31,7 @@ pub(crate) fn decoded(
     let mut framer = match framing {
         Framing::ServerSentEvents => Framer::Sse(Events::default()),
         Framing::JsonLines => Framer::Lines(Lines::default()),
+        Framing::EventStream => Framer::Either,
     };
     let mut assembly = Assembly::new(Origin::new("provider", "model"));
     let result = feed(&mut framer, decoder, &mut assembly, chunks);
@@ -48,10 +49,12 @@ fn feed(
             Some(bytes) => framer
                 .push(bytes)
                 .map_err(|error| assembly.error(ErrorKind::Malformed, error.to_string()))?,
-            None => framer.finish().into_iter().collect(),
+            None => framer.finish().map(Piece::Frame).into_iter().collect(),
         };
         for frame in arrived {
-            if !assembly.has_stopped() {
+            if let Piece::Frame(frame) = frame
+                && !assembly.has_stopped()
+            {
                 decoder.frame(&frame, assembly)?;
             }
         }

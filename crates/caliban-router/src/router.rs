@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use caliban_model::{
     CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Provider, Purpose,
-    RateCard, Request,
+    RateCard, Request, RouteAccount,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -116,6 +116,20 @@ impl Router {
 }
 
 impl Provider for Router {
+    fn accounts(&self) -> Vec<RouteAccount> {
+        let account = |(route, purpose, account): (Arc<str>, Purpose, Account)| RouteAccount {
+            route: route.to_string(),
+            purpose,
+            answers: account.answers,
+            failures: account.failures,
+            usage: account.usage,
+            wasted: account.wasted,
+            cost: account.cost,
+            wasted_cost: account.wasted_cost,
+        };
+        self.0.accounts().into_iter().map(account).collect()
+    }
+
     fn id(&self) -> &str {
         match self.main() {
             Some(Seat::Connected(provider)) => provider.id(),

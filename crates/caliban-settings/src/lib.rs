@@ -60,7 +60,7 @@ pub use trust::{
 pub use types::{
     ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, McpOauth, McpPermissions,
     McpServer, McpTransport, Memory, ModelChoice, OauthMode, ParentSettingsBehavior,
-    PermissionMode, Permissions, QualifiedModel, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
-    SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode,
+    PermissionMode, Permissions, QualifiedModel, RefreshInterval, RuleAction, RuleSpec, Sandbox,
+    SandboxFilesystem, SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode,
 };
 pub use unbuilt::{Part, check_variables, idle_variables, part_of_key, part_of_variable};

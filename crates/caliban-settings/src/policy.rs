@@ -57,6 +57,9 @@ const POLICY: &[(&str, Nature)] = &[
     ("mcp_servers.*.permissions.allow", Nature::Widens),
     ("mcp_servers.*.*", Nature::Runs),
     ("api_key_helper", Nature::Runs),
+    ("aws_auth_refresh_command", Nature::Runs),
+    ("aws_credential_export", Nature::Runs),
+    ("gcp_auth_refresh_command", Nature::Runs),
     ("statusLine", Nature::Runs),
     ("tui.files", Nature::Runs),
     ("env", Nature::Runs),
@@ -226,6 +229,9 @@ mod tests {
     #[case("mcp_servers.x.disabled", json!(false))]
     #[case("mcp_servers.x.permissions.allow", json!(["*"]))]
     #[case("api_key_helper", json!("/bin/key"))]
+    #[case("aws_auth_refresh_command", json!("aws sso login"))]
+    #[case("aws_credential_export", json!("/bin/keys"))]
+    #[case("gcp_auth_refresh_command", json!("gcloud auth login"))]
     #[case("statusLine", json!({"command": "s"}))]
     #[case("tui.files", json!({"command": "s"}))]
     #[case("env", json!({"A": "1"}))]

@@ -14,7 +14,6 @@ use crate::variables::{Environment, names};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     AgentProfiles,
-    Azure,
     Fleet,
     ModelList,
     Plugins,
@@ -27,7 +26,6 @@ impl Part {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AgentProfiles => "agent profiles",
-            Self::Azure => "Azure provider",
             Self::Fleet => "background agents",
             Self::ModelList => "list of models to choose from",
             Self::Plugins => "plugins",
@@ -66,10 +64,6 @@ const UNRESTRICTED: &str = "skills and hooks of others than plugins would count"
 const VARIABLES: &[(&str, Part, Consequence)] = {
     use Consequence::{Nothing, Refused, Told};
     &[
-        // Set for other programs as well, and nothing here could be reached with them.
-        (names::AZURE_OPENAI_API_KEY, Part::Azure, Nothing),
-        (names::AZURE_OPENAI_RESOURCE, Part::Azure, Nothing),
-        (names::AZURE_OPENAI_API_VERSION, Part::Azure, Nothing),
         // Without the part it is as these say.
         (names::CALIBAN_NO_PLUGINS, Part::Plugins, Nothing),
         (names::CALIBAN_BLOCKED_MARKETPLACES, Part::Plugins, Nothing),

@@ -14,6 +14,8 @@ pub(crate) enum Mode {
     Stream,
     /// Gemini's stream without `alt=sse`: the elements of one JSON array.
     Array,
+    /// AWS's binary messages.
+    EventStream,
 }
 
 #[derive(Debug)]
@@ -95,9 +97,9 @@ impl Ask {
         let holds = |entry: &Value| {
             json::text(entry, "role") == Some("tool")
                 || json::text(entry, "type") == Some("function_call_output")
-                || json::list(entry, "content")
-                    .iter()
-                    .any(|b| json::text(b, "type") == Some("tool_result"))
+                || json::list(entry, "content").iter().any(|b| {
+                    json::text(b, "type") == Some("tool_result") || b.get("toolResult").is_some()
+                })
                 || json::list(entry, "parts").iter().any(|p| {
                     p.get("functionResponse")
                         .or(p.get("function_response"))

@@ -15,9 +15,11 @@ pub(crate) fn check(
         .header("authorization")
         .and_then(|value| value.strip_prefix("Bearer "));
     let own = match api {
-        Api::AnthropicMessages => request.header("x-api-key"),
+        Api::AnthropicMessages | Api::Converse => request.header("x-api-key"),
         Api::Gemini => request.header("x-goog-api-key"),
-        Api::OpenAiChat | Api::OpenAiResponses | Api::Ollama => None,
+        // Azure's name for it.
+        Api::OpenAiChat | Api::OpenAiResponses => request.header("api-key"),
+        Api::Ollama => None,
     };
     if api == Api::AnthropicMessages && own.is_some() && bearer.is_some() && checks != Checks::Off {
         return Err(Rejection::new(
@@ -44,7 +46,7 @@ fn missing(api: Api) -> Rejection {
         Api::Gemini => {
             "Request is missing required authentication credential. Expected an API key in x-goog-api-key."
         }
-        Api::Ollama => "unauthorized",
+        Api::Ollama | Api::Converse => "unauthorized",
     };
     Rejection::new(401, ErrorKind::Auth, message)
 }
@@ -63,7 +65,7 @@ fn wrong(api: Api, key: &str) -> Rejection {
             ErrorKind::Auth,
             "API key not valid. Please pass a valid API key.",
         ),
-        Api::Ollama => Rejection::new(401, ErrorKind::Auth, "unauthorized"),
+        Api::Ollama | Api::Converse => Rejection::new(401, ErrorKind::Auth, "unauthorized"),
     }
 }
 

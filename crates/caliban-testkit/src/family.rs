@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::anthropic::{self, Call};
 use crate::ask::{Ask, Mode};
+use crate::cloud;
 use crate::fault::{ErrorKind, Rejection, Verdict};
 use crate::frame::Event;
 use crate::gemini;
@@ -47,7 +48,7 @@ impl Memory {
             Api::AnthropicMessages => self.anthropic.remember(ask, turn),
             Api::OpenAiResponses => self.responses.remember(turn),
             Api::Gemini => self.gemini.remember(turn),
-            Api::OpenAiChat | Api::Ollama => {}
+            Api::OpenAiChat | Api::Ollama | Api::Converse => {}
         }
     }
 
@@ -79,6 +80,7 @@ pub(crate) fn check(
         // The counted request may be wrapped; the real one follows anyway.
         (Api::Gemini, Call::Count) => Ok(()),
         (Api::Ollama, _) => ollama::check(ask, models),
+        (Api::Converse, _) => cloud::check(ask),
     }
 }
 
@@ -89,6 +91,7 @@ pub(crate) fn thoughts(ask: &Ask, quirks: &Quirks) -> Thoughts {
         Api::OpenAiChat => openai_chat::thoughts(quirks),
         Api::Gemini => gemini::thoughts(ask),
         Api::Ollama => ollama::thoughts(ask),
+        Api::Converse => Thoughts::Dropped,
     }
 }
 
@@ -100,6 +103,7 @@ pub(crate) fn events(ask: &Ask, turn: &Turn) -> Vec<Event> {
         Api::OpenAiChat => openai_chat::events(ask, turn),
         Api::Gemini => gemini::events(turn),
         Api::Ollama => ollama::events(turn),
+        Api::Converse => cloud::events(turn),
     }
 }
 
@@ -111,11 +115,16 @@ pub(crate) fn document(ask: &Ask, turn: &Turn) -> Value {
         Api::OpenAiChat => openai_chat::document(turn),
         Api::Gemini => gemini::document(turn),
         Api::Ollama => ollama::document(turn),
+        Api::Converse => cloud::document(turn),
     }
 }
 
 pub(crate) fn error_body(api: Api, mode: Mode, rejection: &Rejection, headers: &Headers) -> Value {
+    if mode == Mode::EventStream {
+        return json!({"message": rejection.message});
+    }
     match api {
+        Api::Converse => json!({"message": rejection.message}),
         Api::AnthropicMessages => anthropic::error(rejection, request_id(headers)),
         Api::OpenAiResponses | Api::OpenAiChat => openai::error(rejection),
         Api::Gemini if mode == Mode::Array => json!([gemini::error(rejection)]),
@@ -139,7 +148,14 @@ pub(crate) fn error_event(
         Api::OpenAiChat => Event::unnamed(&openai::error(rejection)),
         Api::Gemini => Event::unnamed(&gemini::error(rejection)),
         Api::Ollama => Event::unnamed(&ollama::error(rejection)),
+        Api::Converse => exception_event(rejection),
     }
+}
+
+/// The same on Bedrock.
+pub(crate) fn exception_event(rejection: &Rejection) -> Event {
+    let body = json!({"message": rejection.message});
+    Event::named(cloud::exception_name(rejection.kind), &body)
 }
 
 /// An event of the family whose data is no JSON.
@@ -148,6 +164,7 @@ pub(crate) fn malformed_event(api: Api) -> Event {
     match api {
         Api::AnthropicMessages => Event::named("content_block_delta", &data),
         Api::OpenAiResponses => Event::named("response.output_text.delta", &data),
+        Api::Converse => Event::named("contentBlockDelta", &data),
         Api::OpenAiChat | Api::Gemini | Api::Ollama => Event::unnamed(&data),
     }
 }
@@ -155,7 +172,7 @@ pub(crate) fn malformed_event(api: Api) -> Event {
 /// What the family says about a failure of this kind.
 pub(crate) fn message(api: Api, kind: ErrorKind, model: &str) -> String {
     match api {
-        Api::AnthropicMessages => anthropic::message(kind, model),
+        Api::AnthropicMessages | Api::Converse => anthropic::message(kind, model),
         Api::OpenAiResponses | Api::OpenAiChat => openai::message(kind, model),
         Api::Gemini => gemini::message(kind, model),
         Api::Ollama => ollama::message(kind, model),
@@ -196,6 +213,7 @@ pub(crate) fn headers(api: Api, request_id: &str) -> Headers {
             ]
         }
         Api::Gemini | Api::Ollama => Vec::new(),
+        Api::Converse => vec![header("x-amzn-requestid", request_id)],
     }
 }
 
@@ -206,6 +224,7 @@ fn request_id(headers: &Headers) -> &str {
 pub(crate) fn content_type(ask: &Ask) -> &'static str {
     match (ask.api, ask.mode) {
         (_, Mode::Whole) | (Api::Gemini, Mode::Array) => "application/json",
+        (_, Mode::EventStream) => "application/vnd.amazon.eventstream",
         (Api::Ollama, _) => "application/x-ndjson",
         (_, Mode::Stream | Mode::Array) => "text/event-stream",
     }
@@ -215,6 +234,8 @@ pub(crate) fn count_body(api: Api, tokens: usize) -> Value {
     match api {
         Api::Gemini => json!({"totalTokens": tokens}),
         Api::OpenAiResponses => json!({"object": "response.input_tokens", "input_tokens": tokens}),
-        Api::AnthropicMessages | Api::OpenAiChat | Api::Ollama => json!({"input_tokens": tokens}),
+        Api::AnthropicMessages | Api::OpenAiChat | Api::Ollama | Api::Converse => {
+            json!({"input_tokens": tokens})
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Turning a family's events into the bytes of its stream.
 
 use crate::ask::Mode;
+use crate::cloud;
+use crate::json;
 use crate::quirk::{Quirk, Quirks};
 use crate::record::Api;
 
@@ -37,10 +39,24 @@ pub(crate) fn frames(api: Api, mode: Mode, quirks: &Quirks, events: &[Event]) ->
             .map(|event| format!("{}\n", event.data).into_bytes())
             .collect(),
         (_, Mode::Array) => array(events),
+        (_, Mode::EventStream) => events.iter().map(|event| binary(api, event)).collect(),
         (_, Mode::Stream | Mode::Whole) => events
             .iter()
             .map(|event| server_sent(event, line_end(api, quirks), quirks))
             .collect(),
+    }
+}
+
+/// Claude's events travel inside others, which say nothing else.
+fn binary(api: Api, event: &Event) -> Frame {
+    let data = event.data.as_bytes();
+    match (event.name, api) {
+        (Some(name), _) if name.ends_with("Exception") => cloud::exception(name, data),
+        (Some(name), Api::Converse) => cloud::event(name, data),
+        _ => {
+            let wrapped = serde_json::json!({"bytes": json::to_base64(&event.data), "p": "abc"});
+            cloud::event("chunk", wrapped.to_string().as_bytes())
+        }
     }
 }
 

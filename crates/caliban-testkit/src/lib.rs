@@ -18,6 +18,7 @@ mod anthropic;
 mod ask;
 mod auth;
 mod blocking;
+mod cloud;
 mod connection;
 mod family;
 mod fault;
@@ -48,6 +49,7 @@ pub use fault::{ErrorKind, Fault};
 pub use quirk::{Quirk, Quirks};
 pub use record::{Api, Outcome, Recorded};
 pub use script::{
-    After, Block, Checks, Chunking, Match, ModelEntry, Presence, Prose, Reply, Script, Stop, Usage,
+    After, Block, Checks, Chunking, Document, Match, ModelEntry, Presence, Prose, Reply, Script,
+    Stop, Usage,
 };
 pub use server::ModelServer;

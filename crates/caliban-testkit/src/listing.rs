@@ -35,7 +35,16 @@ pub(crate) fn answer(
             ok(&json!({"models": offered(models).iter().map(ollama::running).collect::<Vec<_>>()}))
         }
         Route::Health => ok(&json!({"status": "ok"})),
+        Route::Profiles => {
+            let profile = |entry: &ModelEntry| {
+                json!({"inferenceProfileId": entry.id, "inferenceProfileName": entry.id,
+                       "status": "ACTIVE", "type": "SYSTEM_DEFINED", "models": []})
+            };
+            let profiles: Vec<Value> = offered(models).iter().map(profile).collect();
+            ok(&json!({"inferenceProfileSummaries": profiles}))
+        }
         Route::Unknown
+        | Route::Wrapped(_)
         | Route::Generate(_)
         | Route::GenerateGemini { .. }
         | Route::Count(_)
@@ -56,7 +65,7 @@ pub(crate) fn api(route: &Route<'_>) -> Option<Api> {
         }
         Route::Generate(api) | Route::Count(api) => Some(*api),
         Route::GenerateGemini { .. } | Route::CountGemini { .. } => Some(Api::Gemini),
-        Route::Health | Route::Unknown => None,
+        Route::Health | Route::Profiles | Route::Wrapped(_) | Route::Unknown => None,
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::frame::Frame;
 use crate::http::{self, Framing};
-use crate::script::{Chunking, Reply};
+use crate::script::{Chunking, Document, Reply};
 
 /// What happens after the last write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,21 @@ impl Plan {
 
     pub(crate) fn json(status: u16, headers: &Headers, body: &Value) -> Self {
         Self::fixed(status, JSON, headers, body.to_string().as_bytes())
+    }
+
+    /// What a script has at an address.
+    pub(crate) fn document(document: &Document) -> Self {
+        let headers: Headers = document
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let kind = if document.body.starts_with('<') {
+            "text/xml"
+        } else {
+            JSON
+        };
+        Self::fixed(document.status, kind, &headers, document.body.as_bytes())
     }
 
     /// No response at all.

@@ -19,6 +19,8 @@ pub enum Api {
     OpenAiChat,
     Gemini,
     Ollama,
+    /// Bedrock's own.
+    Converse,
 }
 
 /// How a request was dealt with.

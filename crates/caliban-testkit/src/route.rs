@@ -1,6 +1,7 @@
 //! Which endpoint a request is for.
 
 use crate::ask::Mode;
+use crate::cloud::{Wrapped, wrapped};
 use crate::http::Request;
 use crate::record::Api;
 
@@ -15,9 +16,14 @@ pub(crate) enum Catalogue {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     Generate(Api),
-    GenerateGemini { model: &'a str, mode: Mode },
+    GenerateGemini {
+        model: &'a str,
+        mode: Mode,
+    },
     Count(Api),
-    CountGemini { model: &'a str },
+    CountGemini {
+        model: &'a str,
+    },
     Models(Catalogue),
     Model(Catalogue, &'a str),
     OllamaShow,
@@ -25,13 +31,28 @@ pub(crate) enum Route<'a> {
     OllamaVersion,
     OllamaRunning,
     Health,
+    /// A family behind the path of a platform.
+    Wrapped(Wrapped),
+    Profiles,
     Unknown,
 }
 
 pub(crate) fn route(request: &Request) -> Route<'_> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     match (request.method.as_str(), path) {
-        ("POST", "/v1/messages") => Route::Generate(Api::AnthropicMessages),
+        ("POST", "/v1/messages" | "/anthropic/v1/messages") => {
+            Route::Generate(Api::AnthropicMessages)
+        }
+        ("POST", "/openai/v1/responses") => Route::Generate(Api::OpenAiResponses),
+        ("POST", "/openai/v1/chat/completions") => Route::Generate(Api::OpenAiChat),
+        ("POST", path)
+            if path.starts_with("/openai/deployments/")
+                && path.ends_with("/chat/completions")
+                && query.contains("api-version=") =>
+        {
+            Route::Generate(Api::OpenAiChat)
+        }
+        ("GET", "/inference-profiles") => Route::Profiles,
         ("POST", "/v1/messages/count_tokens") => Route::Count(Api::AnthropicMessages),
         ("POST", "/v1/responses" | "/responses") => Route::Generate(Api::OpenAiResponses),
         ("POST", "/v1/responses/input_tokens" | "/responses/input_tokens") => {
@@ -54,7 +75,10 @@ pub(crate) fn route(request: &Request) -> Route<'_> {
                 Route::Model(catalogue(request, path), id)
             })
         }
-        ("POST", _) => gemini(path, query),
+        ("POST", _) => match wrapped(path) {
+            Some(wrapped) => Route::Wrapped(wrapped),
+            None => gemini(path, query),
+        },
         _ => Route::Unknown,
     }
 }
@@ -73,6 +97,8 @@ fn gemini<'a>(path: &'a str, query: &str) -> Route<'a> {
     let model_and_verb = ["/v1/models/", "/v1beta/models/"]
         .iter()
         .find_map(|p| path.strip_prefix(p));
+    let on_vertex = path.split_once("/publishers/google/models/");
+    let model_and_verb = model_and_verb.or_else(|| on_vertex.map(|(_, rest)| rest));
     let Some((model, verb)) = model_and_verb.and_then(|rest| rest.rsplit_once(':')) else {
         return Route::Unknown;
     };

@@ -23,6 +23,21 @@ pub struct Script {
     /// Thinking signatures, encrypted reasoning and thought signatures accepted although this
     /// server never issued them (histories recorded elsewhere).
     pub known_signatures: Vec<String>,
+    /// What stands at other addresses: tokens, roles, what a machine says of itself.
+    pub documents: Vec<Document>,
+}
+
+/// An answer at one address, the same every time.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    pub status: u16,
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    pub body: String,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -250,6 +265,22 @@ impl Script {
     #[must_use]
     pub fn model(mut self, entry: ModelEntry) -> Self {
         self.models.push(entry);
+        self
+    }
+
+    #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "scripts are written in place"
+    )]
+    pub fn document(mut self, method: &str, path: &str, body: impl std::fmt::Display) -> Self {
+        self.documents.push(Document {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            status: 200,
+            headers: Vec::new(),
+            body: body.to_string(),
+        });
         self
     }
 

@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::anthropic::Call;
 use crate::ask::{Ask, Mode};
 use crate::auth;
+use crate::cloud;
 use crate::connection;
 use crate::family::{self, Memory};
 use crate::fault::{ErrorKind, Fault, Rejection, Verdict};
@@ -24,7 +25,7 @@ use crate::plan::{self, End, Headers, Plan, Spares};
 use crate::queue::Queue;
 use crate::record::{Api, Log, Outcome, Recorded};
 use crate::route::{Route, route};
-use crate::script::{Checks, ModelEntry, Reply, Script};
+use crate::script::{Checks, Document, ModelEntry, Reply, Script};
 use crate::turn::{Ids, Turn};
 
 /// A running server. Dropping it stops the listener and every connection.
@@ -139,6 +140,7 @@ pub(crate) struct Shared {
     checks: Checks,
     require_key: Option<String>,
     models: Vec<ModelEntry>,
+    documents: Vec<Document>,
     /// One permit for each held reply that may go on.
     releases: Semaphore,
 }
@@ -155,6 +157,7 @@ impl Shared {
             checks: script.checks,
             require_key: script.require_key,
             models: script.models,
+            documents: script.documents,
             releases: Semaphore::new(0),
         }
     }
@@ -174,6 +177,15 @@ impl Shared {
     /// Decides the complete response to a request and records both.
     pub(crate) fn answer(&self, request: &Request) -> Plan {
         let (api, (plan, outcome)) = match route(request) {
+            _ if self.document(request).is_some() => {
+                let document = self.document(request).unwrap_or_default();
+                (None, (Plan::document(&document), Outcome::Answered))
+            }
+            Route::Wrapped(wrapped) => {
+                let (inner, ask) = wrapped.unwrap(request);
+                let api = wrapped.api();
+                (Some(api), self.generate(api, &inner, ask))
+            }
             Route::Generate(api) => (
                 Some(api),
                 self.generate(api, request, Ask::from_body(api, &request.body)),
@@ -201,6 +213,15 @@ impl Shared {
             outcome,
         });
         plan
+    }
+
+    /// What the script has at this very address.
+    fn document(&self, request: &Request) -> Option<Document> {
+        let path = request.path.split('?').next().unwrap_or_default();
+        let mut documents = self.documents.iter();
+        documents
+            .find(|document| document.method == request.method && document.path == path)
+            .cloned()
     }
 
     fn admit(
@@ -252,9 +273,18 @@ impl Shared {
 
     fn generate(&self, api: Api, request: &Request, ask: Result<Ask, Rejection>) -> Answer {
         let headers = family::headers(api, &self.ids.request());
+        let is_binary = match &ask {
+            Ok(ask) => ask.mode == Mode::EventStream,
+            Err(_) => api == Api::Converse,
+        };
+        let mode = if is_binary {
+            Mode::EventStream
+        } else {
+            Mode::Whole
+        };
         let ask = match self.admit(api, request, ask, Call::Create) {
             Ok(ask) => ask,
-            Err(rejection) => return refuse(api, Mode::Whole, &rejection, &headers),
+            Err(rejection) => return refuse(api, mode, &rejection, &headers),
         };
         if let Some(body) = ollama::loading(&ask) {
             return (Plan::json(200, &headers, &body), Outcome::Answered);
@@ -286,7 +316,19 @@ fn refuse(api: Api, mode: Mode, rejection: &Rejection, headers: &Headers) -> Ans
         status: rejection.status,
         reason: rejection.message.clone(),
     };
-    (Plan::json(rejection.status, headers, &body), outcome)
+    let headers = with_class(mode, rejection, headers);
+    (Plan::json(rejection.status, &headers, &body), outcome)
+}
+
+/// Bedrock names the class of an error in a header.
+fn with_class(mode: Mode, rejection: &Rejection, headers: &Headers) -> Headers {
+    let mut headers = headers.clone();
+    if mode == Mode::EventStream {
+        let class = cloud::class(rejection.kind);
+        let value = format!("{class}:http://internal.amazon.com/coral/com.amazon.bedrock/");
+        headers.push(("x-amzn-errortype".to_owned(), value));
+    }
+    headers
 }
 
 /// The plan of a fault that leaves nothing of the answer.
@@ -305,7 +347,7 @@ fn replaced(ask: &Ask, reply: &Reply, headers: &Headers) -> Option<Plan> {
         } => {
             let mut rejection = error(*code, kind.unwrap_or_else(|| ErrorKind::of_status(*code)));
             rejection.retry_after.clone_from(retry_after);
-            let mut all = headers.clone();
+            let mut all = with_class(ask.mode, &rejection, headers);
             all.extend(
                 retry_after
                     .iter()
@@ -365,7 +407,7 @@ fn deliver(ask: &Ask, turn: &Turn, reply: &Reply, headers: &Headers) -> Plan {
             let error = family::error_body(ask.api, ask.mode, &rejection, headers);
             plan::whole(headers, &family::document(ask, turn), &error, reply)
         }
-        Mode::Stream | Mode::Array => {
+        Mode::Stream | Mode::Array | Mode::EventStream => {
             let frames = |events: &[_]| frame::frames(ask.api, ask.mode, &turn.quirks, events);
             // Framed behind a stand-in where others precede it: an array's elements differ by place.
             let spare = |event: Event| match position {
@@ -376,7 +418,10 @@ fn deliver(ask: &Ask, turn: &Turn, reply: &Reply, headers: &Headers) -> Plan {
             };
             let spares = Spares {
                 malformed: spare(family::malformed_event(ask.api)),
-                error: spare(family::error_event(ask.api, &rejection, headers, position)),
+                error: spare(match ask.mode {
+                    Mode::EventStream => family::exception_event(&rejection),
+                    _ => family::error_event(ask.api, &rejection, headers, position),
+                }),
             };
             let frames = frames(&family::events(ask, turn));
             plan::streamed(family::content_type(ask), headers, frames, reply, spares)

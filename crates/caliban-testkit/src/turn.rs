@@ -149,5 +149,6 @@ fn call_id(api: Api, number: u32) -> String {
         Api::AnthropicMessages => format!("toolu_{number:04}"),
         Api::OpenAiChat | Api::OpenAiResponses | Api::Ollama => format!("call_{number:04}"),
         Api::Gemini => format!("fn-{number:04}"),
+        Api::Converse => format!("tooluse_{number:04}"),
     }
 }

@@ -439,12 +439,12 @@ mod tests {
             let request = request(history.to_vec());
             let (messages, _) = paired(request.turns(), &HashSet::new());
             let mut whole = ToolLoop::None;
-            written(&messages, MODEL, &mut whole);
+            written(&messages, AUTHOR, &mut whole);
             // It is the same when the turns come in pieces.
             let mut pieces = ToolLoop::None;
             let (first, rest) = messages.split_at(1);
             for piece in [first].into_iter().chain(rest.chunks(2)) {
-                written(piece, MODEL, &mut pieces);
+                written(piece, AUTHOR, &mut pieces);
             }
             assert_eq!(pieces, whole);
             whole

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_stream::try_stream;
 use caliban_model::{
     CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Provider, Request,
-    Shown, StreamEvent,
+    RouteAccount, Shown, StreamEvent,
 };
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -89,6 +89,10 @@ impl Tape {
 }
 
 impl Provider for Recording {
+    fn accounts(&self) -> Vec<RouteAccount> {
+        self.inner.accounts()
+    }
+
     fn id(&self) -> &str {
         self.inner.id()
     }

@@ -67,23 +67,15 @@ impl Fetcher {
     /// Sends a request that may carry a secret.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<Fetched, String> {
         check_private(&request.url)?;
-        let client = client(&self.outside, &request.url, Proxies::OfEnvironment)?;
+        let client = client(&self.outside, &request.url, |builder| builder)?;
         exchange(client, request, LIMIT).await
     }
 
     /// Asks the machine itself, without a proxy and not for long.
     pub(crate) async fn nearby(&self, request: HttpRequest) -> Result<Fetched, String> {
-        let client = match self.nearby.get() {
-            Some(client) => client,
-            None => {
-                let built = builder(&request.url, Proxies::NotForThisMachine)
-                    .no_proxy()
-                    .connect_timeout(METADATA_LIMIT)
-                    .build()
-                    .map_err(|error| error.to_string())?;
-                self.nearby.get_or_init(|| built)
-            }
-        };
+        let build =
+            |builder: reqwest::ClientBuilder| builder.no_proxy().connect_timeout(METADATA_LIMIT);
+        let client = client(&self.nearby, &request.url, build)?;
         exchange(client, request, METADATA_LIMIT).await
     }
 }
@@ -91,12 +83,12 @@ impl Fetcher {
 fn client<'a>(
     slot: &'a OnceLock<reqwest::Client>,
     url: &Url,
-    proxies: Proxies,
+    build: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<&'a reqwest::Client, String> {
     if let Some(client) = slot.get() {
         return Ok(client);
     }
-    let client = builder(url, proxies).build();
+    let client = build(builder(url, Proxies::OfEnvironment)).build();
     let client = client.map_err(|error| format!("the HTTP client cannot be set up: {error}"))?;
     Ok(slot.get_or_init(|| client))
 }

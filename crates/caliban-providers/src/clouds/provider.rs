@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use caliban_model::{
-    CancellationToken, Capabilities, Error, EventStream, ModelInfo, Provider, ProviderKind,
-    RateCard, Request, capabilities,
+    CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Provider,
+    ProviderKind, RateCard, Request, capabilities,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -42,16 +42,26 @@ impl Platform {
         }
     }
 
-    /// The lists of both; where neither can be had, the models whose prices are known.
-    async fn list(&self) -> Vec<ModelInfo> {
+    /// The lists of both; where neither can be had, the models whose prices are known: who may use
+    /// models may often not list them. Who is nobody there is told.
+    async fn list(&self) -> Result<Vec<ModelInfo>, Error> {
         let (claude, others) = futures::join!(self.claude.models(), self.others.models());
-        let mut models: Vec<ModelInfo> = claude.into_iter().chain(others).flatten().collect();
+        let mut models = Vec::new();
+        for list in [claude, others] {
+            match list {
+                Ok(list) => models.extend(list),
+                Err(error) if error.kind == ErrorKind::Auth && error.status.is_none() => {
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
         if models.is_empty() {
             models = self.known();
         }
         let mut seen = BTreeSet::new();
         models.retain(|model| seen.insert(model.id.clone()));
-        models
+        Ok(models)
     }
 
     fn known(&self) -> Vec<ModelInfo> {
@@ -90,6 +100,10 @@ impl Provider for Platform {
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<ModelInfo>, Error>> {
-        async move { Ok(self.listed.get_or_init(|| self.list()).await.clone()) }.boxed()
+        async move {
+            let listed = self.listed.get_or_try_init(|| self.list()).await;
+            listed.cloned()
+        }
+        .boxed()
     }
 }

@@ -6,6 +6,7 @@ mod content;
 mod error;
 mod lenient;
 mod models;
+mod profile;
 mod reasoning;
 mod responses;
 mod revision;
@@ -16,6 +17,7 @@ mod tool_id;
 mod usage;
 
 pub(crate) use chat::{Chat, Server};
+pub(crate) use profile::Profile;
 pub(crate) use responses::Responses;
 
 /// The name of both families: their histories and prices are the same.

@@ -1,28 +1,45 @@
 //! The list of models.
 
-use caliban_model::{Error, ModelInfo, Origin};
+use caliban_model::{Error, Freshness, ModelInfo, Origin};
 use reqwest::Method;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use super::ID;
 use super::lenient::filled;
 use crate::adapter::{Family, Link};
+use crate::framing::MAX_FRAME;
 use crate::transport::Call;
 
 pub(super) async fn list(family: &dyn Family, link: &Link) -> Result<Vec<ModelInfo>, Error> {
-    let call = Call {
+    link.json(family, call()).await.map(|body| read(&body))
+}
+
+/// The list as it came, where it can be had.
+pub(super) async fn fetch(link: &Link) -> Option<(HeaderMap, Value)> {
+    let response = link.send(call(), Freshness::Cached).await.ok()?;
+    if !response.status().is_success() {
+        return None;
+    }
+    let headers = response.headers().clone();
+    let body = link.body(&Origin::new(ID, ""), response, MAX_FRAME).await;
+    Some((headers, serde_json::from_slice(&body.ok()?).ok()?))
+}
+
+fn call() -> Call {
+    Call {
         origin: Origin::new(ID, ""),
         method: Method::GET,
         path: "models".to_owned(),
         body: None,
         headers: Vec::new(),
-    };
-    link.json(family, call).await.map(|body| read(&body))
+    }
 }
 
 /// OpenAI names ids only; compatible servers add the window under one of several names.
-fn read(body: &Value) -> Vec<ModelInfo> {
-    const WINDOWS: [&str; 4] = [
+pub(super) fn read(body: &Value) -> Vec<ModelInfo> {
+    const WINDOWS: [&str; 5] = [
+        "/max_input_tokens",
         "/context_length",
         "/max_model_len",
         "/max_context_length",

@@ -50,7 +50,7 @@ enum Shape {
 }
 
 /// Keys that mean the same under another name.
-const SAME: [(&str, &str, Shape); 9] = [
+const SAME: [(&str, &str, Shape); 12] = [
     ("agent", "agent", Shape::Text),
     (
         "allowManagedHooksOnly",
@@ -72,6 +72,9 @@ const SAME: [(&str, &str, Shape); 9] = [
         "memory.auto_memory_enabled",
         Shape::Truth,
     ),
+    ("awsAuthRefresh", "aws_auth_refresh_command", Shape::Text),
+    ("awsCredentialExport", "aws_credential_export", Shape::Text),
+    ("gcpAuthRefresh", "gcp_auth_refresh_command", Shape::Text),
     ("claudeMdExcludes", "claude_md_excludes", Shape::Texts),
     ("disableAllHooks", "disable_all_hooks", Shape::Truth),
     (

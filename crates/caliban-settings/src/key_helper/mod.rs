@@ -1,6 +1,7 @@
 //! `api_key_helper`: programs that print API keys, one per provider or one for all.
 
 mod argv;
+mod credential;
 mod key;
 mod run;
 
@@ -10,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use argv::UnclosedQuote;
+pub use credential::Credential;
 pub use key::{HelperKey, Surroundings};
 
 pub(crate) use argv::split;

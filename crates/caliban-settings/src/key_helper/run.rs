@@ -70,15 +70,15 @@ fn quoted(complaint: &str) -> String {
 
 /// A helper about to be run.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+pub(super) struct Run<'a, const N: usize> {
     pub(super) command: &'a [String],
     pub(super) directory: &'a Path,
     pub(super) environment: &'a [(OsString, OsString)],
     pub(super) guard: &'a Guard,
-    pub(super) additions: [(&'static str, String); 2],
+    pub(super) additions: [(&'static str, String); N],
 }
 
-impl Run<'_> {
+impl<const N: usize> Run<'_, N> {
     /// Runs the helper and takes the key it prints. Dropping the future, or the time limit, ends
     /// the helper and what it started.
     pub(super) async fn key(self) -> Result<String, RunError> {
@@ -107,7 +107,7 @@ impl Run<'_> {
         }
     }
 
-    fn invocation(&self) -> Result<Invocation, RunError> {
+    pub(super) fn invocation(&self) -> Result<Invocation, RunError> {
         let (program, args) = self
             .command
             .split_first()
@@ -131,7 +131,7 @@ impl Run<'_> {
 
 /// The first line of a complaint, fit to be shown: short, without control characters, and without
 /// anything that was printed as a key or looks like one.
-fn first_line(complaint: &[u8], printed: &[u8]) -> String {
+pub(super) fn first_line(complaint: &[u8], printed: &[u8]) -> String {
     let complaint = String::from_utf8_lossy(complaint);
     let printed = String::from_utf8_lossy(printed);
     let line = complaint

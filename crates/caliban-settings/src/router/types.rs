@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use caliban_model::{Effort, Knob, OpenAiApi, Purpose};
+use caliban_model::{Effort, Knob, OpenAiApi, ProviderKind, Purpose};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -21,7 +21,7 @@ pub struct RouterFile {
     pub router: Option<RouterConfig>,
 }
 
-/// Everyone a route may name; the last three are reached through the router only.
+/// Everyone a route may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub enum ProviderId {
@@ -54,6 +54,19 @@ impl ProviderId {
             Self::Azure => "azure",
             Self::Bedrock => "bedrock",
             Self::Vertex => "vertex",
+        }
+    }
+
+    /// The provider of this name.
+    pub fn kind(self) -> ProviderKind {
+        match self {
+            Self::Anthropic => ProviderKind::Anthropic,
+            Self::OpenAi => ProviderKind::OpenAi,
+            Self::Google => ProviderKind::Google,
+            Self::Ollama => ProviderKind::Ollama,
+            Self::Azure => ProviderKind::Azure,
+            Self::Bedrock => ProviderKind::Bedrock,
+            Self::Vertex => ProviderKind::Vertex,
         }
     }
 

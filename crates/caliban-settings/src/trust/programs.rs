@@ -15,7 +15,7 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 pub(super) const MOST: usize = 256;
 
 /// The keys whose values start something, in all spellings of all files that are read.
-const STARTERS: [&str; 12] = [
+const STARTERS: [&str; 17] = [
     "hooks",
     "mcp_servers",
     "mcpServers",
@@ -23,6 +23,11 @@ const STARTERS: [&str; 12] = [
     "server",
     "api_key_helper",
     "apiKeyHelper",
+    "aws_auth_refresh_command",
+    "aws_credential_export",
+    "awsCredentialExport",
+    "awsAuthRefresh",
+    "gcp_auth_refresh_command",
     "statusLine",
     "status_line",
     "telemetry",

@@ -4,6 +4,7 @@ mod bounded;
 mod mcp;
 mod model;
 mod permissions;
+mod refresh;
 mod sandbox;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 pub use mcp::{McpOauth, McpPermissions, McpServer, McpTransport, OauthMode};
 pub use model::{ApiKeyHelper, ApiKeyHelpers, AutoCompaction, ModelChoice, QualifiedModel};
 pub use permissions::{PermissionMode, Permissions, RuleAction, RuleSpec};
+pub use refresh::RefreshInterval;
 pub use sandbox::{Sandbox, SandboxFilesystem, SandboxNetwork};
 
 /// What a settings file may say. Every key is optional; an unknown one is kept and warned about.
@@ -119,6 +121,22 @@ pub struct Settings {
     /// Programs that print API keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_helper: Option<ApiKeyHelpers>,
+    /// How long before their end AWS credentials are renewed, e.g. `10m`; 5 minutes unless set, `0`
+    /// renews them only when they are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aws_auth_refresh: Option<RefreshInterval>,
+    /// A command that logs in to AWS again when credentials are over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aws_auth_refresh_command: Option<String>,
+    /// A command that prints AWS credentials as JSON, instead of all other ways to find them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aws_credential_export: Option<String>,
+    /// How long before their end Google's tokens are renewed, as `aws_auth_refresh`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gcp_auth_refresh: Option<RefreshInterval>,
+    /// A command that logs in to Google Cloud again when credentials are over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gcp_auth_refresh_command: Option<String>,
     /// Export telemetry; off unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_telemetry: Option<bool>,

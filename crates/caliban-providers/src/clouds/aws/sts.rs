@@ -124,16 +124,14 @@ fn credentials(answer: &Fetched, role: &Role) -> Result<Lease<Keys>, String> {
             token: field("SessionToken").map(SecretString::from),
         })
     });
-    match keys.flatten() {
-        Some(value) => Ok(Lease {
-            value,
-            expires: field("Expiration").and_then(|text| text.parse().ok()),
-        }),
-        None => {
-            let said = field("Message").unwrap_or_else(|| answer.complaint());
-            Err(format!("the role `{}` was refused: {said}", role.arn))
-        }
-    }
+    let Some(value) = keys.flatten() else {
+        let said = field("Message").unwrap_or_else(|| answer.complaint());
+        return Err(format!("the role `{}` was refused: {said}", role.arn));
+    };
+    Ok(Lease {
+        value,
+        expires: field("Expiration").and_then(|text| text.parse().ok()),
+    })
 }
 
 /// The text of the first element of this name. The documents are small and flat, and keys need no

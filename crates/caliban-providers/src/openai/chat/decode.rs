@@ -8,6 +8,7 @@ use super::Server;
 use super::calls::Calls;
 use super::details::Details;
 use super::inline::{Inline, Piece};
+use super::printed::{Ending, PrintedCalls};
 use super::wire::{Chunk, Delta};
 use crate::adapter::Decoder;
 use crate::assembly::{Assembly, BlockId};
@@ -27,6 +28,7 @@ pub(super) struct ChatDecoder {
     reasoning_content: bool,
     details: Details,
     inline: Inline,
+    printed: PrintedCalls,
     calls: Calls,
     refusal: String,
     usage: Option<Usage>,
@@ -42,11 +44,17 @@ impl ChatDecoder {
             reasoning_content: false,
             details: Details::default(),
             inline: Inline::new(server),
+            printed: PrintedCalls::default(),
             calls: Calls::default(),
             refusal: String::new(),
             usage: None,
             finish_reason: None,
         }
+    }
+
+    /// Understands calls that are printed as text.
+    pub(super) fn with_printed(self, printed: PrintedCalls) -> Self {
+        Self { printed, ..self }
     }
 
     fn chunk(&mut self, chunk: Chunk, assembly: &mut Assembly) -> Result<(), Error> {
@@ -139,11 +147,38 @@ impl ChatDecoder {
         match piece {
             Piece::Thinking(text) => self.think(text, assembly),
             Piece::Text(text) => {
-                let block = match self.text {
-                    Some(block) => block,
-                    None => *self.text.insert(assembly.open_text()?),
-                };
-                assembly.push(block, text)
+                let text = self.printed.push(text);
+                self.say(&text, assembly)
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str, assembly: &mut Assembly) -> Result<(), Error> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let block = match self.text {
+            Some(block) => block,
+            None => *self.text.insert(assembly.open_text()?),
+        };
+        assembly.push(block, text)
+    }
+
+    /// What was held back is a call, if the answer made no other.
+    fn ending(&mut self, assembly: &mut Assembly) -> Result<(), Error> {
+        match self.printed.finish() {
+            Ending::Text(text) => self.say(&text, assembly),
+            Ending::Calls(calls) if assembly.has_tool_calls() => {
+                let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+                self.say(&format!("[printed calls: {}]", names.join(", ")), assembly)
+            }
+            Ending::Calls(calls) => {
+                for call in calls {
+                    let block = assembly.open_tool("", &call.name)?;
+                    assembly.push(block, &call.input.to_string())?;
+                    assembly.end(block);
+                }
+                Ok(())
             }
         }
     }
@@ -168,6 +203,7 @@ impl ChatDecoder {
         if let Some(piece) = self.inline.finish() {
             self.piece(&piece, assembly)?;
         }
+        self.ending(assembly)?;
         let mut private = Map::new();
         if self.reasoning_content {
             private.insert("field".into(), json!("reasoning_content"));

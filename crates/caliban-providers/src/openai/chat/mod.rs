@@ -5,13 +5,21 @@ mod decode;
 mod details;
 mod encode;
 mod inline;
+mod printed;
 mod wire;
 
-use caliban_model::{ChatTools, Error, ModelInfo, ModelTraits, Request, Sampling, traits};
-use futures::FutureExt;
-use futures::future::{self, BoxFuture};
-use serde_json::{Map, Value};
+use std::sync::OnceLock;
+use std::time::Duration;
 
+use caliban_model::{
+    Capabilities, ChatTools, Error, ModelInfo, ModelTraits, Request, Sampling, traits,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::profile::{Profile, TextCalls};
 use super::revision;
 use super::tool_id::IdRule;
 use super::{ID, error, models};
@@ -19,6 +27,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link, Refusals, Revision};
 use crate::failure::Refusal;
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+use printed::PrintedCalls;
 
 const RESPONSES_REMEDY: &str = "use the Responses API: `[provider.openai] api = \"responses\"`";
 
@@ -57,21 +66,54 @@ impl Server {
 #[derive(Debug)]
 pub(crate) struct Chat {
     server: Server,
+    /// What kind of server it is: named, or found out before the first call with tools.
+    profile: OnceLock<&'static Profile>,
+    /// What its list of models said.
+    windows: OnceLock<Vec<ModelInfo>>,
     memory: Memory<()>,
 }
 
+/// How long a server is asked what it is.
+const PROBE: Duration = Duration::from_secs(2);
+
 impl Chat {
-    pub(crate) fn new(server: Server) -> Self {
+    /// Without a profile the server is asked.
+    pub(crate) fn new(server: Server, profile: Option<&'static Profile>) -> Self {
         Self {
             server,
+            profile: profile.map_or_else(OnceLock::new, OnceLock::from),
+            windows: OnceLock::new(),
             memory: Memory::default(),
         }
+    }
+
+    /// Asks a server that nobody knows which it is, once; its list of models tells, and how much
+    /// they hold.
+    async fn find_out(&self, link: &Link) {
+        if self.profile.get().is_some() {
+            return;
+        }
+        let listed = timeout(PROBE, models::fetch(link)).await;
+        let Ok(Some((headers, body))) = listed else {
+            let _ = self.profile.set(Profile::unknown());
+            return;
+        };
+        let found = Profile::of_list(&headers, &body);
+        let _ = self.profile.set(found.unwrap_or_else(Profile::unknown));
+        let _ = self.windows.set(models::read(&body));
+    }
+
+    fn text_calls(&self) -> TextCalls {
+        let profile = self.profile.get();
+        profile.map_or(TextCalls::Ignored, |profile| profile.text_calls)
     }
 
     /// OpenAI's own models, served by a platform.
     pub(crate) fn on(platform: &'static str) -> Self {
         Self {
             server: Server::OpenAi,
+            profile: OnceLock::from(Profile::unknown()),
+            windows: OnceLock::new(),
             memory: Memory::on(platform),
         }
     }
@@ -89,13 +131,32 @@ impl Family for Chat {
     fn encode<'a>(
         &'a self,
         request: &'a Request,
-        _link: &'a Link,
+        link: &'a Link,
     ) -> BoxFuture<'a, Result<Encoded, Error>> {
-        future::ready(encode::encode(request, self.server, &self.memory)).boxed()
+        async move {
+            if !request.tools.is_empty() {
+                self.find_out(link).await;
+            }
+            encode::encode(request, self.server, &self.memory)
+        }
+        .boxed()
     }
 
-    fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {
-        Box::new(decode::ChatDecoder::new(self.server))
+    fn decoder(&self, request: &Request) -> Box<dyn Decoder> {
+        let printed = PrintedCalls::new(request, self.text_calls());
+        Box::new(decode::ChatDecoder::new(self.server).with_printed(printed))
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        let known = caliban_model::capabilities(ID, model);
+        let listed = self.windows.get().into_iter().flatten();
+        let window = listed
+            .filter(|listed| listed.id == model)
+            .find_map(|listed| listed.context_window);
+        Capabilities {
+            context_window: known.context_window.or(window),
+            ..known
+        }
     }
 
     fn refusal(&self, refusal: Refusal<'_>) -> Error {
@@ -234,7 +295,7 @@ mod tests {
     fn tools_that_need_the_other_api_say_so() {
         let body_of = body;
         let body = r#"{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.5 in /v1/chat/completions. Please use /v1/responses instead.","type":"invalid_request_error","param":null,"code":null}}"#;
-        let error = Chat::new(Server::OpenAi).refusal(Refusal {
+        let error = Chat::new(Server::OpenAi, None).refusal(Refusal {
             origin: &Origin::new(ID, "gpt-5.5"),
             status: 400,
             headers: &HeaderMap::new(),

@@ -49,16 +49,13 @@ impl Family for Converse {
     }
 
     fn refusal(&self, refusal: Refusal<'_>) -> Error {
-        match errors::refusal(&refusal) {
-            Some(error) => error,
-            None => {
-                let message = refusal.text();
-                refusal.into_error(ErrorBody {
-                    message,
-                    ..ErrorBody::default()
-                })
-            }
-        }
+        errors::refusal(&refusal).unwrap_or_else(|| {
+            let message = refusal.text();
+            refusal.into_error(ErrorBody {
+                message,
+                ..ErrorBody::default()
+            })
+        })
     }
 
     /// Not every model takes tools in a stream, or a choice among them; the choice can be left out.

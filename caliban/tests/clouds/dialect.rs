@@ -1,0 +1,84 @@
+//! The variables with which users of Claude Code choose a cloud.
+
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::support::run;
+use crate::{Cloud, answer, token};
+
+#[rstest]
+#[case(
+    "CLAUDE_CODE_USE_BEDROCK",
+    "/model/us.anthropic.claude-sonnet-4-6/invoke-with-response-stream"
+)]
+#[case(
+    "CLAUDE_CODE_USE_VERTEX",
+    "/v1/projects/my-project/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-6:streamRawPredict"
+)]
+#[case("CLAUDE_CODE_USE_FOUNDRY", "/anthropic/v1/messages")]
+fn a_variable_chooses_the_cloud(#[case] variable: &str, #[case] path: &str) {
+    let cloud = Cloud::new(answer().document("POST", "/token", token("t")));
+    let mut command = cloud.command();
+    for other in [cloud.signed(), cloud.vertex(), cloud.azure()] {
+        for (name, value) in other.get_envs() {
+            command.env(name, value.unwrap());
+        }
+    }
+    command
+        .env("CALIBAN_DIALECT", "claude")
+        .env("CLOUD_ML_REGION", "us-east5")
+        .env("ANTHROPIC_MODEL", "sonnet")
+        .env(variable, "1")
+        .args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout, "hello\n");
+    assert_eq!(cloud.calls()[0].path, path);
+}
+
+#[test]
+fn a_switch_that_is_off_chooses_nobody() {
+    let cloud = Cloud::new(answer());
+    let mut command = cloud.command();
+    command
+        .env("CALIBAN_DIALECT", "claude")
+        .env("CLAUDE_CODE_USE_BEDROCK", "0")
+        .env("ANTHROPIC_BASE_URL", cloud.server.url())
+        .env("ANTHROPIC_API_KEY", "k")
+        .args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(cloud.calls()[0].path, "/v1/messages");
+}
+
+#[test]
+fn a_gateway_may_sign() {
+    let cloud = Cloud::new(answer().checks(caliban_testkit::Checks::Keyless));
+    let mut command = cloud.bedrock();
+    command
+        .env("CLAUDE_CODE_SKIP_BEDROCK_AUTH", "1")
+        .args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(cloud.calls()[0].header("authorization").is_none());
+}
+
+#[test]
+fn the_status_names_the_cloud() {
+    let cloud = Cloud::new(answer());
+    let mut command = cloud.signed();
+    // The flags of this dialect come first.
+    let mut status = cloud.command();
+    for (name, value) in command.get_envs() {
+        status.env(name, value.unwrap());
+    }
+    command.env("CALIBAN_DIALECT", "claude");
+    status
+        .env("CALIBAN_DIALECT", "claude")
+        .env("CLAUDE_CODE_USE_BEDROCK", "true")
+        .args(["auth", "status"]);
+    let ran = run(&mut status);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(told["apiProvider"], "bedrock");
+    assert_eq!(told["loggedIn"], true);
+}
