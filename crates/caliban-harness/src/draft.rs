@@ -10,7 +10,7 @@ use caliban_agent::ReadGuard;
 use caliban_slash::Existing;
 use uuid::Uuid;
 
-use crate::git::Git;
+use crate::git::git;
 use crate::session::Session;
 
 /// The file that counts, and the one that is written for somebody to read first.
@@ -75,7 +75,7 @@ impl Session {
 
     async fn repository_state(&self) -> Option<String> {
         let configuration = self.watch.as_ref()?.configuration();
-        let git = Git::new(&configuration).await;
+        let git = git(&configuration).await;
         let state = git.ask(&["status", "--short", "--branch"]).await.ok()?;
         let lines: Vec<&str> = state.lines().collect();
         let mut shown = lines[..lines.len().min(STATE_LINES)].join("\n");

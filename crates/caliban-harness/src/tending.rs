@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
+use caliban_git::ANSWER_BYTES;
 use caliban_settings::IgnoredBecause;
 use caliban_tools::{JobEnd, ListedJob};
 
 use crate::configuration::Configuration;
-use crate::git::{ANSWER_BYTES, Git};
+use crate::git::git;
 use crate::reports::columns;
 use crate::session::Session;
 
@@ -89,7 +90,7 @@ impl Session {
 
     /// What differs from the last commit, and what is new.
     pub(crate) async fn diff(&self) -> Result<String, String> {
-        let git = Git::new(&self.configuration()?).await;
+        let git = git(&self.configuration()?).await;
         git.ask(&["rev-parse", "--is-inside-work-tree"]).await?;
         let plain = ["diff", "--no-ext-diff", "--no-textconv", "--no-color"];
         let against = git.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]).await;
