@@ -1,6 +1,7 @@
 //! The `caliban` program: arguments in, exit code out. Everything else is in the modules and
 //! crates it wires together.
 
+mod agents_command;
 mod args;
 mod claude;
 mod consent;
@@ -30,6 +31,7 @@ mod stdin;
 mod tally;
 mod text_face;
 mod trust_command;
+mod worktrees_command;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -201,6 +203,19 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             let (options, configuration) = configured()?;
             let store = session_store(&options.session, &configuration);
             rewind_command::run(&args, &store, &configuration, &mut console)
+        }
+        Some(Command::Agents { command }) => {
+            let (options, configuration) = configured()?;
+            agents_command::run(&command, &options, &configuration, &mut console)
+        }
+        Some(Command::Worktrees { command }) => {
+            let (_, configuration) = configured()?;
+            Box::pin(worktrees_command::run(
+                &command,
+                &configuration,
+                &mut console,
+            ))
+            .await
         }
         Some(Command::Memory { command }) => {
             let (options, configuration) = configured()?;

@@ -18,6 +18,8 @@ const EDGES: &[Edge] = &[
 
     ("caliban-egress", "caliban-http", "names must lead to public addresses, as pages that are fetched must"),
 
+    ("caliban-git", "caliban-process", "git is a program"),
+
     ("caliban-hooks", "caliban-agent", "handlers advise the loop"),
     ("caliban-hooks", "caliban-http", "handlers may be addresses"),
     ("caliban-hooks", "caliban-model", "handlers hear of messages and usage"),
@@ -86,11 +88,16 @@ const EDGES: &[Edge] = &[
     ("caliban-telemetry", "caliban-session", "hears a session"),
     ("caliban-telemetry", "caliban-settings", "what is wanted is configured"),
 
+    ("caliban-worktrees", "caliban-git", "worktrees are git's"),
+    ("caliban-worktrees", "caliban-process", "tests say that nobody guards programs"),
+    ("caliban-worktrees", "caliban-settings", "what must not be lost is written to private files"),
+
     ("caliban-harness", "caliban-slash", "obeys the commands that are typed"),
     ("caliban-harness", "caliban-agent", "wires the loop"),
     ("caliban-harness", "caliban-checkpoints", "wires what keeps the changes of prompts"),
     ("caliban-harness", "caliban-context", "wires memory, skills, styles and commands"),
     ("caliban-harness", "caliban-egress", "wires the way out of the sandbox"),
+    ("caliban-harness", "caliban-git", "asks about the repository of the workspace"),
     ("caliban-harness", "caliban-hooks", "wires the handlers"),
     ("caliban-harness", "caliban-http", "feedback is sent to an address"),
     ("caliban-harness", "caliban-images", "prompts bring images along"),
@@ -106,6 +113,7 @@ const EDGES: &[Edge] = &[
     ("caliban-harness", "caliban-settings", "choices follow the settings"),
     ("caliban-harness", "caliban-telemetry", "wires who tells collectors"),
     ("caliban-harness", "caliban-tools", "wires the built-in tools"),
+    ("caliban-harness", "caliban-worktrees", "gives sub-agents directories of their own"),
 
     ("caliban", "caliban-agent", "faces show the loop's events"),
     ("caliban", "caliban-checkpoints", "commands list and restore what prompts changed"),
@@ -128,6 +136,7 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-compose", "images are pasted into prompts"),
     ("caliban", "caliban-terminal", "gives the terminal back when it is made to end"),
     ("caliban", "caliban-tui", "one of the faces"),
+    ("caliban", "caliban-worktrees", "commands list, merge and remove worktrees"),
     ("caliban", "caliban-tools", "chooses what the built-in tools may do"),
 
     ("xtask", "caliban-protocol", "writes the schemas of frames"),

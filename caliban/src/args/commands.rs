@@ -7,10 +7,12 @@ use caliban_settings::RuleAction;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::agents::AgentsCommand;
 use super::mcp::McpCommand;
 use super::reserved::Reserved;
 use super::router::RouterCommand;
 use super::run::ProviderArgs;
+use super::worktrees::WorktreesCommand;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -39,6 +41,16 @@ pub(crate) enum Command {
     },
     /// Take back what prompts changed in the workspace.
     Rewind(RewindArgs),
+    /// Look at kinds of agents.
+    Agents {
+        #[command(subcommand)]
+        command: AgentsCommand,
+    },
+    /// Look at the worktrees of sub-agents, bring their work back, and remove them.
+    Worktrees {
+        #[command(subcommand)]
+        command: WorktreesCommand,
+    },
     /// Look at permission rules, try them out and change them.
     Perms {
         #[command(subcommand)]

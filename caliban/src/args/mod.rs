@@ -1,5 +1,6 @@
 //! The command line, exactly as typed. What it means is decided elsewhere.
 
+mod agents;
 mod commands;
 mod mcp;
 mod mistakes;
@@ -7,12 +8,14 @@ mod options;
 mod reserved;
 mod router;
 mod run;
+mod worktrees;
 
 use std::path::PathBuf;
 
 use caliban_settings::PermissionMode;
 use clap::{Args, CommandFactory, Parser};
 
+pub(crate) use agents::*;
 pub(crate) use commands::*;
 pub(crate) use mcp::*;
 pub(crate) use mistakes::*;
@@ -20,6 +23,7 @@ pub(crate) use options::*;
 pub(crate) use reserved::*;
 pub(crate) use router::*;
 pub(crate) use run::*;
+pub(crate) use worktrees::*;
 
 const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a network.";
 const USAGE: &str = "caliban [OPTIONS] [PROMPT]\n       caliban [OPTIONS] <COMMAND>";

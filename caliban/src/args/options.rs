@@ -120,6 +120,7 @@ impl CommandLine {
             permissions: of_permissions(&run.permissions, self.rules.clone()),
             session: of_session(session),
             system: system_prompt(run)?,
+            agent: run.agent.clone(),
             answer: run.output.json_schema.as_deref().map(answer).transpose()?,
             cassette: match (&run.cassette.record, &run.cassette.replay) {
                 (Some(path), _) => Some(Cassette::Record(path.clone())),
@@ -397,7 +398,7 @@ mod tests {
             --mcp-config {} --strict-mcp-config --permission-prompt-tool mcp__a__b \
             --permission-mode plan --auto-allow --allow-dangerously-skip-permissions \
             --disable-auto-mode --deny Bash --allow Read --deny Write -r s --fork-session \
-            --no-save --sessions-dir /s --system text --json-schema {} --replay /c --debug";
+            --no-save --sessions-dir /s --system text --agent scout --json-schema {} --replay /c --debug";
         let words: Vec<&str> = line.split_whitespace().collect();
         let rule = |pattern: &str, action| RuleSpec::new(pattern, action);
         let expected = RunOptions {
@@ -464,6 +465,7 @@ mod tests {
                 ..SessionOptions::default()
             },
             system: SystemPrompt::Text("text".to_owned()),
+            agent: Some("scout".to_owned()),
             answer: Some(serde_json::json!({})),
             cassette: Some(Cassette::Replay("/c".into())),
             debug: DebugTo::Log,

@@ -8,8 +8,6 @@ use crate::exit::Failure;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Reserved {
     #[command(hide = true, disable_help_flag = true)]
-    Agents(Words),
-    #[command(hide = true, disable_help_flag = true)]
     Attach(Words),
     #[command(hide = true, disable_help_flag = true)]
     Logs(Words),
@@ -38,7 +36,6 @@ impl Reserved {
     /// What the user is told.
     pub(crate) fn refusal(&self) -> Failure {
         let (name, part) = match self {
-            Self::Agents(_) => ("agents", BACKGROUND),
             Self::Attach(_) => ("attach", BACKGROUND),
             Self::Logs(_) => ("logs", BACKGROUND),
             Self::Stop(_) => ("stop", BACKGROUND),

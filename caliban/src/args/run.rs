@@ -63,6 +63,11 @@ pub(crate) struct RunArgs {
     #[arg(long, group = "system_prompt", help_heading = "System prompt")]
     pub(crate) no_system: bool,
 
+    /// Be the agent of this profile: its prompt, model, effort and tools, where no flag says
+    /// otherwise (`caliban agents profiles` lists them).
+    #[arg(long, value_name = "NAME", help_heading = "System prompt")]
+    pub(crate) agent: Option<String>,
+
     #[command(flatten)]
     pub(crate) provider: ProviderArgs,
 

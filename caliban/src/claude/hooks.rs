@@ -269,6 +269,8 @@ impl HostHooks {
             | HookEvent::ConfigChange { .. }
             | HookEvent::CwdChanged { .. }
             | HookEvent::FileChanged { .. }
+            | HookEvent::WorktreeCreate { .. }
+            | HookEvent::WorktreeRemove { .. }
             | HookEvent::TaskCreated { .. }
             | HookEvent::TaskCompleted { .. } => return,
         };

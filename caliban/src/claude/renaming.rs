@@ -10,7 +10,7 @@ use caliban_model::{
 use caliban_protocol::claude::{
     input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs,
 };
-use caliban_tools::AgentKind;
+use caliban_tools::GENERAL;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -18,8 +18,6 @@ use serde_json::json;
 #[derive(Debug)]
 pub(crate) struct Renaming {
     inner: Arc<dyn Provider>,
-    /// The kinds of sub-agents that a model may choose from.
-    agents: Vec<AgentKind>,
     last: Mutex<Renamed>,
 }
 
@@ -60,10 +58,9 @@ impl Provider for Renaming {
 }
 
 impl Renaming {
-    pub(crate) fn new(inner: Arc<dyn Provider>, agents: Vec<AgentKind>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Provider>) -> Self {
         Self {
             inner,
-            agents,
             last: Mutex::default(),
         }
     }
@@ -72,7 +69,7 @@ impl Renaming {
         // Whoever panicked left pairs that belong together.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let messages = last.messages(request.messages());
-        let tools = last.tools(&request.tools, |spec| self.spec(spec));
+        let tools = last.tools(&request.tools, renamed_spec);
         drop(last);
         let Ok(mut renamed) = Request::new(Arc::clone(&request.model), messages) else {
             // The form of the conversation is the same, so this cannot fail.
@@ -90,24 +87,22 @@ impl Renaming {
         renamed.metadata = request.metadata;
         renamed
     }
+}
 
-    fn spec(&self, spec: &ToolSpec) -> ToolSpec {
-        let mut input_schema = schema_theirs(&spec.name, &spec.input_schema);
-        if spec.name == "AgentTool" {
-            let kinds = self.agents.iter();
-            let kinds = kinds.map(|kind| format!("{}: {}", kind.name, kind.description));
-            let choice = std::iter::once("general-purpose".to_owned()).chain(kinds);
-            let choice: Vec<String> = choice.collect();
-            input_schema["properties"]["subagent_type"] = json!({
-                "type": "string",
-                "description": format!("The kind of agent. {}", choice.join("; ")),
-            });
-        }
-        ToolSpec {
-            name: theirs(&spec.name).to_owned(),
-            description: wording_theirs(&spec.description).into_owned(),
-            input_schema,
-        }
+/// A tool as this dialect describes it.
+fn renamed_spec(spec: &ToolSpec) -> ToolSpec {
+    let mut input_schema = schema_theirs(&spec.name, &spec.input_schema);
+    // Models of this dialect name a kind in every call, also where there is but one.
+    if spec.name == "AgentTool" && input_schema["properties"]["subagent_type"].is_null() {
+        input_schema["properties"]["subagent_type"] = json!({
+            "type": "string",
+            "description": format!("The kind of agent. {GENERAL}"),
+        });
+    }
+    ToolSpec {
+        name: theirs(&spec.name).to_owned(),
+        description: wording_theirs(&spec.description).into_owned(),
+        input_schema,
     }
 }
 

@@ -405,6 +405,10 @@ impl RequestHandler {
         known.servers = launched.servers().cloned();
         known.hosted = hosted;
         known.commands.clone_from(&launched.facts.commands);
+        let profiles = launched.desk().profiles().into_iter();
+        for (name, about, ..) in profiles {
+            known.agents.entry(name).or_insert(about);
+        }
         if self.environment.is_on(CHECKPOINTING) {
             self.files.enable(launched.desk().rewinder().cloned());
         }

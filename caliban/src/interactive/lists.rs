@@ -32,6 +32,22 @@ impl ListsDesk for ProgramDesk {
             .collect()
     }
 
+    fn profiles(&self) -> Vec<ListRow> {
+        let profiles = self.session.profiles().into_iter();
+        profiles
+            .map(|(name, about, origin, path, details)| ListRow {
+                group: origin,
+                name,
+                about: if details.is_empty() {
+                    about
+                } else {
+                    format!("{about} ({details})")
+                },
+                value: path.display().to_string(),
+            })
+            .collect()
+    }
+
     fn styles(&self) -> Vec<ListRow> {
         let (current, styles) = self.session.styles();
         let row = |(name, about, origin): (String, String, String)| {
@@ -66,14 +82,14 @@ impl ListsDesk for ProgramDesk {
     }
 
     fn memory_text(&self, value: &str) -> Result<String, String> {
-        if self.is_instructions(value) {
+        if self.is_instructions(value) || self.is_profile(value) {
             return std::fs::read_to_string(value).map_err(|error| format!("`{value}`: {error}"));
         }
         self.session.note_text(value)
     }
 
     fn save_memory(&self, value: &str, text: &str) -> Result<String, String> {
-        if self.is_instructions(value) {
+        if self.is_instructions(value) || self.is_profile(value) {
             replace(Path::new(value), text).map_err(|error| format!("`{value}`: {error}"))?;
             return Ok(format!("`{value}` is written; the next session reads it"));
         }
@@ -91,6 +107,13 @@ impl ListsDesk for ProgramDesk {
 }
 
 impl ProgramDesk {
+    /// Whether this is the file of an agent profile.
+    fn is_profile(&self, value: &str) -> bool {
+        let profiles = self.session.profiles();
+        let mut files = profiles.iter().map(|(_, _, _, path, _)| path);
+        files.any(|path| path.display().to_string() == value)
+    }
+
     /// Whether this is a file that the model is told before everything else.
     fn is_instructions(&self, value: &str) -> bool {
         let files = self.session.instructions();

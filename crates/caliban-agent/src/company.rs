@@ -68,6 +68,17 @@ impl Company {
         }
     }
 
+    /// The same for an agent that works in a directory of its own.
+    #[must_use]
+    pub fn elsewhere(mut self) -> Self {
+        let witnesses = std::mem::take(&mut self.witnesses);
+        self.witnesses = witnesses
+            .into_iter()
+            .filter_map(Witness::for_elsewhere)
+            .collect();
+        self
+    }
+
     /// The company of an agent that works for one of these: its calls are judged and witnessed,
     /// and nobody is asked or told who would call on it again.
     #[must_use]

@@ -86,6 +86,20 @@ pub enum HookEvent {
         call_id: Arc<str>,
         outcome: Outcome,
     },
+    /// A sub-agent is about to work in a worktree of its own.
+    WorktreeCreate {
+        name: String,
+        path: PathBuf,
+        branch: String,
+        base: String,
+    },
+    /// It works there no more; the verdict says what became of what it did.
+    WorktreeRemove {
+        name: String,
+        path: PathBuf,
+        branch: Option<String>,
+        verdict: String,
+    },
     TaskCreated {
         id: String,
         task: String,
@@ -126,6 +140,8 @@ impl HookEvent {
             Self::FileChanged { .. } => "FileChanged",
             Self::SubagentStart { .. } => "SubagentStart",
             Self::SubagentStop { .. } => "SubagentStop",
+            Self::WorktreeCreate { .. } => "WorktreeCreate",
+            Self::WorktreeRemove { .. } => "WorktreeRemove",
             Self::TaskCreated { .. } => "TaskCreated",
             Self::TaskCompleted { .. } => "TaskCompleted",
             Self::PermissionRequest { .. } => "PermissionRequest",

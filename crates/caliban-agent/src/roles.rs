@@ -121,6 +121,10 @@ pub trait Witness: Send + Sync + Debug {
 
     /// A call has ended, perhaps without having been permitted. Nobody has heard of it yet.
     fn after_end<'a>(&'a self, call: &'a ToolCall, output: &'a ToolOutput) -> BoxFuture<'a, ()>;
+
+    /// Who notes the calls of an agent that works in a directory of its own; nothing where what
+    /// happens there is nobody's affair here.
+    fn for_elsewhere(self: Arc<Self>) -> Option<Arc<dyn Witness>>;
 }
 
 /// Looks on: told, not asked.

@@ -310,13 +310,18 @@ pub trait TypedTool: Send + Sync + Debug + Sized + 'static {
         Self::DESCRIPTION.trim().to_owned()
     }
 
+    /// What the model is told about its input.
+    fn schema(&self) -> Value {
+        input_schema::<Self::Input>()
+    }
+
     /// Makes it a [`Tool`].
     fn boxed(self) -> Arc<dyn Tool> {
         Arc::new(Typed {
             spec: ToolSpec {
                 name: Self::NAME.to_owned(),
                 description: self.description(),
-                input_schema: input_schema::<Self::Input>(),
+                input_schema: self.schema(),
             },
             tool: self,
         })

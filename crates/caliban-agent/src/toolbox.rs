@@ -79,6 +79,14 @@ impl Toolbox {
         Self::new(self.fixed.filtered(&*keep), source)
     }
 
+    /// The same with these in the place of those of their names, and beside the others.
+    #[must_use]
+    pub fn with(&self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let is_new = |name: &str| tools.iter().any(|tool| tool.spec().name == name);
+        let others = self.fixed.filtered(|name| !is_new(name));
+        Self::new(others.with(tools.iter().cloned()), self.source.clone())
+    }
+
     /// The tool that a call means.
     pub(crate) async fn find(&self, name: &str) -> Option<Entry> {
         if let Some(entry) = self.current().entry(name) {

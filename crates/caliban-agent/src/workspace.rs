@@ -126,6 +126,24 @@ impl Workspace {
         Self { boundary, ..self }
     }
 
+    /// The same around another directory: its root is there, the further roots and what is
+    /// confined stay.
+    pub fn moved(&self, root: &Path) -> Result<Self, PathError> {
+        let unresolvable = |reason: String| PathError::Unresolvable {
+            path: root.to_owned(),
+            reason,
+        };
+        let real = root.canonicalize();
+        Ok(Self {
+            root: real.map_err(|error| unresolvable(error.to_string()))?,
+            ..self.clone()
+        })
+    }
+
+    pub fn boundary(&self) -> Option<&Arc<dyn Boundary>> {
+        self.boundary.as_ref()
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -1357,6 +1357,10 @@ impl Witness for Notary {
         self.note("after", call);
         async {}.boxed()
     }
+
+    fn for_elsewhere(self: Arc<Self>) -> Option<Arc<dyn Witness>> {
+        Some(self)
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! characters; what was left out, cut or replaced is a [`Notice`]. Nothing here runs a program,
 //! and nothing reads the real home or environment: [`Places`] and [`Options`] say it all.
 
+mod agents;
 mod commands;
 mod frontmatter;
 mod invisible;
@@ -22,6 +23,7 @@ mod skills;
 mod source;
 mod styles;
 
+pub use agents::{Profile, ProfileEffort, ProfileIsolation, ProfileMemory, Profiles};
 pub use commands::{Command, CommandError, Commands, Expansion};
 pub use invisible::is_invisible;
 pub use memory::{
@@ -55,6 +57,7 @@ pub struct Context {
     pub skills: Skills,
     pub styles: OutputStyles,
     pub commands: Commands,
+    pub profiles: Profiles,
     /// All notices, those of the memory included.
     pub notices: Vec<Notice>,
 }
@@ -67,11 +70,13 @@ impl Context {
         let skills = Skills::load(places, options, &mut notices);
         let styles = OutputStyles::load(places, options, &mut notices);
         let commands = Commands::load(places, options, &skills, reserved, &mut notices);
+        let profiles = Profiles::load(places, options, &mut notices);
         Self {
             memory,
             skills,
             styles,
             commands,
+            profiles,
             notices,
         }
     }

@@ -11,6 +11,18 @@ pub enum Notice {
     Unusable { path: PathBuf, problem: FileProblem },
     #[error("`{}` is not used: {reason}", path.display())]
     Malformed { path: PathBuf, reason: String },
+    #[error("`{}:{line}` is not used: {reason}", path.display())]
+    WrongLine {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
+    #[error("`{}:{line}`: {reason}", path.display())]
+    IdleLine {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
     #[error("{count} invisible characters were removed from `{}`", path.display())]
     Invisible { path: PathBuf, count: usize },
     #[error("`{}` was cut by {bytes} bytes to fit the memory budget", path.display())]
@@ -73,6 +85,7 @@ pub enum Kind {
     Skill,
     Style,
     Command,
+    Agent,
 }
 
 impl std::fmt::Display for Kind {
@@ -81,6 +94,7 @@ impl std::fmt::Display for Kind {
             Self::Skill => "skill",
             Self::Style => "output style",
             Self::Command => "command",
+            Self::Agent => "agent",
         })
     }
 }

@@ -23,15 +23,17 @@ use caliban_sessions::{SessionState, Writer};
 use caliban_settings::PermissionMode;
 use caliban_tools::{
     AgentKind, AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob,
-    Grep, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool, Shell,
-    TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
+    Grep, Grounds, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool,
+    Shell, TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
 };
+use tokio_util::task::TaskTracker;
 
 use crate::checkpoints::Checkpoints;
 use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::edited::EditedFiles;
 use crate::extras::{CommandExpander, Extras, Opening, Repository};
 use crate::gate::{Auto, Forbidding, Gate, GateParts, SetBy};
+use crate::grounds::{GroundParts, SessionGrounds, WorktreeGrounds};
 use crate::hook_parts::{Arrival, HookAgents, HookFacts, HookPrompts};
 use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
@@ -40,7 +42,7 @@ use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
 use crate::reminders::{NestedMemory, TaskReminder};
 use crate::sandbox::{Bounds, confiner};
-use crate::servers::{ServerHooks, ServerPrompts, server_notes};
+use crate::servers::{Onlookers, ServerHooks, ServerPrompts, server_notes};
 use crate::session::{Session, Stage};
 use crate::system_prompt::{default_prompt, sub_agent_prompt};
 
@@ -57,6 +59,8 @@ struct Shared {
     tools: Vec<Arc<dyn Tool>>,
     sub_agents: SubAgents,
     agent_kinds: Vec<AgentKind>,
+    default_agent: Option<String>,
+    grounds: Option<(GroundParts, PathBuf)>,
     selection: Selection,
 }
 
@@ -248,6 +252,7 @@ impl Session {
         );
         company.witnesses.extend(witness(checkpoints.as_ref()));
         choices.partners.onlookers.set(&company.observers);
+        let onlookers = choices.partners.onlookers.clone();
         company.intake = Some(Arc::new(ImageIntake(choices.images)));
         let servers = choices.partners.servers;
         let mut agent = Agent {
@@ -264,8 +269,10 @@ impl Session {
             mailbox: Some(Mailbox::default()),
         };
         added.hook_agents.set(agent.clone());
+        let grounds = grounds(&mut shared, &agent, &gate, onlookers, &notice_sink);
         if shared.sub_agents == SubAgents::Offered {
-            agent.tools = with_sub_agents(&agent, &shared, choices.partners.tool_source);
+            let source = choices.partners.tool_source;
+            agent.tools = with_sub_agents(&agent, &shared, grounds.as_ref(), source);
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
         let source = source_of(earlier);
@@ -281,6 +288,7 @@ impl Session {
             todos: shared.todos,
             files: shared.files,
             memory,
+            grounds,
             sandbox: choices.sandbox,
             gate,
             commands: added.commands,
@@ -403,10 +411,43 @@ fn consultant(
     }
 }
 
+/// Where sub-agents can have worktrees of their own.
+fn grounds(
+    shared: &mut Shared,
+    agent: &Agent,
+    gate: &Arc<Gate>,
+    onlookers: Onlookers,
+    notice_sink: &NoticeSink,
+) -> Option<Arc<WorktreeGrounds>> {
+    let (parts, jobs_directory) = shared.grounds.take()?;
+    let shell = Arc::clone(shared.jobs.as_ref()?.shell());
+    Some(Arc::new(WorktreeGrounds {
+        parts,
+        session_id: Arc::clone(&agent.session_id),
+        gate: Arc::clone(gate),
+        workspace: Workspace::clone(&agent.workspace),
+        shell,
+        jobs_directory,
+        onlookers,
+        notice_sink: notice_sink.clone(),
+        leaving: TaskTracker::new(),
+        swept: tokio::sync::Mutex::default(),
+    }))
+}
+
 /// The tools of an agent, and the one that runs others modelled on it.
-fn with_sub_agents(agent: &Agent, shared: &Shared, source: Option<Arc<dyn ToolSource>>) -> Toolbox {
+fn with_sub_agents(
+    agent: &Agent,
+    shared: &Shared,
+    grounds: Option<&Arc<WorktreeGrounds>>,
+    source: Option<Arc<dyn ToolSource>>,
+) -> Toolbox {
     let prompt = sub_agent_prompt(agent.workspace.root());
-    let tool = AgentTool::new(agent.clone(), Some(prompt)).with_kinds(shared.agent_kinds.clone());
+    let grounds = grounds.map(|it| Arc::new(SessionGrounds(Arc::clone(it))) as Arc<dyn Grounds>);
+    let tool = AgentTool::new(agent.clone(), Some(prompt))
+        .with_kinds(shared.agent_kinds.clone())
+        .with_default(shared.default_agent.clone())
+        .with_grounds(grounds);
     shared.toolbox([tool.boxed()], source)
 }
 
@@ -596,6 +637,8 @@ fn build_tools(tools: Tools, sandbox: Option<&Arc<Sandbox>>) -> Shared {
             tools: Vec::new(),
             sub_agents: SubAgents::Withheld,
             agent_kinds: Vec::new(),
+            default_agent: None,
+            grounds: None,
             selection: Selection::default(),
         };
     };
@@ -604,7 +647,7 @@ fn build_tools(tools: Tools, sandbox: Option<&Arc<Sandbox>>) -> Shared {
     let shell = Arc::new(shell);
     let jobs = Arc::new(Jobs::new(
         Arc::clone(&shell),
-        built_in.jobs_directory,
+        built_in.jobs_directory.clone(),
         JobLimits::default(),
     ));
     let todos = Arc::new(TodoList::new());
@@ -633,6 +676,8 @@ fn build_tools(tools: Tools, sandbox: Option<&Arc<Sandbox>>) -> Shared {
         tools,
         sub_agents: built_in.sub_agents,
         agent_kinds: built_in.agent_kinds,
+        default_agent: built_in.default_agent,
+        grounds: built_in.grounds.zip(Some(built_in.jobs_directory)),
         selection: Selection::default(),
     }
 }

@@ -451,6 +451,11 @@ impl Inner {
 }
 
 impl Witness for Checkpoints {
+    /// What is done in a worktree is on its branch, and no file of this workspace.
+    fn for_elsewhere(self: Arc<Self>) -> Option<Arc<dyn Witness>> {
+        None
+    }
+
     /// What a call may change is kept before it runs; it does not run otherwise.
     fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
         if self.0.reach(call).is_none() {

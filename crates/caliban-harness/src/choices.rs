@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::checkpoints::CheckpointPlace;
 use crate::config_watch::ConfigWatch;
 use crate::extras::Extras;
+use crate::grounds::GroundParts;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::Permissions;
 use crate::servers::Onlookers;
@@ -143,6 +144,10 @@ pub struct BuiltIn {
     pub sub_agents: SubAgents,
     /// Kinds of sub-agents beside the general one.
     pub agent_kinds: Vec<AgentKind>,
+    /// The kind that is meant where a call names none.
+    pub default_agent: Option<String>,
+    /// What worktrees of sub-agents are made with; without it there are none.
+    pub grounds: Option<GroundParts>,
 }
 
 /// Which tools are offered of those there are, to the session's agents and to those they start.

@@ -15,6 +15,7 @@ use crate::agent_settings::agent_settings;
 use crate::choices::{BuiltIn, SubAgents, Tools};
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
+use crate::grounds::GroundParts;
 use crate::options::{DefaultTurns, Parallel, Part, RunOptions, ToolOptions};
 use crate::permissions::Permissions;
 
@@ -96,6 +97,11 @@ pub(crate) fn tools(
             SubAgents::Offered
         },
         agent_kinds,
+        default_agent: configuration.settings().agent.clone(),
+        grounds: Some(GroundParts {
+            configuration: configuration.clone(),
+            options: options.clone(),
+        }),
     })))
 }
 

@@ -185,6 +185,14 @@ impl SessionDesk {
         listed(&self.inventory.skills)
     }
 
+    /// Name, description, origin, file and peculiarities of each agent profile.
+    pub fn profiles(&self) -> Vec<(String, String, String, PathBuf, String)> {
+        let profiles = self.inventory.profiles.iter().cloned();
+        profiles
+            .map(|it| (it.name, it.about, it.origin, it.path, it.details))
+            .collect()
+    }
+
     /// The output style that counts, and those there are.
     pub fn styles(&self) -> (Option<String>, Vec<(String, String, String)>) {
         (self.inventory.style.clone(), listed(&self.inventory.styles))

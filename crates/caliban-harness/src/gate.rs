@@ -9,12 +9,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use caliban_agent::{
     Advice, Adviser, Answer, Consultant, Denial, DenialSource, Effect, Event, OpenReading, Opinion,
     PartVerdict, Question, QuestionPart, ReadGuard, Remember, ToolCall, TypedTool, Verdict,
+    Workspace,
 };
 use caliban_model::CancellationToken;
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, DecidedBy, Decision, Entry,
-    Judge, MatchedRule, Origin, Place, Reader, Regime, Relaxed, Rule, RuleBook, RuleError,
-    VerdictCache, Why, classifier_question, classifier_verdict, relax, remedy, suggestions,
+    Judge, MatchedRule, Origin, Place, Places, Protected, Reader, Regime, Relaxed, Rule, RuleBook,
+    RuleError, VerdictCache, Why, classifier_question, classifier_verdict, relax, remedy,
+    suggestions,
 };
 use caliban_sandbox::Sandbox;
 use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
@@ -25,6 +27,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use crate::notice_sink::NoticeSink;
+use crate::permissions::judge;
 use crate::sandbox::WithoutHidden;
 
 /// How a session is recorded whose calls were all allowed that would have been asked about.
@@ -47,8 +50,18 @@ pub(crate) struct Gate {
     pending: Mutex<HashMap<Arc<str>, Decision>>,
     /// The files of calls that somebody consented to and that have not begun, by id.
     consented: Mutex<HashMap<Arc<str>, Vec<PathBuf>>>,
+    /// Agents that work in a directory of their own, by the call they work for, and how paths are
+    /// judged there.
+    elsewhere: Mutex<HashMap<Arc<str>, Standpoint>>,
     /// Whether it was told that the log cannot be written.
     complained: AtomicBool,
+}
+
+/// From where paths are judged.
+#[derive(Debug, Clone)]
+struct Standpoint {
+    places: Places,
+    protected: Protected,
 }
 
 /// What a gate is made of besides its judge.
@@ -98,7 +111,43 @@ impl Gate {
             lent: ArcSwapOption::empty(),
             pending: Mutex::default(),
             consented: Mutex::default(),
+            elsewhere: Mutex::default(),
             complained: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on the calls of an agent are judged as those of somebody who works there. Rules,
+    /// modes and trust stay what they are.
+    pub(crate) fn settle_in(&self, agent: Arc<str>, workspace: Workspace) {
+        let own = self.judge.load();
+        let protected = own.protected.clone();
+        let protected = protected.in_worktree(workspace.root().to_owned());
+        let home = own.places.home.clone();
+        let Judge {
+            places, protected, ..
+        } = judge(own.book.clone(), protected, workspace, home);
+        let standpoint = Standpoint { places, protected };
+        lock(&self.elsewhere).insert(agent, standpoint);
+    }
+
+    /// The agent is done.
+    pub(crate) fn leave(&self, agent: &str) {
+        lock(&self.elsewhere).remove(agent);
+    }
+
+    /// Who judges a call: everybody by the same rules, and paths from where its agent works.
+    fn judge_of(&self, call: &ToolCall) -> Arc<Judge> {
+        let judge = self.judge.load_full();
+        let Some(agent) = &call.agent else {
+            return judge;
+        };
+        match lock(&self.elsewhere).get(agent) {
+            None => judge,
+            Some(standpoint) => Arc::new(Judge {
+                book: judge.book.clone(),
+                places: standpoint.places.clone(),
+                protected: standpoint.protected.clone(),
+            }),
         }
     }
 
@@ -165,7 +214,7 @@ impl Gate {
     ///    built-in rules ask.
     /// 10. The mode: it allows, asks, or lets the lists of auto mode and then the classifier say.
     async fn settle(&self, call: &ToolCall, decision: &Decision) -> Settled {
-        let judge = self.judge.load();
+        let judge = self.judge_of(call);
         let mode = match self.regime() {
             Regime::Disabled => return Settled::Allow(DecidedBy::Mode),
             Regime::Rules(PermissionMode::BypassPermissions) => {
@@ -247,7 +296,7 @@ impl Gate {
             Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => return None,
             Regime::Rules(mode) => mode,
         };
-        let judge = self.judge.load_full();
+        let judge = self.judge_of(call);
         let decision = judge.decide(&call.name, &call.input, Timestamp::now());
         let set_by = **self.plan_set_by.load();
         let settled = static_denial(call, &judge, &decision, mode, set_by)?;
@@ -308,7 +357,7 @@ impl Gate {
                 parts: Vec::new(),
             };
         }
-        let judge = self.judge.load();
+        let judge = self.judge_of(call);
         let (name, input, now) = (&call.name, &call.input, Timestamp::now());
         Question {
             reason,
@@ -427,12 +476,15 @@ impl Gate {
     /// What a call may read that no argument names: what the rules open in this mode, and what
     /// somebody has consented to for this call.
     pub(crate) fn reader(&self, consented: Vec<PathBuf>) -> Arc<dyn ReadGuard> {
+        self.reader_by(self.judge.load_full(), consented)
+    }
+
+    fn reader_by(&self, judge: Arc<Judge>, consented: Vec<PathBuf>) -> Arc<dyn ReadGuard> {
         let rules: Arc<dyn ReadGuard> = match self.regime() {
             Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => {
                 OpenReading::shared()
             }
             Regime::Rules(mode) => {
-                let judge = self.judge.load_full();
                 Arc::new(Reader::new(judge, mode, self.parts.auto_allow, consented))
             }
         };
@@ -485,7 +537,7 @@ impl Adviser for Forbidding {
 impl caliban_agent::Gate for Gate {
     fn judge<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Verdict> {
         async move {
-            let judge = self.judge.load_full();
+            let judge = self.judge_of(call);
             let decision = judge.decide(&call.name, &call.input, Timestamp::now());
             let settled = self.settle(call, &decision).await;
             self.tell(call, &settled);
@@ -520,7 +572,7 @@ impl caliban_agent::Gate for Gate {
     }
 
     fn refused(&self, call: &ToolCall, denial: &Denial) {
-        let judge = self.judge.load_full();
+        let judge = self.judge_of(call);
         let decision = judge.decide(&call.name, &call.input, Timestamp::now());
         let by = match denial.source {
             DenialSource::Hook => DecidedBy::Hook,
@@ -546,7 +598,7 @@ impl caliban_agent::Gate for Gate {
         if let Answer::Allow { input, .. } = answer {
             // Who changes the input has seen what it is now.
             let changed = input.as_ref().map(|input| {
-                let judge = self.judge.load();
+                let judge = self.judge_of(call);
                 judge.decide(&call.name, input, Timestamp::now()).files()
             });
             self.consent(call, changed.unwrap_or_else(|| decision.files()));
@@ -565,7 +617,7 @@ impl caliban_agent::Gate for Gate {
 
     fn reading(&self, call: &ToolCall) -> Arc<dyn ReadGuard> {
         let consented = lock(&self.consented).remove(&call.id);
-        self.reader(consented.unwrap_or_default())
+        self.reader_by(self.judge_of(call), consented.unwrap_or_default())
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use caliban_context::{Context, NoteStore};
+use caliban_context::{Context, NoteStore, Profile};
+
+use crate::profile_report::details;
 
 /// What was found when the session began.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) skills: Vec<Listed>,
     pub(crate) styles: Vec<Listed>,
+    pub(crate) profiles: Vec<ListedProfile>,
     /// The output style that counts.
     pub(crate) style: Option<String>,
     /// What the model is told before everything else.
@@ -23,6 +26,16 @@ pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) about: String,
     pub(crate) origin: String,
+}
+
+/// An agent profile.
+#[derive(Debug, Clone)]
+pub(crate) struct ListedProfile {
+    pub(crate) name: String,
+    pub(crate) about: String,
+    pub(crate) origin: String,
+    pub(crate) path: PathBuf,
+    pub(crate) details: String,
 }
 
 /// A file of instructions.
@@ -53,9 +66,20 @@ impl Inventory {
         Self {
             skills: skills.collect(),
             styles: styles.collect(),
+            profiles: context.profiles.iter().map(listed_profile).collect(),
             style: Some(context.styles.select(style).style.name().to_owned()),
             instructions: sections.collect(),
             notes: notes.cloned(),
         }
+    }
+}
+
+fn listed_profile(profile: &Profile) -> ListedProfile {
+    ListedProfile {
+        name: profile.name().to_owned(),
+        about: profile.description.clone(),
+        origin: profile.origin().to_string(),
+        path: profile.path().to_owned(),
+        details: details(profile),
     }
 }

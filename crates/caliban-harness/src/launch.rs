@@ -12,6 +12,7 @@ use caliban_session::{
 };
 use caliban_sessions::SessionState;
 use caliban_slash::BUILT_IN;
+use caliban_tools::{AgentKind, GENERAL};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio_util::task::AbortOnDropHandle;
@@ -32,6 +33,7 @@ use crate::mcp::{self, RunServers};
 use crate::notice_sink::NoticeSink;
 use crate::options::{Extent, RunOptions, Saving};
 use crate::permissions::{self, Inherited, Permissions};
+use crate::profiles::{Casting, play};
 use crate::provider::{self, Chosen};
 use crate::routes::Asked;
 use crate::sandbox::{self, start_sandbox};
@@ -262,6 +264,7 @@ impl Prepared {
         configuration: Configuration,
     ) -> Result<Self, LaunchError> {
         configuration.check_built()?;
+        play(&mut options, &configuration)?;
         let attachments = Attachments::new(&options, &configuration)?;
         let found = Found::new(&options.session, &configuration)?;
         found.check_system(&options.system, &options.session)?;
@@ -349,6 +352,12 @@ impl Prepared {
         let commands = typeable(&context.commands);
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
+        let casting = Casting {
+            configuration: &configuration,
+            model_names: dialect.model_names.as_ref(),
+        };
+        let kinds = casting.kinds(dialect.agent_kinds, &context.profiles);
+        warnings.extend(unknown_default(&configuration, &kinds));
         let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
         warnings.extend(permissions.remarks(&inherited, &options.permissions));
         let mut partners = servers.partners();
@@ -381,12 +390,7 @@ impl Prepared {
             confinement: options.tools.confinement,
             home: Some(configuration.process.home.clone()),
             system: options.system.clone(),
-            tools: tools(
-                &options.tools,
-                &permissions,
-                dialect.agent_kinds,
-                &configuration,
-            )?,
+            tools: tools(&options.tools, &permissions, kinds, &configuration)?,
             permissions,
             sandbox: sandbox.cloned(),
             selection: options.tools.selection.clone(),
@@ -432,6 +436,15 @@ impl Prepared {
             latch: options.permissions.latch,
         })
     }
+}
+
+/// What is said of a default kind of sub-agents that nobody defined: calls without one would fail.
+fn unknown_default(configuration: &Configuration, kinds: &[AgentKind]) -> Option<String> {
+    let name = configuration.settings().agent.as_ref()?;
+    let is_known = name == GENERAL || kinds.iter().any(|kind| kind.name == *name);
+    (!is_known).then(|| {
+        format!("`agent` in the settings names `{name}`, and there is no such agent profile")
+    })
 }
 
 /// The commands that can be typed where there is no screen, with what they do.

@@ -28,6 +28,7 @@ mod extras;
 mod feedback;
 mod gate;
 mod git;
+mod grounds;
 mod history;
 mod hook_parts;
 mod intake;
@@ -42,6 +43,8 @@ mod notice_sink;
 mod obedience;
 pub mod options;
 mod permissions;
+pub mod profile_report;
+mod profiles;
 pub mod provider;
 mod recorder;
 mod reminders;
@@ -79,6 +82,7 @@ pub use debug_log::DebugLog;
 pub use desk::{Earlier, ServerView, SessionDesk};
 pub use error::{LaunchError, Problem};
 pub use extras::{Extras, Repository};
+pub use grounds::{GroundParts, repository};
 pub use history::{glimpse, session_age, session_store};
 pub use keys::{Forgotten, KeptIn, forget_key, save_key};
 pub use launch::{Launched, Prepared, configure, launch, launch_apart};
@@ -88,11 +92,12 @@ pub use naming::{copy_session, rename_session};
 pub use notice_sink::NoticeSink;
 pub use options::RunOptions;
 pub use permissions::{Permissions, idle_rules, judge, protected, rule_book};
+pub use profiles::{kind_named, load_profiles};
 pub use rewinding::{RewindError, Rewinder, prompt_after};
 pub use sandbox::{confiner, make_sandbox, sandbox_policy, start_sandbox};
 pub use servers::{Elicitations, MayAsk, Onlookers, PromptTool};
 pub use session::LiveMode;
 pub use surroundings::{
-    Diagnostics, DialectParts, Examiner, Hearers, Process, StandIn, Surroundings, Wrap,
+    Diagnostics, DialectParts, Examiner, Hearers, ModelNames, Process, StandIn, Surroundings, Wrap,
 };
 pub use switches::Switches;

@@ -162,6 +162,10 @@ impl Session {
                 let text = reports::listed(&self.inventory.skills, "no skills");
                 ("skills", text, reported::skills(&self.inventory))
             }
+            Action::Agents => {
+                let text = reports::profiles(&self.inventory);
+                ("agents", text, reported::profiles(&self.inventory))
+            }
             Action::Hooks => {
                 let hooks = self.hooks.as_deref();
                 ("hooks", reports::hooks(hooks), reported::hooks(hooks))
@@ -219,6 +223,7 @@ impl Session {
             | Action::Usage
             | Action::Context
             | Action::Skills
+            | Action::Agents
             | Action::Hooks
             | Action::Mcp
             | Action::Compact { .. }

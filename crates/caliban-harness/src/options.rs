@@ -30,6 +30,8 @@ pub struct RunOptions {
     pub permissions: PermissionOptions,
     pub session: SessionOptions,
     pub system: SystemPrompt,
+    /// The agent profile that the session is.
+    pub agent: Option<String>,
     /// The JSON Schema that the final answer must fit.
     pub answer: Option<Value>,
     pub cassette: Option<Cassette>,
@@ -396,6 +398,7 @@ mod tests {
                 id: Some(Uuid::nil()),
             },
             system: SystemPrompt::Extended("more".to_owned()),
+            agent: Some("scout".to_owned()),
             answer: Some(json!({"type": "object"})),
             cassette: Some(Cassette::Replay("/c.jsonl".into())),
             debug: DebugTo::File("/d.log".into()),

@@ -402,6 +402,10 @@ impl Inner {
 }
 
 impl Witness for Recorder {
+    fn for_elsewhere(self: Arc<Self>) -> Option<Arc<dyn Witness>> {
+        Some(self)
+    }
+
     /// A call is on disk before it runs; one that changes something does not run otherwise.
     fn before_run<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, Result<(), String>> {
         async move {

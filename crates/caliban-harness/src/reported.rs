@@ -4,7 +4,7 @@ use caliban_hooks::ExternalHooks;
 use caliban_session::Engine;
 use serde_json::{Value, json};
 
-use crate::inventory::{Inventory, Listed};
+use crate::inventory::{Inventory, Listed, ListedProfile};
 use crate::mcp::status_name;
 use crate::recorder::Recorder;
 use crate::reports::reasoning;
@@ -75,6 +75,18 @@ pub(crate) fn hooks(hooks: Option<&ExternalHooks>) -> Value {
 pub(crate) fn skills(inventory: &Inventory) -> Value {
     let skill = |skill: &Listed| json!({"name": skill.name, "description": skill.about, "origin": skill.origin});
     json!({ "skills": inventory.skills.iter().map(skill).collect::<Vec<_>>() })
+}
+
+pub(crate) fn profiles(inventory: &Inventory) -> Value {
+    let profile = |profile: &ListedProfile| {
+        json!({
+            "name": profile.name,
+            "description": profile.about,
+            "origin": profile.origin,
+            "path": profile.path.to_string_lossy(),
+        })
+    };
+    json!({ "profiles": inventory.profiles.iter().map(profile).collect::<Vec<_>>() })
 }
 
 pub(crate) fn memory(inventory: &Inventory) -> Value {

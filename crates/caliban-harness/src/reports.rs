@@ -125,6 +125,23 @@ pub(crate) fn sandbox(session: &Session) -> String {
     columns(rows)
 }
 
+/// The agent profiles, each with what it has of its own and where it is written.
+pub(crate) fn profiles(inventory: &Inventory) -> String {
+    if inventory.profiles.is_empty() {
+        return crate::profile_report::NONE.to_owned();
+    }
+    let rows = inventory.profiles.iter().flat_map(|profile| {
+        let about = format!("{} ({})", profile.about, profile.origin);
+        let place = profile.path.display().to_string();
+        let more = [profile.details.clone(), place];
+        let more = more.into_iter().filter(|text| !text.is_empty());
+        [(profile.name.clone(), about)]
+            .into_iter()
+            .chain(more.map(|text| (String::new(), text)))
+    });
+    columns(rows)
+}
+
 pub(crate) fn permissions(gate: &Gate) -> String {
     let mut text = format!("mode: {}\n", gate.regime().as_str());
     let book = gate.book();

@@ -65,13 +65,27 @@ pub fn sandbox_policy(
     options: &ToolOptions,
     configuration: &Configuration,
 ) -> Result<Policy, LaunchError> {
-    let locations = &configuration.locations;
+    let roots = further_roots(options, configuration, configuration.workspace.clone())?;
+    policy_for(&configuration.settings().sandbox, &roots, configuration)
+}
+
+/// A root and the further ones of a session.
+fn further_roots(
+    options: &ToolOptions,
+    configuration: &Configuration,
+    first: PathBuf,
+) -> Result<Vec<PathBuf>, LaunchError> {
     let further = further_directories(options, configuration)?;
     let further = further.iter().filter_map(|path| path.canonicalize().ok());
-    let roots: Vec<PathBuf> = [configuration.workspace.clone()]
-        .into_iter()
-        .chain(further)
-        .collect();
+    Ok([first].into_iter().chain(further).collect())
+}
+
+fn policy_for(
+    settings: &caliban_settings::Sandbox,
+    roots: &[PathBuf],
+    configuration: &Configuration,
+) -> Result<Policy, LaunchError> {
+    let locations = &configuration.locations;
     let own = [
         locations.config_dir(),
         locations.data_dir(),
@@ -85,13 +99,33 @@ pub fn sandbox_policy(
     };
     let variables: Vec<(String, String)> = XDG.iter().filter_map(|name| variable(name)).collect();
     let surroundings = Surroundings {
-        roots: &roots,
+        roots,
         home: locations.home(),
         own: &own.map(Path::to_owned),
         variables: &variables,
     };
-    Policy::new(&configuration.settings().sandbox, &surroundings)
+    Policy::new(settings, &surroundings)
         .map_err(|error| LaunchError::Configuration(Problem::from_error(error)))
+}
+
+/// The sandbox of a sub-agent that works in a worktree: it writes there and nowhere else.
+pub(crate) async fn worktree_sandbox(
+    options: &ToolOptions,
+    configuration: &Configuration,
+    worktree: &Path,
+) -> Result<Option<Arc<Sandbox>>, LaunchError> {
+    let mut settings = configuration.settings().sandbox.clone();
+    if settings.enabled != Some(true) {
+        return Ok(None);
+    }
+    if let Some(allowed) = &mut settings.filesystem.allow_write {
+        allowed.push(worktree.display().to_string());
+    }
+    let roots = further_roots(options, configuration, worktree.to_owned())?;
+    let policy = policy_for(&settings, &roots, configuration)?;
+    let cache = configuration.locations.cache_dir().join("sandbox");
+    let sandbox = make_sandbox(policy, configuration, cache).await?;
+    Ok(Some(Arc::new(sandbox)))
 }
 
 /// What is told of it when a session begins.

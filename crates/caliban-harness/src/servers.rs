@@ -206,7 +206,7 @@ impl Onlookers {
         let _ = self.0.set(observers.iter().map(Arc::downgrade).collect());
     }
 
-    async fn tell(&self, event: &HookEvent) {
+    pub(crate) async fn tell(&self, event: &HookEvent) {
         let observers = self.0.get().into_iter().flatten();
         for observer in observers.filter_map(Weak::upgrade) {
             observer.notify(event).await;

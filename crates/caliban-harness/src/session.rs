@@ -28,6 +28,7 @@ use crate::config_watch::ConfigWatch;
 use crate::controls::SessionControls;
 use crate::extras::{Opening, typed};
 use crate::gate::Gate;
+use crate::grounds::WorktreeGrounds;
 use crate::inventory::Inventory;
 use crate::naming::move_checkpoints;
 use crate::notice_sink::NoticeSink;
@@ -39,6 +40,9 @@ use crate::switches::Switches;
 
 /// How long servers may take to end by themselves.
 const SERVER_PATIENCE: Duration = Duration::from_millis(500);
+/// How long worktrees of sub-agents that were cut off may take; the next session ends those that
+/// took longer.
+const WORKTREE_PATIENCE: Duration = Duration::from_millis(700);
 /// How long hooks that nobody waits for may take at the end.
 const HOOK_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -55,6 +59,8 @@ pub(crate) struct Session {
     pub(crate) files: Arc<FileState>,
     /// What directories say that are worked in, where anything is looked for.
     pub(crate) memory: Option<Arc<NestedMemory>>,
+    /// Worktrees of sub-agents, where there can be any.
+    pub(crate) grounds: Option<Arc<WorktreeGrounds>>,
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) commands: Commands,
@@ -321,6 +327,9 @@ impl Session {
             {
                 move_checkpoints(&configuration, checkpoints.name(), &name);
             }
+        }
+        if let Some(grounds) = &self.grounds {
+            grounds.settle(WORKTREE_PATIENCE).await;
         }
         if let Some(hooks) = &self.hooks
             && self.stage == Stage::Begun

@@ -87,6 +87,10 @@ pub type Wrap<T> = Box<dyn FnOnce(Arc<T>) -> Arc<T> + Send>;
 /// Makes the provider that stands in for one that cannot be set up, from the reason.
 pub type StandIn = Arc<dyn Fn(String) -> Arc<dyn Provider> + Send + Sync>;
 
+/// What a name of a model stands for; nothing for the one that answers anyway.
+#[derive(Clone)]
+pub struct ModelNames(pub Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+
 /// What the dialect that drives a run brings along.
 pub struct DialectParts {
     /// How much may wait, and how much is kept for those who hear it later.
@@ -109,8 +113,10 @@ pub struct DialectParts {
     pub stand_in: Option<StandIn>,
     /// Where hooks know other names than ours.
     pub hook_wording: Option<Arc<dyn EventWording>>,
-    /// Kinds of sub-agents beside the general one.
+    /// Kinds of sub-agents beside the general one and those of files.
     pub agent_kinds: Vec<AgentKind>,
+    /// What the names of models in files stand for.
+    pub model_names: Option<ModelNames>,
     /// Who looks the installation over when the operator asks for it.
     pub examiner: Option<Arc<dyn Examiner>>,
     /// Whether the run belongs to the trace that the environment names.
@@ -134,6 +140,7 @@ impl Default for DialectParts {
             stand_in: None,
             hook_wording: None,
             agent_kinds: Vec::new(),
+            model_names: None,
             examiner: None,
             trace: Ambient::Counts,
         }

@@ -18,6 +18,8 @@ pub enum EventName {
     FileChanged,
     SubagentStart,
     SubagentStop,
+    WorktreeCreate,
+    WorktreeRemove,
     TaskCreated,
     TaskCompleted,
     PermissionRequest,
@@ -52,20 +54,18 @@ pub(crate) enum Subject {
 }
 
 /// Names that are accepted and never fire.
-pub(crate) const RESERVED: [&str; 9] = [
+pub(crate) const RESERVED: [&str; 7] = [
     "Setup",
     "UserPromptExpansion",
     "PostToolBatch",
     "InstructionsLoaded",
-    "WorktreeCreate",
-    "WorktreeRemove",
     "Elicitation",
     "ElicitationResult",
     "TeammateIdle",
 ];
 
 impl EventName {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::SessionStart,
         Self::SessionEnd,
         Self::UserPromptSubmit,
@@ -79,6 +79,8 @@ impl EventName {
         Self::FileChanged,
         Self::SubagentStart,
         Self::SubagentStop,
+        Self::WorktreeCreate,
+        Self::WorktreeRemove,
         Self::TaskCreated,
         Self::TaskCompleted,
         Self::PermissionRequest,
@@ -104,6 +106,8 @@ impl EventName {
             Self::FileChanged => "FileChanged",
             Self::SubagentStart => "SubagentStart",
             Self::SubagentStop => "SubagentStop",
+            Self::WorktreeCreate => "WorktreeCreate",
+            Self::WorktreeRemove => "WorktreeRemove",
             Self::TaskCreated => "TaskCreated",
             Self::TaskCompleted => "TaskCompleted",
             Self::PermissionRequest => "PermissionRequest",
@@ -132,6 +136,8 @@ impl EventName {
             | Self::FileChanged
             | Self::SubagentStart
             | Self::SubagentStop
+            | Self::WorktreeCreate
+            | Self::WorktreeRemove
             | Self::TaskCreated
             | Self::TaskCompleted
             | Self::PermissionRequest
@@ -157,6 +163,8 @@ impl EventName {
             | Self::FileChanged
             | Self::SubagentStart
             | Self::SubagentStop
+            | Self::WorktreeCreate
+            | Self::WorktreeRemove
             | Self::TaskCreated
             | Self::TaskCompleted
             | Self::Stop

@@ -47,6 +47,8 @@ impl Occasion<'_> {
                 HookEvent::FileChanged { .. } => EventName::FileChanged,
                 HookEvent::SubagentStart { .. } => EventName::SubagentStart,
                 HookEvent::SubagentStop { .. } => EventName::SubagentStop,
+                HookEvent::WorktreeCreate { .. } => EventName::WorktreeCreate,
+                HookEvent::WorktreeRemove { .. } => EventName::WorktreeRemove,
                 HookEvent::TaskCreated { .. } => EventName::TaskCreated,
                 HookEvent::TaskCompleted { .. } => EventName::TaskCompleted,
                 HookEvent::PermissionRequest { .. } => EventName::PermissionRequest,
@@ -223,6 +225,30 @@ impl Payload {
                 if let Outcome::Success { text } = outcome {
                     self.put("last_assistant_message", text.as_str());
                 }
+            }
+            HookEvent::WorktreeCreate {
+                name,
+                path,
+                branch,
+                base,
+            } => {
+                self.put("name", name.as_str());
+                self.put("worktree_path", shown(path));
+                self.put("branch", branch.as_str());
+                self.put("base", base.as_str());
+            }
+            HookEvent::WorktreeRemove {
+                name,
+                path,
+                branch,
+                verdict,
+            } => {
+                self.put("name", name.as_str());
+                self.put("worktree_path", shown(path));
+                if let Some(branch) = branch {
+                    self.put("branch", branch.as_str());
+                }
+                self.put("verdict", verdict.as_str());
             }
             HookEvent::TaskCreated { id, task } => {
                 self.put("task_id", id.as_str());

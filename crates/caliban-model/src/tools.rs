@@ -82,6 +82,7 @@ pub const BUILT_IN: &[BuiltInTool] = &[
             "description",
             "inherit_hooks",
             "isolation",
+            "worktree",
             "background",
             "run_in_background",
             "subagent_type",

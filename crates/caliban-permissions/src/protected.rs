@@ -93,6 +93,9 @@ pub struct Protected {
     own: Vec<PathBuf>,
     /// Of those, what may not be read either.
     own_secrets: Vec<PathBuf>,
+    /// The worktree that an agent works in. It lies beneath a protected name of ours and is not
+    /// protected for that.
+    worktree: Option<PathBuf>,
 }
 
 impl Protected {
@@ -107,7 +110,22 @@ impl Protected {
             home: home.map(resolved),
             own: own.into_iter().map(resolved).collect(),
             own_secrets: secrets.into_iter().map(resolved).collect(),
+            worktree: None,
         }
+    }
+
+    /// The same for whoever works in this worktree of ours.
+    #[must_use]
+    pub fn in_worktree(mut self, worktree: PathBuf) -> Self {
+        self.worktree = Some(worktree);
+        self
+    }
+
+    /// What of a path tells whether its name is protected.
+    fn telling<'a>(&self, path: &'a Path) -> &'a Path {
+        let worktree = self.worktree.as_deref();
+        let within = worktree.and_then(|worktree| path.strip_prefix(worktree).ok());
+        within.unwrap_or(path)
     }
 
     /// Adds the directory that a repository's `.git` file points to.
@@ -129,7 +147,7 @@ impl Protected {
         match access {
             Access::Read => secret,
             Access::Change => secret
-                .or_else(|| named(path))
+                .or_else(|| named(self.telling(path)))
                 .or_else(|| self.in_home(path, HOME))
                 .or_else(|| beneath(path, &self.own))
                 .or_else(|| virtual_environment(path)),
@@ -249,6 +267,7 @@ mod tests {
             home: Some("/home/me".into()),
             own: vec!["/home/me/.config/caliban".into()],
             own_secrets: vec!["/home/me/.local/share/caliban/tokens".into()],
+            worktree: None,
         }
     }
 
@@ -288,6 +307,21 @@ mod tests {
         ] {
             assert!(!change(path), "{path}");
         }
+    }
+
+    #[test]
+    fn a_worktree_of_ours_is_not_protected_for_where_it_lies() {
+        let protected = protected().in_worktree("/w/.caliban/worktrees/x".into());
+        let change = |path: &str| {
+            let path = Path::new("/w/.caliban/worktrees").join(path);
+            protected.name_of(&path, Access::Change).is_some()
+        };
+        assert!(!change("x/src/lib.rs"));
+        for path in ["x/.git", "x/.caliban/settings.toml", "x/CLAUDE.md"] {
+            assert!(change(path), "{path}");
+        }
+        // Those of others are.
+        assert!(change("y/src/lib.rs") && change("../settings.toml"));
     }
 
     #[test]

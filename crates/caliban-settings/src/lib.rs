@@ -62,5 +62,6 @@ pub use types::{
     McpServer, McpTransport, Memory, ModelChoice, OauthMode, ParentSettingsBehavior,
     PermissionMode, Permissions, QualifiedModel, RefreshInterval, RuleAction, RuleSpec, Sandbox,
     SandboxFilesystem, SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode,
+    Worktree,
 };
 pub use unbuilt::{Part, check_variables, idle_variables, part_of_key, part_of_variable};

@@ -77,6 +77,8 @@ const POLICY: &[(&str, Nature)] = &[
     ("permissions.enforce", Nature::LoosensWhen(false)),
     ("permissions.audit_log", Nature::LoosensWhen(false)),
     ("additional_directories", Nature::Widens),
+    ("worktree.symlink_directories", Nature::Widens),
+    ("worktree.rebuildable", Nature::Widens),
     ("memory.auto_memory_directory", Nature::Runs),
     ("memory.auto_memory_enabled", Nature::LoosensWhen(true)),
     ("sandbox.enabled", Nature::LoosensWhen(false)),

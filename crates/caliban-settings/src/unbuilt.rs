@@ -13,24 +13,20 @@ use crate::variables::{Environment, names};
 /// A part of the program that is described and not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    AgentProfiles,
     Fleet,
     ModelList,
     Plugins,
     RawBodies,
-    Worktrees,
 }
 
 impl Part {
     /// What this version has none of.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::AgentProfiles => "agent profiles",
             Self::Fleet => "background agents",
             Self::ModelList => "list of models to choose from",
             Self::Plugins => "plugins",
             Self::RawBodies => "log of raw requests",
-            Self::Worktrees => "worktrees",
         }
     }
 }
@@ -48,7 +44,6 @@ enum Consequence {
 
 /// Keys of settings, each with everything below it. The first row that fits counts.
 const KEYS: &[(&str, Part, Consequence)] = &[
-    ("agent", Part::AgentProfiles, Consequence::Told),
     ("available_models", Part::ModelList, Consequence::Told),
     ("plugins", Part::Plugins, Consequence::Told),
     (
@@ -80,7 +75,6 @@ const VARIABLES: &[(&str, Part, Consequence)] = {
             Refused(UNRESTRICTED),
         ),
         (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
-        (names::CALIBAN_KEEP_WORKTREES, Part::Worktrees, Told),
         // Set for other programs as well.
         (names::OTEL_LOG_RAW_API_BODIES, Part::RawBodies, Nothing),
     ]

@@ -73,6 +73,8 @@ pub enum Action {
     },
     Memory(MemoryAction),
     Skills,
+    /// Agent profiles.
+    Agents,
     Hooks,
     Mcp,
     Permissions,
@@ -190,6 +192,7 @@ plain! {
     plan => Plan,
     recap => Recap,
     skills => Skills,
+    agents => Agents,
     hooks => Hooks,
     mcp => Mcp,
     permissions => Permissions,

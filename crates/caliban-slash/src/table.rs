@@ -119,8 +119,7 @@ pub const BUILT_IN: &[Entry] = {
             Act(action::config)),
         entry("plugins", Extensions, "", "List the plugins",
             Missing { part: "plugins", instead: "skills, commands, hooks and MCP servers can be configured one by one" }),
-        entry("agents", Extensions, "", "List the background agents",
-            Missing { part: "background agents", instead: "the `Agent` tool runs sub-agents within a run" }),
+        entry("agents", Extensions, "", "List the agent profiles", Act(action::agents)),
 
         entry("output-style", Output, "", "Show the output style and those there are", Act(action::output_style)),
         with(&["auto", "dark", "light", "none"], entry("theme", Output, "[auto|dark|light|none|NAME]", "Choose the colours",

@@ -7,7 +7,10 @@ mod session;
 mod shell;
 mod web;
 
-pub use agent::{AgentKind, AgentTool};
+pub use agent::{
+    AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, Occupant,
+    Recollection,
+};
 pub use files::{
     EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool, conflict_key_for,
 };

@@ -9,12 +9,15 @@ pub trait ListsDesk: Debug + Send + Sync {
 
     fn skills(&self) -> Vec<ListRow>;
 
+    /// Agent profiles; the value of each is its file.
+    fn profiles(&self) -> Vec<ListRow>;
+
     fn styles(&self) -> Vec<ListRow>;
 
     /// Files of instructions, and notes.
     fn memory(&self) -> Vec<ListRow>;
 
-    /// What stands in one of them, by the value of its row.
+    /// What stands in one of them or in a profile, by the value of its row.
     fn memory_text(&self, value: &str) -> Result<String, String>;
 
     /// Writes one of them anew, and says what was done.

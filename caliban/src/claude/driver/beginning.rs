@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use caliban_agent::{Tool, ToolSource};
 use caliban_harness::options::RunOptions;
-use caliban_harness::{DialectParts, Prepared, SystemPrompt, context_places, further_directories};
+use caliban_harness::{
+    Configuration, DialectParts, ModelNames, Prepared, SystemPrompt, context_places,
+    further_directories, kind_named,
+};
 use caliban_protocol::claude::{ASK_USER_QUESTION, Initialize, SubAgent, ours};
 use caliban_session::{Bounds, Events, SessionHandle};
 use caliban_settings::{RuleAction, RuleSpec};
@@ -131,7 +134,8 @@ impl Work {
         let options = &mut prepared.options;
         options.permissions.defaults = looking().chain(reading).collect();
         options.system = system(&self.invocation, &wishes);
-        self.play(&agents, options, &mut prepared.chosen.model);
+        let configuration = &prepared.configuration;
+        self.play(&agents, options, configuration, &mut prepared.chosen.model)?;
         prepared.dialect = self.parts(requests, &wishes, hosted, agents)?;
         Ok(())
     }
@@ -145,7 +149,6 @@ impl Work {
         agents: Vec<AgentKind>,
     ) -> Result<DialectParts, Failure> {
         let host = &requests.host;
-        let kinds = agents.clone();
         let mut parts = DialectParts {
             bounds: Bounds::PIPE,
             advisers: vec![Arc::clone(&requests.hooks) as _],
@@ -153,11 +156,10 @@ impl Work {
             stop_stages: vec![Arc::clone(&requests.hooks) as _],
             observers: vec![Arc::clone(&requests.hooks) as _],
             hosted: links(&host.channel, hosted),
-            wrap_provider: Some(Box::new(|provider| {
-                Arc::new(Renaming::new(provider, kinds))
-            })),
+            wrap_provider: Some(Box::new(|provider| Arc::new(Renaming::new(provider)))),
             hook_wording: Some(Arc::new(TheirEvents(Arc::clone(host)))),
             agent_kinds: agents,
+            model_names: Some(self.model_names()),
             ..DialectParts::default()
         };
         let mut own: Vec<Arc<dyn Tool>> = Vec::new();
@@ -186,15 +188,26 @@ impl Work {
 
     /// Makes the session the agent that the flags name; who gives the model a prompt of its own
     /// keeps it.
-    fn play(&self, agents: &[AgentKind], options: &mut RunOptions, model: &mut String) {
+    fn play(
+        &self,
+        agents: &[AgentKind],
+        options: &mut RunOptions,
+        configuration: &Configuration,
+        model: &mut String,
+    ) -> Result<(), Failure> {
         let Some(name) = &self.invocation.agent else {
-            return;
+            return Ok(());
         };
-        let Some(agent) = agents.iter().find(|agent| agent.name == *name) else {
+        let given = agents.iter().find(|agent| agent.name == *name).cloned();
+        let found = match given {
+            Some(agent) => Some(agent),
+            None => kind_named(name, options, configuration, Some(&self.model_names()))?,
+        };
+        let Some(agent) = found else {
             note(&format!(
-                "warning: there is no agent `{name}`; it is defined by --agents"
+                "warning: there is no agent `{name}`; it is defined by --agents or by a file in .claude/agents"
             ));
-            return;
+            return Ok(());
         };
         if matches!(options.system, SystemPrompt::Default | SystemPrompt::None) {
             options.system = SystemPrompt::Text(agent.prompt.clone());
@@ -206,6 +219,15 @@ impl Work {
         if let (Some(tools), None) = (&agent.tools, &offered) {
             *offered = Some(tools.clone());
         }
+        let without = &mut options.tools.selection.without;
+        without.extend(agent.without.iter().cloned());
+        Ok(())
+    }
+
+    /// What the names of models stand for here.
+    fn model_names(&self) -> ModelNames {
+        let environment = self.configuration.environment().clone();
+        ModelNames(Arc::new(move |name| models::resolve(name, &environment)))
     }
 
     /// The rules by which only what is at hand is read unasked: the workspace, the directories
@@ -250,9 +272,6 @@ impl Work {
             .into_iter()
             .chain(of_client)
             .map(|(name, agent)| AgentKind {
-                name,
-                description: agent.description,
-                prompt: agent.prompt,
                 tools: agent
                     .tools
                     .map(|tools| tools.iter().map(|tool| ours(tool).to_owned()).collect()),
@@ -260,6 +279,7 @@ impl Work {
                     .model
                     .filter(|model| model != "inherit")
                     .and_then(|model| models::resolve(&model, environment)),
+                ..AgentKind::new(name, agent.description, agent.prompt)
             })
             .collect())
     }

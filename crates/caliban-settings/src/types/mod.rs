@@ -6,6 +6,7 @@ mod model;
 mod permissions;
 mod refresh;
 mod sandbox;
+mod worktree;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -19,6 +20,7 @@ pub use model::{ApiKeyHelper, ApiKeyHelpers, AutoCompaction, ModelChoice, Qualif
 pub use permissions::{PermissionMode, Permissions, RuleAction, RuleSpec};
 pub use refresh::RefreshInterval;
 pub use sandbox::{Sandbox, SandboxFilesystem, SandboxNetwork};
+pub use worktree::Worktree;
 
 /// What a settings file may say. Every key is optional; an unknown one is kept and warned about.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +64,9 @@ pub struct Settings {
     /// How shell commands are confined.
     #[serde(skip_serializing_if = "Sandbox::is_empty")]
     pub sandbox: Sandbox,
+    /// What worktrees of sub-agents are made of.
+    #[serde(skip_serializing_if = "Worktree::is_empty")]
+    pub worktree: Worktree,
     /// Handlers for each hook event, in the order they run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, Vec<Value>>,

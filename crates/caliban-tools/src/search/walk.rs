@@ -176,6 +176,10 @@ fn builder(
             if entry.depth() > 0 && entry.file_name() == ".git" {
                 return false;
             }
+            // The worktrees of agents hold the same files again.
+            if entry.depth() > 0 && entry.path().ends_with(".caliban/worktrees") {
+                return false;
+            }
             let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
             !is_directory || entry.path().strip_prefix(&root).is_ok_and(&descend)
         });

@@ -50,6 +50,10 @@ impl Shell {
         Self { sandbox, ..self }
     }
 
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// What the model is told about the sandbox.
     pub(super) fn confinement(&self) -> String {
         let sandbox = self.sandbox.as_ref();

@@ -16,12 +16,13 @@ use crate::preferences::{Mouse, Screen, ThemeChoice, View};
 use crate::transcript::{Cell, CellKind, Tone};
 
 /// The commands that are obeyed here alone, whatever follows them.
-const OWN: [&str; 19] = [
+const OWN: [&str; 20] = [
     "quit",
     "exit",
     "help",
     "hooks",
     "skills",
+    "agents",
     "output-style",
     "login",
     "logout",
@@ -52,7 +53,7 @@ impl App {
         match name {
             "quit" | "exit" => self.effect(Effect::Leave),
             "help" => self.show_help(),
-            "hooks" | "skills" | "output-style" => self.show_list(name),
+            "hooks" | "skills" | "agents" | "output-style" => self.show_list(name),
             "memory" => match arguments.split_once(char::is_whitespace) {
                 None if matches!(arguments, "" | "list") => self.show_list(name),
                 Some(("edit", topic)) => self.edit_memory(topic.trim()),

@@ -187,7 +187,6 @@ fn overlay(text: &str) -> Option<&'static str> {
         "memory" => "Memory",
         "context" => "Context",
         "doctor" => "Doctor",
-        "agents" => "Agents",
         "plugins" => "Plugins",
         "diff" => "Changes",
         _ => return None,

@@ -8,13 +8,14 @@ use crate::app::effect::{Effect, KeyErrand, PanelDone};
 use crate::app::state::App;
 use crate::host::Which;
 use crate::layers::{
-    Begins, COMMANDS, Catalogue, Choice, Layer, LoginPanel, MEMORY, MODELS, Pager, Picker, READING,
-    STYLES, SettingsPanel, Step, Thing, Wish,
+    Begins, COMMANDS, Catalogue, Choice, Layer, LoginPanel, MEMORY, MODELS, PROFILES, Pager,
+    Picker, READING, STYLES, SettingsPanel, Step, Thing, Wish,
 };
 use crate::lists_desk::ListRow;
 use crate::transcript::{Cell, Tone};
 
 const MEMORY_TITLE: &str = "Memory";
+const AGENTS_TITLE: &str = "Agents";
 /// How hard a model may think, the least first.
 const LEVELS: [Reasoning; 7] = [
     Reasoning::Off,
@@ -72,6 +73,7 @@ impl App {
         let (title, rows, acts) = match name {
             "hooks" => ("Hooks", desk.hooks(), READING),
             "skills" => ("Skills", desk.skills(), COMMANDS),
+            "agents" => (AGENTS_TITLE, desk.profiles(), PROFILES),
             "output-style" => ("Output styles", desk.styles(), STYLES),
             _ => (MEMORY_TITLE, desk.memory(), MEMORY),
         };
@@ -135,6 +137,9 @@ impl App {
         match self.layers.last_mut() {
             Some(Layer::Catalogue(catalogue)) if catalogue.is_titled(MEMORY_TITLE) => {
                 catalogue.replace(rows.unwrap_or_default().into_iter().map(thing).collect());
+                catalogue.tell(text);
+            }
+            Some(Layer::Catalogue(catalogue)) if catalogue.is_titled(AGENTS_TITLE) => {
                 catalogue.tell(text);
             }
             Some(_) | None => self.say(text),

@@ -154,6 +154,16 @@ pub(crate) const READING: Acts = Acts {
     },
 };
 
+/// Agent profiles, which are files.
+pub(crate) const PROFILES: Acts = Acts {
+    keys: "Enter reads it  e edits it  / search  q closes",
+    act: |key, thing| match key {
+        KeyCode::Enter => Some(Reaction::Do(Wish::ReadMemory(thing.value.clone()))),
+        KeyCode::Char('e') => Some(Reaction::Do(Wish::EditMemory(thing.value.clone()))),
+        _ => None,
+    },
+};
+
 /// Output styles: one is proposed as a setting.
 pub(crate) const STYLES: Acts = Acts {
     keys: "Enter chooses: it counts after /clear or a restart  / search  q closes",

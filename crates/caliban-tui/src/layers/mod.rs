@@ -19,7 +19,9 @@ mod sessions;
 mod settings;
 mod trust;
 
-pub(crate) use catalogue::{COMMANDS, Catalogue, MEMORY, MODELS, READING, STYLES, Step, Thing};
+pub(crate) use catalogue::{
+    COMMANDS, Catalogue, MEMORY, MODELS, PROFILES, READING, STYLES, Step, Thing,
+};
 pub(crate) use context::ContextPanel;
 pub(crate) use elicitation::ElicitationForm;
 pub(crate) use history_search::HistorySearch;

@@ -1,16 +1,23 @@
 //! The tool that hands a task to another agent with a conversation of its own.
 
+mod ground;
+mod kind;
+
 use std::sync::Arc;
 
 use caliban_agent::{
     Agent, Conversation, Details, Effect, Event, HookEvent, Inheritance, Listener, Outcome,
-    ToolContext, ToolOutput, ToolStatus, TypedTool,
+    ToolContext, ToolOutput, ToolStatus, TypedTool, input_schema,
 };
-use caliban_model::{Message, Purpose};
+use caliban_model::{Message, Purpose, ToolContent};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub use ground::{Ground, GroundWish, Grounds, Occupant};
+pub use kind::{AgentKind, Attendance, Isolation, Recollection};
 
 /// The most turns a sub-agent takes.
 const MAX_TURNS: u32 = 20;
@@ -26,23 +33,17 @@ pub struct AgentTool {
     parent: Arc<Agent>,
     system: Option<String>,
     kinds: Vec<AgentKind>,
+    /// The kind that is meant where a call names none.
+    default_kind: Option<String>,
+    grounds: Option<Arc<dyn Grounds>>,
 }
 
-/// A kind of sub-agent that somebody defined.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentKind {
-    pub name: String,
-    /// What it is good for.
-    pub description: String,
-    /// What it is told before its task.
-    pub prompt: String,
-    /// The tools it may use; all of its parent's if left out.
-    pub tools: Option<Vec<String>>,
-    pub model: Option<String>,
-}
+/// The most that the model reads about all kinds, and about one, in characters.
+const MAX_MENU: usize = 6_000;
+const MAX_DESCRIPTION: usize = 300;
 
 /// The kind that is always there.
-const GENERAL: &str = "general-purpose";
+pub const GENERAL: &str = "general-purpose";
 
 /// What a sub-agent is asked to do.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -62,48 +63,45 @@ pub struct AgentInput {
     // Without a doc comment: the name says it, and every request would carry it.
     #[serde(default)]
     inherit_hooks: Option<bool>,
+    /// Where it works: in your directory (none), or in a git worktree of its own (worktree), for a
+    /// task that changes files beside you.
     #[serde(default)]
-    #[schemars(skip)]
-    isolation: Isolation,
+    isolation: Option<Isolation>,
+    #[serde(default)]
+    worktree: Option<GroundWish>,
     #[serde(default, alias = "run_in_background")]
     #[schemars(skip)]
-    background: bool,
+    background: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
     subagent_type: Option<String>,
 }
 
-/// Where a sub-agent works.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Isolation {
-    /// In the directory of its parent.
-    #[default]
-    None,
-    Worktree,
-}
-
 impl AgentInput {
-    /// What was asked for and cannot be had: better refused than silently done otherwise.
-    fn unavailable(&self) -> Option<&'static str> {
-        match (self.isolation, self.background) {
-            (Isolation::Worktree, _) => Some(
-                "Sub-agents cannot work in a worktree of their own here. Leave out `isolation`: \
-                 the sub-agent then works in your directory.",
-            ),
-            (Isolation::None, true) => Some(
-                "Sub-agents cannot work in the background here. Leave out `background`: start \
-                 several in one turn to have them work in parallel.",
-            ),
-            (Isolation::None, false) => None,
+    fn isolation(&self, kind: Option<&AgentKind>) -> Isolation {
+        let wished = self.worktree.as_ref().map(|_| Isolation::Worktree);
+        let of_kind = kind.map(|kind| kind.isolation);
+        self.isolation.or(wished).or(of_kind).unwrap_or_default()
+    }
+
+    fn attendance(&self, kind: Option<&AgentKind>) -> Attendance {
+        match self.background {
+            Some(true) => Attendance::Background,
+            Some(false) => Attendance::Foreground,
+            None => kind.map(|kind| kind.attendance).unwrap_or_default(),
         }
     }
 
-    fn inheritance(&self) -> Inheritance {
+    fn inheritance(&self, kind: Option<&AgentKind>) -> Inheritance {
         match self.inherit_hooks {
             Some(false) => Inheritance::Managed,
-            Some(true) | None => Inheritance::All,
+            Some(true) => Inheritance::All,
+            None => kind.map_or(Inheritance::All, |kind| kind.hooks),
         }
+    }
+
+    fn purpose(&self) -> &str {
+        self.description.as_ref().unwrap_or(&self.prompt)
     }
 }
 
@@ -115,6 +113,8 @@ impl AgentTool {
             parent: Arc::new(parent),
             system,
             kinds: Vec::new(),
+            default_kind: None,
+            grounds: None,
         }
     }
 
@@ -125,11 +125,25 @@ impl AgentTool {
         self
     }
 
+    /// The same with the kind that is meant where a call names none.
+    #[must_use]
+    pub fn with_default(mut self, name: Option<String>) -> Self {
+        self.default_kind = name;
+        self
+    }
+
+    /// The same with directories of their own for those that want one.
+    #[must_use]
+    pub fn with_grounds(mut self, grounds: Option<Arc<dyn Grounds>>) -> Self {
+        self.grounds = grounds;
+        self
+    }
+
     /// The kind that a call names; the error says which there are.
     fn kind(&self, input: &AgentInput) -> Result<Option<&AgentKind>, String> {
-        let Some(name) = input
-            .subagent_type
-            .as_deref()
+        let named = input.subagent_type.as_deref();
+        let Some(name) = named
+            .or(self.default_kind.as_deref())
             .filter(|name| *name != GENERAL)
         else {
             return Ok(None);
@@ -152,12 +166,23 @@ impl AgentTool {
             agent.settings.model = reading.model;
             agent.settings.reasoning = reading.reasoning;
         }
+        // A call may narrow what a kind has, and never widen it.
         let of_kind = kind.and_then(|kind| kind.tools.clone());
-        let allowed = input.tool_allowlist.clone().or(of_kind);
+        let without = kind.map(|kind| kind.without.clone()).unwrap_or_default();
+        let of_call = input.tool_allowlist.clone();
         agent.tools = agent.tools.filtered(move |name| {
-            let is_allowed = |allowed: &Vec<String>| allowed.iter().any(|wanted| wanted == name);
-            name != NAME && allowed.as_ref().is_none_or(is_allowed)
+            let is_listed = |list: &Vec<String>| list.iter().any(|wanted| wanted == name);
+            name != NAME
+                && of_kind.as_ref().is_none_or(is_listed)
+                && of_call.as_ref().is_none_or(is_listed)
+                && !is_listed(&without)
         });
+        if let Some(memory) = kind.and_then(|kind| kind.memory.as_ref()) {
+            agent.tools = agent.tools.with(memory.tools());
+        }
+        if let Some(reasoning) = kind.and_then(|kind| kind.reasoning) {
+            agent.settings.reasoning = reasoning;
+        }
         let of_kind = kind.and_then(|kind| kind.model.as_deref());
         let named = input.model.as_deref().or(of_kind).map(Arc::from);
         if let Some(model) = named.or_else(|| agent.settings.overrides.sub_agent.clone()) {
@@ -168,7 +193,7 @@ impl AgentTool {
         agent.settings.answer = None;
         agent.mailbox = None;
         agent.dial = None;
-        agent.company = self.parent.company.for_sub_agent(input.inheritance());
+        agent.company = self.parent.company.for_sub_agent(input.inheritance(kind));
         agent.works_for = Some(call_id);
         agent
     }
@@ -195,27 +220,74 @@ say what to find out, where to look and what to answer with. It takes at most 20
     const EFFECT: Effect = Effect::Delegates;
 
     fn first_arg(&self, input: &AgentInput) -> Option<String> {
-        Some(
-            input
-                .description
-                .as_ref()
-                .unwrap_or(&input.prompt)
-                .to_owned(),
-        )
+        Some(input.purpose().to_owned())
+    }
+
+    /// What there is to choose from is part of it.
+    fn description(&self) -> String {
+        let mut text = Self::DESCRIPTION.trim().to_owned();
+        if self.kinds.is_empty() {
+            return text;
+        }
+        text.push_str("\n\nKinds of agents for `subagent_type`:");
+        let mut left = MAX_MENU;
+        for kind in &self.kinds {
+            let about: String = kind.description.chars().take(MAX_DESCRIPTION).collect();
+            let line = format!("\n- {}: {}", kind.name, about.replace('\n', " "));
+            let length = line.chars().count();
+            // Names are always there: who is not described can still be asked for.
+            let line = if length > left {
+                format!("\n- {}", kind.name)
+            } else {
+                line
+            };
+            left = left.saturating_sub(length);
+            text.push_str(&line);
+        }
+        text
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = input_schema::<AgentInput>();
+        let Some(fields) = schema["properties"].as_object_mut() else {
+            return schema;
+        };
+        if self.grounds.is_none() {
+            fields.remove("isolation");
+            fields.remove("worktree");
+        }
+        if !self.kinds.is_empty() {
+            let names = self.kinds.iter().map(|kind| kind.name.as_str());
+            let names: Vec<&str> = std::iter::once(GENERAL).chain(names).collect();
+            fields.insert(
+                "subagent_type".to_owned(),
+                json!({"type": "string", "enum": names}),
+            );
+        }
+        schema
     }
 
     async fn run(&self, input: AgentInput, context: ToolContext) -> ToolOutput {
         if input.prompt.trim().is_empty() {
             return ToolOutput::invalid("The prompt is empty; describe the whole task.");
         }
-        if let Some(reason) = input.unavailable() {
-            return ToolOutput::new(ToolStatus::CouldNotRun, reason);
-        }
         let kind = match self.kind(&input) {
             Ok(kind) => kind,
             Err(problem) => return ToolOutput::invalid(problem),
         };
-        let agent = self.sub_agent(&input, kind, Arc::clone(&context.call_id));
+        if input.attendance(kind) == Attendance::Background && input.background == Some(true) {
+            return ToolOutput::new(ToolStatus::CouldNotRun, NO_BACKGROUND);
+        }
+        let mut agent = self.sub_agent(&input, kind, Arc::clone(&context.call_id));
+        let ground = match self.ground(&input, kind, &context).await {
+            Ok(ground) => ground,
+            Err(reason) => return ToolOutput::new(ToolStatus::CouldNotRun, reason),
+        };
+        if let Some(ground) = &ground
+            && let Err(reason) = ground.furnish(&mut agent)
+        {
+            return ToolOutput::new(ToolStatus::CouldNotRun, reason);
+        }
         // Whether there is a sub-agent is its parent's business, whatever it inherits.
         self.parent
             .company
@@ -231,7 +303,13 @@ say what to find out, where to look and what to answer with. It takes at most 20
                 prompt: input.prompt.clone(),
             })
             .await;
-        let texts = [self.system.clone(), kind.map(|kind| kind.prompt.clone())];
+        let place = ground.as_ref().map(|ground| ground.briefing());
+        let memory = kind.and_then(|kind| kind.memory.as_ref()?.text());
+        let texts = [
+            place.or_else(|| self.system.clone()),
+            kind.map(|kind| kind.prompt.clone()),
+            memory,
+        ];
         let texts: Vec<String> = texts.into_iter().flatten().collect();
         let system = (!texts.is_empty()).then(|| Message::system(texts.join("\n\n")));
         let mut conversation = Conversation::new(system.map(Arc::new).into_iter().collect());
@@ -253,9 +331,42 @@ say what to find out, where to look and what to answer with. It takes at most 20
                 id: context.call_id.to_string(),
             })
             .await;
-        report(&outcome, totals.last_text.as_deref()).with_details(Details::Delegated {
+        let mut output = report(&outcome, totals.last_text.as_deref());
+        if let Some(ground) = ground {
+            let text = ground.leave().await;
+            output.content.push(ToolContent::Text { text });
+        }
+        output.with_details(Details::Delegated {
             denials: totals.denials,
         })
+    }
+}
+
+const NO_BACKGROUND: &str = "Sub-agents cannot work in the background here. Leave out \
+`background`: start several in one turn to have them work in parallel.";
+
+const NO_GROUND: &str = "Sub-agents cannot work in a worktree of their own here, and this one was \
+to: leave out `isolation` to have it work in your directory.";
+
+impl AgentTool {
+    /// The directory of its own that a sub-agent is to have.
+    async fn ground(
+        &self,
+        input: &AgentInput,
+        kind: Option<&AgentKind>,
+        context: &ToolContext,
+    ) -> Result<Option<Box<dyn Ground>>, String> {
+        match input.isolation(kind) {
+            Isolation::None => return Ok(None),
+            Isolation::Worktree => {}
+        }
+        let grounds = self.grounds.as_ref().ok_or(NO_GROUND)?;
+        let occupant = Occupant {
+            call_id: Arc::clone(&context.call_id),
+            purpose: input.purpose().to_owned(),
+        };
+        let wish = input.worktree.clone().unwrap_or_default();
+        grounds.prepare(occupant, wish).await.map(Some)
     }
 }
 

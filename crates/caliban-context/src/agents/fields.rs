@@ -1,0 +1,173 @@
+//! The head of a profile, with the lines that its parts stand in.
+
+use serde::Deserialize;
+
+use crate::frontmatter::{self, FrontmatterError};
+use crate::names::OneOrMany;
+
+/// Keys that are known, in every spelling.
+const KNOWN: [&str; 13] = [
+    "name",
+    "description",
+    "tools",
+    "disallowed_tools",
+    "disallowedTools",
+    "disallowed-tools",
+    "model",
+    "effort",
+    "isolation",
+    "background",
+    "inherit_hooks",
+    "inheritHooks",
+    "memory",
+];
+/// Keys of another program that say nothing about what an agent may do.
+const HARMLESS: [&str; 2] = ["color", "version"];
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Fields {
+    pub(super) name: String,
+    pub(super) description: String,
+    #[serde(default)]
+    pub(super) tools: Option<OneOrMany>,
+    #[serde(default, alias = "disallowedTools", alias = "disallowed-tools")]
+    pub(super) disallowed_tools: Option<OneOrMany>,
+    #[serde(default)]
+    pub(super) model: Option<String>,
+    #[serde(default)]
+    pub(super) effort: Option<ProfileEffort>,
+    #[serde(default)]
+    pub(super) isolation: Option<ProfileIsolation>,
+    #[serde(default)]
+    pub(super) background: Option<bool>,
+    #[serde(default, alias = "inheritHooks")]
+    pub(super) inherit_hooks: Option<bool>,
+    #[serde(default)]
+    pub(super) memory: Option<MemoryField>,
+}
+
+/// How hard an agent thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileEffort {
+    Low,
+    Medium,
+    High,
+    Max,
+    Auto,
+}
+
+impl ProfileEffort {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Max => "max",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// Where an agent works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileIsolation {
+    #[default]
+    None,
+    Worktree,
+}
+
+/// Where an agent keeps notes from one task to the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProfileMemory {
+    #[default]
+    None,
+    /// On this project.
+    Project,
+    /// On everything it does for the user.
+    User,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum MemoryField {
+    Switch(bool),
+    Scope(MemoryScope),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum MemoryScope {
+    User,
+    Project,
+    Local,
+}
+
+impl From<MemoryField> for ProfileMemory {
+    fn from(field: MemoryField) -> Self {
+        match field {
+            MemoryField::Switch(false) => Self::None,
+            MemoryField::Scope(MemoryScope::User) => Self::User,
+            MemoryField::Switch(true)
+            | MemoryField::Scope(MemoryScope::Project | MemoryScope::Local) => Self::Project,
+        }
+    }
+}
+
+/// What was read of a file.
+pub(super) struct Read<'a> {
+    pub(super) fields: Fields,
+    pub(super) body: &'a str,
+    /// Lines that say something that is not heard.
+    pub(super) remarks: Vec<(usize, String)>,
+}
+
+/// Reads a file; the error is a line, counted from 1, and what is wrong with it.
+pub(super) fn read(text: &str) -> Result<Read<'_>, (usize, String)> {
+    let at_head = |error: FrontmatterError| (1, error.to_string());
+    let (block, body) = frontmatter::split(text).map_err(at_head)?;
+    let block = block.ok_or_else(|| at_head(FrontmatterError::Missing))?;
+    let fields = serde_saphyr::from_str(block).map_err(|error| {
+        // The block begins in the second line.
+        let line = error.location().map_or(0, |location| location.line());
+        let line = usize::try_from(line).unwrap_or(0) + 1;
+        let text = error.to_string();
+        let reason = text.lines().next().unwrap_or_default().to_owned();
+        (line, reason)
+    })?;
+    let keys = keys(block).filter(|(_, key)| !KNOWN.contains(key) && !HARMLESS.contains(key));
+    let remarks = keys.map(|(line, key)| (line, format!("`{key}` is not known and not used")));
+    Ok(Read {
+        fields,
+        body,
+        remarks: remarks.collect(),
+    })
+}
+
+/// The keys of a block with the lines of the file that they stand in.
+fn keys(block: &str) -> impl Iterator<Item = (usize, &str)> {
+    block.lines().enumerate().filter_map(|(index, line)| {
+        let (key, _) = line.split_once(':')?;
+        let is_key = !key.is_empty()
+            && key
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        is_key.then_some((index + 2, key))
+    })
+}
+
+/// The line of the file that a key stands in, the first where it does not.
+pub(super) fn line_of(text: &str, wanted: &str) -> usize {
+    let same = |key: &str| {
+        let plain = |text: &str| text.replace(['_', '-'], "").to_ascii_lowercase();
+        plain(key) == plain(wanted)
+    };
+    match frontmatter::split(text) {
+        Ok((Some(block), _)) => {
+            let found = keys(block).find(|(_, key)| same(key));
+            found.map_or(1, |(line, _)| line)
+        }
+        Ok((None, _)) | Err(_) => 1,
+    }
+}

@@ -1,0 +1,153 @@
+use super::*;
+
+struct Bench(tempfile::TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn load(&self) -> (Profiles, Vec<String>) {
+        let at = |path: &str| self.0.path().join(path);
+        let places = Places {
+            workspace: at("w"),
+            project: at("w"),
+            home: at("home"),
+            config: at("home/.config/caliban"),
+            data: at("data"),
+            notes: at("notes"),
+            imports_allowlist: at("imports"),
+            plugins: vec![crate::places::PluginPlace {
+                name: "pack".to_owned(),
+                path: at("pack"),
+            }],
+        };
+        let mut notices = Vec::new();
+        let profiles = Profiles::load(&places, &Options::default(), &mut notices);
+        let notices = notices.iter().map(ToString::to_string).collect();
+        (profiles, notices)
+    }
+}
+
+fn profile(name: &str, more: &str) -> String {
+    format!("---\nname: {name}\ndescription: About {name}.\n{more}---\nYou are {name}.\n")
+}
+
+#[test]
+fn every_field_is_read() {
+    let bench = Bench::new();
+    bench.write(
+        "w/.caliban/agents/a.md",
+        &profile(
+            "scout",
+            "tools: Read, Grep\ndisallowedTools: [Bash]\nmodel: m\neffort: high\n\
+             isolation: worktree\nbackground: true\ninherit_hooks: false\nmemory: user\ncolor: red\n",
+        ),
+    );
+    let (profiles, notices) = bench.load();
+    assert_eq!(notices, Vec::<String>::new());
+    let scout = profiles.get("scout").unwrap();
+    assert_eq!(scout.prompt, "You are scout.");
+    assert_eq!(scout.tools.as_deref().unwrap(), ["Read", "Grep"]);
+    assert_eq!(scout.disallowed_tools, ["Bash"]);
+    assert_eq!(scout.effort, Some(ProfileEffort::High));
+    assert_eq!(scout.isolation, ProfileIsolation::Worktree);
+    assert!(scout.background && !scout.inherit_hooks);
+    assert_eq!(scout.memory, ProfileMemory::User);
+    assert_eq!(scout.model.as_deref(), Some("m"));
+}
+
+#[test]
+fn the_project_comes_before_the_user_and_plugins_have_their_name_before() {
+    let bench = Bench::new();
+    bench.write(
+        "w/.caliban/agents/x.md",
+        &profile("one", "model: project\n"),
+    );
+    bench.write("w/.claude/agents/x.md", &profile("one", "model: foreign\n"));
+    bench.write(
+        "w/.claude/agents/y.md",
+        &profile("two", "model: inherit\ntools: '*'\n"),
+    );
+    let user = "home/.config/caliban/agents";
+    bench.write(&format!("{user}/x.md"), &profile("one", "model: user\n"));
+    bench.write(&format!("{user}/z.md"), &profile("three", ""));
+    bench.write(
+        "home/.claude/agents/q.md",
+        &profile("four", "memory: false\n"),
+    );
+    bench.write("pack/agents/p.md", &profile("one", "memory: true\n"));
+    let (profiles, notices) = bench.load();
+    let names: Vec<&str> = profiles.iter().map(Profile::name).collect();
+    assert_eq!(names, ["four", "one", "pack:one", "three", "two"]);
+    assert_eq!(
+        profiles.get("one").unwrap().model.as_deref(),
+        Some("project")
+    );
+    let two = profiles.get("two").unwrap();
+    assert_eq!((&two.model, &two.tools), (&None, &None));
+    assert_eq!(
+        profiles.get("pack:one").unwrap().memory,
+        ProfileMemory::Project
+    );
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(
+        notices[0].contains("the agent `one` (project) replaces"),
+        "{notices:?}"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    for (text, line, words) in [
+        ("no head\n", 1, "does not begin"),
+        ("---\nname: a\n", 1, "no end"),
+        ("---\nname: a\n---\n", 1, "description"),
+        ("---\nname: a b\ndescription: d\n---\n", 2, "plain name"),
+        ("---\nname: a\ndescription: ''\n---\n", 3, "1 to"),
+        (
+            "---\nname: a\ndescription: d\nisolation: jail\n---\n",
+            4,
+            "jail",
+        ),
+        (
+            "---\nname: a\ndescription: d\nbackground: perhaps\n---\n",
+            4,
+            "bool",
+        ),
+    ] {
+        let bench = Bench::new();
+        bench.write("w/.caliban/agents/bad.md", text);
+        let (profiles, notices) = bench.load();
+        assert!(profiles.is_empty(), "{text}");
+        assert_eq!(notices.len(), 1, "{notices:?}");
+        let place = format!("bad.md:{line}`");
+        assert!(notices[0].contains(&place), "{text}: {notices:?}");
+        assert!(notices[0].contains(words), "{text}: {notices:?}");
+    }
+    let bench = Bench::new();
+    let text = profile(
+        "a",
+        "permissionMode: bypassPermissions\ntools: Bash(git:*), Read\n",
+    );
+    bench.write("w/.caliban/agents/odd.md", &text);
+    let (profiles, notices) = bench.load();
+    assert_eq!(
+        profiles.get("a").unwrap().tools.as_deref().unwrap(),
+        ["Read"]
+    );
+    assert!(
+        notices[0].contains("odd.md:4`: `permissionMode`"),
+        "{notices:?}"
+    );
+    assert!(
+        notices[1].contains("odd.md:5`: `Bash(git:*)` is left out"),
+        "{notices:?}"
+    );
+}
