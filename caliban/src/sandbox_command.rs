@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_harness::{Configuration, RunOptions, make_sandbox, sandbox_policy};
+use caliban_harness::{Configuration, HostQuestions, RunOptions, make_sandbox, sandbox_policy};
 use caliban_model::CancellationToken;
 use caliban_process::{Ending, Invocation, Sink, drive};
 use caliban_sandbox::{Network, Requirement, Sandbox, Standing, Success};
@@ -33,7 +33,7 @@ pub(crate) async fn run(
     let mut policy = sandbox_policy(&options.tools, configuration)?;
     policy.requirement = Requirement::Required;
     let cache = configuration.locations.cache_dir().join("sandbox");
-    let sandbox = make_sandbox(policy, configuration, cache).await?;
+    let sandbox = make_sandbox(policy, configuration, cache, &HostQuestions::unattended()).await?;
     let sandbox = Arc::new(sandbox);
     match command {
         SandboxCommand::Exec { command } => exec(&sandbox, command, configuration, cancel).await,

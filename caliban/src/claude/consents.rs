@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use caliban_agent::{Answer, Inquiry, Interrupt, Question, Remember, Reply, ToolCall};
+use caliban_harness::NETWORK_ACCESS;
 use caliban_model::{Argument, BuiltInTool};
 use caliban_protocol::claude::{
     ASK_USER_QUESTION, Choice, LONGEST_LINE, PermissionAnswer, cancel_request, input_ours,
@@ -261,8 +262,8 @@ fn for_session(inquiry: &Inquiry) -> Vec<String> {
     let argument = BuiltInTool::named(name).map(|tool| tool.argument);
     if NEEDS_THE_USER.contains(&theirs(name)) {
         Vec::new()
-    } else if argument == Some(Argument::Command) {
-        // Commands are too different from each other to be allowed all at once.
+    } else if argument == Some(Argument::Command) || name == NETWORK_ACCESS {
+        // Commands are too different from each other to be allowed all at once, and so are hosts.
         inquiry.question.suggestions.clone()
     } else {
         vec![name.to_owned()]

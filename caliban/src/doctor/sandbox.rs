@@ -1,7 +1,7 @@
 //! Whether commands can be confined here as the settings say, found out by doing it.
 
 use caliban_harness::options::RunOptions;
-use caliban_harness::{Configuration, make_sandbox, sandbox_policy};
+use caliban_harness::{Configuration, HostQuestions, make_sandbox, sandbox_policy};
 use caliban_sandbox::{Report, Requirement};
 
 use super::report::Row;
@@ -27,7 +27,8 @@ pub(super) async fn row(options: &RunOptions, configuration: &Configuration) -> 
         Ok(folder) => folder,
         Err(error) => return Row::fail(NAME, format!("it cannot be tried: {error}")),
     };
-    let sandbox = match make_sandbox(policy, configuration, folder.path().to_owned()).await {
+    let (cache, hosts) = (folder.path().to_owned(), HostQuestions::unattended());
+    let sandbox = match make_sandbox(policy, configuration, cache, &hosts).await {
         Ok(sandbox) => sandbox,
         Err(error) => return Row::fail(NAME, error.to_string()),
     };
@@ -41,7 +42,7 @@ pub(super) async fn row(options: &RunOptions, configuration: &Configuration) -> 
             format!("there is none, and commands run unconfined: {reason}"),
         ),
         (None, requirement) => {
-            let row = usable(&report);
+            let row = usable(&sandbox.described(), &report);
             let mut remarks = sandbox.warnings();
             if requirement == Requirement::Preferred {
                 remarks.push("`sandbox.fail_if_unavailable` is not set: where the sandbox fails, commands run unconfined".to_owned());
@@ -51,10 +52,8 @@ pub(super) async fn row(options: &RunOptions, configuration: &Configuration) -> 
     }
 }
 
-fn usable(report: &Report) -> Row {
-    let Report {
-        backend, egress, ..
-    } = report;
+fn usable(backend: &str, report: &Report) -> Row {
+    let Report { egress, .. } = report;
     if report.reduced.is_empty() {
         return Row::pass(
             NAME,

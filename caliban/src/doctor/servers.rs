@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use caliban_harness::options::ToolOptions;
-use caliban_harness::{Configuration, NoticeSink, confiner, server_parts, start_sandbox};
+use caliban_harness::{
+    Configuration, HostQuestions, NoticeSink, confiner, server_parts, start_sandbox,
+};
 use caliban_mcp::{ServerConfig, ServerStatus, Servers, Status};
 use caliban_settings::McpServer;
 
@@ -70,7 +72,8 @@ async fn connect(
     }
     let mut parts = server_parts(&wanted, configuration, &NoticeSink::default(), None);
     // Where there is none, a server that asks for it fails and says why.
-    let sandbox = start_sandbox(&ToolOptions::default(), configuration).await;
+    let hosts = HostQuestions::unattended();
+    let sandbox = start_sandbox(&ToolOptions::default(), configuration, &hosts).await;
     parts.confiner = confiner(sandbox.ok().flatten().as_ref());
     let configs = wanted.into_iter();
     let servers = Servers::start(

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use caliban_harness::options::ToolOptions;
 use caliban_harness::{
-    Configuration, NoticeSink, confiner, logins, server_parts, start_sandbox, status_name,
+    Configuration, HostQuestions, NoticeSink, confiner, logins, server_parts, start_sandbox,
+    status_name,
 };
 use caliban_mcp::oauth::LoginState;
 use caliban_mcp::{ServerConfig, ServerStatus, Servers, Status};
@@ -82,7 +83,8 @@ async fn rows(configuration: &Configuration) -> Vec<Row> {
         .collect();
     let mut parts = server_parts(&configured, configuration, &NoticeSink::default(), None);
     // Where there is none, a server that asks for it fails and says why.
-    let sandbox = start_sandbox(&ToolOptions::default(), configuration).await;
+    let hosts = HostQuestions::unattended();
+    let sandbox = start_sandbox(&ToolOptions::default(), configuration, &hosts).await;
     parts.confiner = confiner(sandbox.ok().flatten().as_ref());
     let patience = parts.timeouts.connect;
     let configs = configured.iter().cloned();

@@ -363,6 +363,30 @@ fn a_line_of_the_shell_is_denied_by_a_rule() {
 }
 
 #[test]
+fn a_line_of_the_shell_is_confined() {
+    let settings = "[sandbox]\nenabled = true\n";
+    let person = Person::answered("never").settings(settings);
+    let person = person.arg("--allow").arg("Bash");
+    let terminal = person.sit_down();
+    say(&terminal, "/sandbox");
+    let screen = terminal.until_text("┌─ Sandbox");
+    if screen.contains("why none") {
+        // There is no sandbox to be had here.
+        return;
+    }
+    terminal.key("esc");
+    terminal.until_gone("┌─ Sandbox");
+    say(
+        &terminal,
+        "!mount | wc -l > made; touch $HOME/outside; echo the-end",
+    );
+    terminal.until(|screen| screen.text().lines().any(|row| row.trim() == "the-end"));
+    terminal.until_text("Read-only");
+    assert!(person.work().join("made").exists());
+    leave(terminal);
+}
+
+#[test]
 fn vi_keys_by_the_settings() {
     let person = Person::answered("Done.").settings("editor_mode = 'vim'\n");
     let terminal = person.sit_down();

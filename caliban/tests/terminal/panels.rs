@@ -442,7 +442,7 @@ fn on_screen(name: &str) -> (&'static str, &'static str) {
         "login" => ("", "key of anthropic: "),
         "logout" => ("", "Forget the key of anthropic?"),
         "permissions" => ("", "Permissions: mode default"),
-        "sandbox" => ("", "Commands are not confined"),
+        "sandbox" => ("", "┌─ Sandbox"),
         "plan" => ("", "Plan mode is on"),
         "add-dir" => (" /", "`/`"),
         "trust" => ("", "trust"),

@@ -18,6 +18,12 @@ pub trait Operator: Send + Sync + Debug {
     /// Waits for the answer. The run may be cancelled meanwhile, which drops the future.
     fn decide<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Answer>;
 
+    /// The same for a question that no step of a run tells of: whoever is asked hears of it from
+    /// here. Dropping the future takes it back.
+    fn decide_aside<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Answer> {
+        self.decide(inquiry)
+    }
+
     /// Waits for the answer to what a server wants to know.
     fn elicit<'a>(&'a self, _question: &'a Elicitation) -> BoxFuture<'a, Reply> {
         async { Reply::Nobody }.boxed()

@@ -67,7 +67,9 @@ impl Connection {
     /// One line for the result of a command that was refused something, or could not reach it.
     pub fn complaint(&self) -> Option<String> {
         match &self.verdict {
-            Verdict::Passed => None,
+            // Who goes away in the middle wanted nothing more.
+            Verdict::Passed
+            | Verdict::Failed(Failure::NothingAsked | Failure::Silent | Failure::Cut) => None,
             Verdict::Refused(refusal) => Some(refusal.text(self.target.as_ref())),
             Verdict::Failed(failure) => Some(failure.text(self.target.as_ref())),
         }
@@ -96,7 +98,8 @@ impl fmt::Display for Rule {
 }
 
 /// The record of a connection that goes on. It is told when it is dropped, so that nothing that ends a
-/// connection can leave it out.
+/// connection can leave it out, or before its client hears that it was stopped: whoever waits for the
+/// client knows then.
 pub(crate) struct Log {
     audit: Arc<dyn Audit>,
     since: Instant,
@@ -106,6 +109,7 @@ pub(crate) struct Log {
     pub(crate) rule: Option<Rule>,
     pub(crate) meter: Meter,
     verdict: Verdict,
+    is_told: bool,
 }
 
 impl Log {
@@ -119,6 +123,7 @@ impl Log {
             rule: None,
             meter: Meter::default(),
             verdict: Verdict::Failed(Failure::Cut),
+            is_told: false,
         }
     }
 
@@ -131,11 +136,13 @@ impl Log {
             Stop::Refused(refusal) => Verdict::Refused(refusal),
             Stop::Failed(failure) => Verdict::Failed(failure),
         };
+        self.tell();
     }
-}
 
-impl Drop for Log {
-    fn drop(&mut self) {
+    fn tell(&mut self) {
+        if std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
         let (sent, received) = self.meter.counts();
         self.audit.ended(Connection {
             protocol: self.protocol,
@@ -147,5 +154,11 @@ impl Drop for Log {
             received,
             duration: self.since.elapsed(),
         });
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.tell();
     }
 }

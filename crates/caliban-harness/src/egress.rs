@@ -1,23 +1,26 @@
-//! The way out of the sandbox: the hosts that the settings name, and no others.
+//! The way out of the sandbox: the hosts that the settings name, and those that somebody consents
+//! to.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use caliban_egress::{Answer, Asker, Audit, Connection, Policy, Proxy, Question};
-use caliban_sandbox::Egress;
+use caliban_sandbox::{Egress, Errand, Refusals};
 use caliban_settings::SandboxNetwork;
 use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::error::{LaunchError, Problem};
+use crate::hosts::HostQuestions;
 use crate::surroundings::Diagnostics;
 
 /// Serves the commands of a session with the hosts of one list.
 pub(crate) struct Domains {
     policy: Arc<Policy>,
     diagnostics: Arc<dyn Diagnostics>,
+    hosts: Arc<HostQuestions>,
 }
 
 impl Debug for Domains {
@@ -31,6 +34,7 @@ impl Domains {
     pub(crate) fn listed(
         network: &SandboxNetwork,
         diagnostics: &Arc<dyn Diagnostics>,
+        hosts: &Arc<HostQuestions>,
     ) -> Result<Option<Arc<dyn Egress>>, LaunchError> {
         let allowed = network.allowed_domains.as_deref().unwrap_or_default();
         if allowed.is_empty() {
@@ -45,14 +49,22 @@ impl Domains {
         Ok(Some(Arc::new(Self {
             policy: Arc::new(policy),
             diagnostics: Arc::clone(diagnostics),
+            hosts: Arc::clone(hosts),
         })))
     }
 }
 
 impl Egress for Domains {
-    fn serve(&self, listener: TcpListener) -> AbortOnDropHandle<()> {
-        let audit = Arc::new(Told(Arc::clone(&self.diagnostics)));
-        let proxy = Proxy::serve(listener, Arc::clone(&self.policy), Arc::new(Nobody), audit);
+    fn serve(&self, listener: TcpListener, errand: Errand) -> AbortOnDropHandle<()> {
+        let audit = Arc::new(Told {
+            diagnostics: Arc::clone(&self.diagnostics),
+            refusals: errand.refusals,
+        });
+        let asker = Arc::new(Asking {
+            hosts: Arc::clone(&self.hosts),
+            command: errand.command,
+        });
+        let proxy = Proxy::serve(listener, Arc::clone(&self.policy), asker, audit);
         AbortOnDropHandle::new(tokio::spawn(async move {
             // It ends with the handle.
             let _proxy = proxy;
@@ -61,23 +73,30 @@ impl Egress for Domains {
     }
 }
 
-/// Hosts beyond the list are refused.
-struct Nobody;
+/// Asks about hosts beyond the list, for one command.
+struct Asking {
+    hosts: Arc<HostQuestions>,
+    command: String,
+}
 
-impl Asker for Nobody {
-    fn ask(&self, _: Question) -> BoxFuture<'_, Answer> {
-        ready(Answer::NobodyAttends).boxed()
+impl Asker for Asking {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Answer> {
+        async move { self.hosts.ask(&question, &self.command).await }.boxed()
     }
 }
 
 /// Says what was refused, and writes every connection to the debug log.
-struct Told(Arc<dyn Diagnostics>);
+struct Told {
+    diagnostics: Arc<dyn Diagnostics>,
+    refusals: Arc<Refusals>,
+}
 
 impl Audit for Told {
     fn ended(&self, connection: Connection) {
-        self.0.debug(&format!("egress {connection:?}"));
+        self.diagnostics.debug(&format!("egress {connection:?}"));
         if let Some(complaint) = connection.complaint() {
-            self.0.warning(&complaint);
+            self.diagnostics.warning(&complaint);
+            self.refusals.note(complaint);
         }
     }
 }

@@ -26,6 +26,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::escalation::Escalation;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::judge;
 use crate::sandbox::WithoutHidden;
@@ -201,6 +202,8 @@ impl Gate {
     /// What becomes of a call, after the rules were read and advisers were heard. The first that
     /// applies counts:
     ///
+    /// 0. A command that asks to leave the sandbox is for a person to decide, in every mode, after
+    ///    what denies it.
     /// 1. Without permissions everything is allowed.
     /// 2. In `bypassPermissions` everything is allowed but a catastrophe.
     /// 3. In plan mode what changes or runs something is refused. Where the operator chose it, the
@@ -215,6 +218,9 @@ impl Gate {
     /// 10. The mode: it allows, asks, or lets the lists of auto mode and then the classifier say.
     async fn settle(&self, call: &ToolCall, decision: &Decision) -> Settled {
         let judge = self.judge_of(call);
+        if let Some(escalation) = self.escalation(call) {
+            return self.settle_escalation(call, decision, &escalation);
+        }
         let mode = match self.regime() {
             Regime::Disabled => return Settled::Allow(DecidedBy::Mode),
             Regime::Rules(PermissionMode::BypassPermissions) => {
@@ -260,6 +266,38 @@ impl Gate {
             Relaxed::Ask => Settled::Ask(asked),
             Relaxed::Classify => self.classify(call, &judge, asked).await,
         }
+    }
+
+    fn escalation(&self, call: &ToolCall) -> Option<Escalation> {
+        Escalation::of(call, self.parts.sandbox.as_ref())
+    }
+
+    /// What becomes of a command that asks to leave the sandbox: rules and modes deny it as ever,
+    /// and none of them allows it.
+    fn settle_escalation(
+        &self,
+        call: &ToolCall,
+        decision: &Decision,
+        escalation: &Escalation,
+    ) -> Settled {
+        let judge = self.judge.load();
+        let denied = match (self.regime(), &decision.why) {
+            (Regime::Rules(PermissionMode::BypassPermissions), Why::Catastrophe(_)) => {
+                Some(refuse(&judge, decision))
+            }
+            (Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions), _) => None,
+            (Regime::Rules(mode), _) => {
+                let set_by = **self.plan_set_by.load();
+                static_denial(call, &judge, decision, mode, set_by)
+            }
+        };
+        let refused = || {
+            let denial = escalation.refusal()?;
+            Some(Settled::Deny(DecidedBy::Rule, denial))
+        };
+        denied
+            .or_else(refused)
+            .unwrap_or_else(|| Settled::Ask(escalation.reason()))
     }
 
     /// Whether a command needs no consent because it is confined.
@@ -358,6 +396,18 @@ impl Gate {
             };
         }
         let judge = self.judge_of(call);
+        if let Some(escalation) = self.escalation(call) {
+            // No rule permits it, so none is suggested.
+            return Question {
+                reason,
+                rule: None,
+                remedy: escalation.remedy(),
+                suggestions: Vec::new(),
+                target: None,
+                input: None,
+                parts: parts(&judge, decision),
+            };
+        }
         let (name, input, now) = (&call.name, &call.input, Timestamp::now());
         Question {
             reason,

@@ -28,6 +28,7 @@ use crate::debug_log::{DebugLog, LoggedProvider};
 use crate::desk::SessionDesk;
 use crate::error::LaunchError;
 use crate::history::{Found, prune_sometimes, session_store};
+use crate::hosts::HostQuestions;
 use crate::journal::Keeper;
 use crate::mcp::{self, RunServers};
 use crate::notice_sink::NoticeSink;
@@ -302,7 +303,8 @@ impl Prepared {
             };
             let fanout = Fanout::new(retention, &questions);
             let tools = &prepared.options.tools;
-            let sandbox = start_sandbox(tools, &prepared.configuration).await?;
+            let hosts = HostQuestions::new(Arc::clone(&questions) as _);
+            let sandbox = start_sandbox(tools, &prepared.configuration, &hosts).await?;
             let servers = RunServers::start(
                 &prepared.options,
                 &prepared.configuration,
@@ -313,7 +315,9 @@ impl Prepared {
                 DebugLog::wanted(&prepared.options.debug, &prepared.configuration)?,
             )?;
             servers.settle().await;
-            prepared.launched(servers, sandbox.as_ref(), fanout, questions)
+            let launched = prepared.launched(servers, sandbox.as_ref(), fanout, questions)?;
+            hosts.follow(&launched.session.gate);
+            Ok(launched)
         }
         .boxed()
     }

@@ -22,6 +22,7 @@ use crate::extras::typed;
 use crate::recorder::Recorder;
 use crate::reported;
 use crate::reports;
+use crate::sandbox_report;
 use crate::session::Session;
 use crate::window_report;
 
@@ -174,6 +175,10 @@ impl Session {
                 let text = reports::servers(&caliban_session::Engine::facts(self).servers);
                 ("mcp", text, reported::servers(self))
             }
+            Action::Sandbox => {
+                let report = sandbox_report::report(self);
+                ("sandbox", sandbox_report::told(&report), json!(report))
+            }
             action => return self.act(action).await.map(|text| (text, None)),
         };
         Ok((text, Some(reported::of(command, report))))
@@ -209,7 +214,6 @@ impl Session {
             }
             Action::AddDirectory { path } => self.add_directory(&path)?,
             Action::Tasks => self.tasks(),
-            Action::Sandbox => reports::sandbox(self),
             Action::Trust => self.trust()?,
             Action::Config => match &self.examiner {
                 Some(examiner) => examiner.settings()?,
@@ -226,6 +230,7 @@ impl Session {
             | Action::Agents
             | Action::Hooks
             | Action::Mcp
+            | Action::Sandbox
             | Action::Compact { .. }
             | Action::Recap
             | Action::Aside { .. }

@@ -108,23 +108,6 @@ pub(crate) fn status(session: &Session) -> String {
     columns(rows.map(|(name, value)| (name.to_owned(), value)))
 }
 
-/// What confines commands.
-pub(crate) fn sandbox(session: &Session) -> String {
-    let facts = Engine::facts(session).sandbox;
-    if !facts.enabled {
-        return "Commands are not confined. `enabled = true` in `[sandbox]` of the settings confines them from the next session on; `caliban sandbox exec -- COMMAND` tries it out.".to_owned();
-    }
-    let mut rows = vec![
-        ("backend".to_owned(), facts.backend),
-        ("egress".to_owned(), facts.egress),
-    ];
-    if !facts.reduced.is_empty() {
-        rows.push(("lacks".to_owned(), facts.reduced.join(", ")));
-    }
-    rows.extend(facts.reason.map(|reason| ("reason".to_owned(), reason)));
-    columns(rows)
-}
-
 /// The agent profiles, each with what it has of its own and where it is written.
 pub(crate) fn profiles(inventory: &Inventory) -> String {
     if inventory.profiles.is_empty() {

@@ -14,6 +14,7 @@ use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::egress::Domains;
 use crate::error::{LaunchError, Problem};
+use crate::hosts::HostQuestions;
 use crate::options::ToolOptions;
 
 /// The places of the XDG specification, which settings may name.
@@ -29,6 +30,7 @@ const XDG: [&str; 5] = [
 pub async fn start_sandbox(
     options: &ToolOptions,
     configuration: &Configuration,
+    hosts: &Arc<HostQuestions>,
 ) -> Result<Option<Arc<Sandbox>>, LaunchError> {
     let settings = &configuration.settings().sandbox;
     if settings.enabled != Some(true) {
@@ -36,7 +38,7 @@ pub async fn start_sandbox(
     }
     let policy = sandbox_policy(options, configuration)?;
     let cache = configuration.locations.cache_dir().join("sandbox");
-    let sandbox = make_sandbox(policy, configuration, cache).await?;
+    let sandbox = make_sandbox(policy, configuration, cache, hosts).await?;
     Ok(Some(Arc::new(sandbox)))
 }
 
@@ -45,6 +47,7 @@ pub async fn make_sandbox(
     policy: Policy,
     configuration: &Configuration,
     cache: PathBuf,
+    hosts: &Arc<HostQuestions>,
 ) -> Result<Sandbox, LaunchError> {
     let place = Place {
         cache,
@@ -54,6 +57,7 @@ pub async fn make_sandbox(
         proxy: Domains::listed(
             &configuration.settings().sandbox.network,
             &configuration.process.diagnostics,
+            hosts,
         )?,
     };
     let started = Sandbox::start(policy, place).await;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Host};
 use crate::git::offences;
-use crate::places::{Found, GIT_PLACES, beneath};
+use crate::places::{Found, GIT_PLACES, beneath, modules_of};
 use crate::policy::Policy;
 use crate::private::private_directory;
 
@@ -36,26 +36,45 @@ pub struct Quarantined {
 }
 
 impl Census {
-    /// Looks at all roots.
+    /// Looks at all roots, and at repositories elsewhere that they are worktrees of.
     pub(crate) fn take(policy: &Policy) -> Self {
         let mut census = Self::default();
         for root in &policy.roots {
-            let Found { places, git } = beneath(root, &Host);
+            let Found {
+                places,
+                git,
+                modules,
+            } = beneath(root, &Host);
             for place in places {
                 census.note(place);
             }
-            for directory in git {
-                for name in GIT_PLACES {
-                    let place = directory.join(name);
-                    if Host.kind(&place).is_some() {
-                        census.note(place);
-                    }
-                }
-                census.note(directory.clone());
-                census.git.push(directory);
+            for directory in git.into_iter().chain(modules) {
+                census.note_git(directory);
+            }
+        }
+        for linked in &policy.linked {
+            let (own, common) = (&linked.directory, &linked.common);
+            let modules = modules_of(own, &Host);
+            census.note_git(common.clone());
+            if own != common {
+                census.note_git(own.clone());
+            }
+            for directory in modules {
+                census.note_git(directory);
             }
         }
         census
+    }
+
+    fn note_git(&mut self, directory: PathBuf) {
+        for name in GIT_PLACES {
+            let place = directory.join(name);
+            if Host.kind(&place).is_some() {
+                self.note(place);
+            }
+        }
+        self.note(directory.clone());
+        self.git.push(directory);
     }
 
     fn note(&mut self, place: PathBuf) {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_process::{Beyond, Bound, Bounds, Guard, Invocation};
@@ -10,6 +11,7 @@ use tempfile::TempPath;
 
 use crate::bwrap::Namespaces;
 use crate::causes::Unavailable;
+use crate::egress::Refusals;
 use crate::environment;
 use crate::plan::{Plan, Processes};
 use crate::private::Private;
@@ -22,6 +24,7 @@ use crate::{
     causes::{Machine, cause},
     chain::{CONFINE_ARGUMENT, CONFINEMENT, INNER_ARGUMENT, NOT_IN_FORCE, Task, Way},
     disk::Host,
+    egress::Errand,
     explain::Standing,
     landlock,
     policy::{Network, Strength},
@@ -58,6 +61,23 @@ pub(crate) enum Backend {
     None(Unavailable),
 }
 
+/// What runs, as people know it: the line that a shell is given, or the program with its words.
+pub(crate) fn line_of(invocation: &Invocation) -> String {
+    let words: Vec<_> = invocation
+        .args
+        .iter()
+        .map(|it| it.to_string_lossy())
+        .collect();
+    match words.as_slice() {
+        [.., option, line] if option == "-c" => line.clone().into_owned(),
+        words => {
+            let mut all = vec![invocation.program.to_string_lossy()];
+            all.extend_from_slice(words);
+            all.join(" ")
+        }
+    }
+}
+
 /// A program as it is really started.
 pub(crate) struct Wrapped {
     pub(crate) invocation: Invocation,
@@ -66,6 +86,8 @@ pub(crate) struct Wrapped {
     pub(crate) began: Option<TempPath>,
     #[cfg(target_os = "linux")]
     pub(crate) way_out: Option<WayOut>,
+    /// What its connections did not get.
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 impl Backend {
@@ -83,6 +105,20 @@ impl Backend {
             Self::Landlock => "landlock",
             Self::Seatbelt { .. } => "seatbelt",
             Self::None(_) => "none",
+        }
+    }
+
+    /// The same with its version, and what it is made of.
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Self::Bwrap { bwrap, .. } => format!(
+                "{} {} (mounts, namespaces, seccomp)",
+                self.name(),
+                bwrap.version
+            ),
+            Self::Landlock => "landlock (files, seccomp)".to_owned(),
+            Self::Seatbelt { program } => format!("seatbelt ({})", program.display()),
+            Self::None(_) => "nothing".to_owned(),
         }
     }
 
@@ -318,6 +354,7 @@ impl Sandbox {
                 plan: None,
                 began: None,
                 way_out: None,
+                refusals: Arc::default(),
             }),
             Backend::Landlock => Ok(self.by_landlock(invocation)),
             Backend::Bwrap { bwrap, namespaces } => {
@@ -333,9 +370,17 @@ impl Sandbox {
         bwrap: &Bwrap,
         namespaces: Namespaces,
     ) -> Result<Wrapped, ConfineError> {
+        let refusals = Arc::<Refusals>::default();
         let way_out = match self.egress() {
             None => None,
-            Some(egress) => Some(WayOut::open(self.next_socket(), egress.clone())?),
+            Some(egress) => {
+                let errand = Errand {
+                    command: line_of(&invocation),
+                    refusals: Arc::clone(&refusals),
+                };
+                let socket = self.next_socket();
+                Some(WayOut::open(socket, egress.clone(), errand)?)
+            }
         };
         let egress = way_out.as_ref().map(WayOut::path);
         let began = tempfile::NamedTempFile::new_in(self.private.path())?.into_temp_path();
@@ -381,6 +426,7 @@ impl Sandbox {
             plan: Some(plan),
             began: Some(began),
             way_out,
+            refusals,
         })
     }
 
@@ -408,6 +454,7 @@ impl Sandbox {
             plan: None,
             began: None,
             way_out: None,
+            refusals: Arc::default(),
         }
     }
 
@@ -484,6 +531,7 @@ impl Sandbox {
                 invocation,
                 plan: None,
                 began: None,
+                refusals: Arc::default(),
             });
         };
         let found: Vec<_> = self
@@ -517,6 +565,7 @@ impl Sandbox {
             },
             plan: None,
             began: None,
+            refusals: Arc::default(),
         })
     }
 }
@@ -537,6 +586,7 @@ impl Sandbox {
             invocation,
             plan: None,
             began: None,
+            refusals: Arc::default(),
         })
     }
 }

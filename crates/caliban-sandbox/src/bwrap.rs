@@ -1,6 +1,7 @@
 //! Bubblewrap: which one is used, and a plan as its arguments.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -67,10 +68,16 @@ impl Version {
     pub(crate) fn warning(self) -> Option<String> {
         (self < MENDED).then(|| {
             format!(
-                "bubblewrap {}.{}.{} may have CVE-2026-87766 unless your distribution mended it; 0.12.0 does not",
-                self.0, self.1, self.2
+                "bubblewrap {self} may have CVE-2026-87766 unless your distribution mended it; 0.12.0 does not"
             )
         })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(major, minor, patch) = self;
+        write!(formatter, "{major}.{minor}.{patch}")
     }
 }
 

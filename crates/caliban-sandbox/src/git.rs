@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::places::MODULES;
+
 /// How long a configuration may be that is looked through; a longer one is not harmless.
 const MAX_CONFIG: u64 = 64 * 1024;
 /// How many entries of a directory are looked at.
 const MAX_ENTRIES: usize = 1000;
-/// How deep modules of modules are looked into.
-const MAX_DEPTH: usize = 4;
 
 /// Keys that only say how a repository is stored and who it belongs with. `*` is any name.
 const HARMLESS: &[&str] = &[
@@ -32,15 +32,9 @@ const HARMLESS: &[&str] = &[
     "extensions.*",
 ];
 
-/// The files in a git directory that are not harmless.
+/// The files in a git directory that are not harmless. Modules are git directories of their own.
 pub(crate) fn offences(git: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    look(git, 0, &mut found);
-    found.sort();
-    found
-}
-
-fn look(git: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     for name in ["commondir", "info/attributes"] {
         let path = git.join(name);
@@ -61,21 +55,12 @@ fn look(git: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         let is_sample = |path: &PathBuf| path.extension().is_some_and(|it| it == "sample");
         found.extend(entries(&hooks).into_iter().filter(|path| !is_sample(path)));
     }
-    let modules = git.join("modules");
-    if modules.is_symlink() || (is_there(&modules) && depth >= MAX_DEPTH) {
+    let modules = git.join(MODULES);
+    if modules.is_symlink() {
         found.push(modules);
-        return;
     }
-    for module in entries(&modules) {
-        if module.join("HEAD").exists() {
-            look(&module, depth + 1, found);
-        } else if depth + 1 < MAX_DEPTH {
-            // Names of modules may have slashes.
-            for nested in entries(&module) {
-                look(&nested, depth + 2, found);
-            }
-        }
-    }
+    found.sort();
+    found
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {

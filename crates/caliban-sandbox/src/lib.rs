@@ -35,7 +35,7 @@ pub use chain::{CONFINE_ARGUMENT, INNER_ARGUMENT, confine_main, inner_main};
 
 pub use aftermath::Quarantined;
 pub use causes::Unavailable;
-pub use egress::{Egress, OperatorProxy};
+pub use egress::{Egress, Errand, OperatorProxy, Refusals};
 pub use explain::Standing;
 pub use outside::Outside;
 pub use plan::PlanError;

@@ -9,6 +9,7 @@ use caliban_permissions::shell::{Certainty, Wrapping, strict};
 /// `allow_unsandboxed_commands`.
 #[derive(Debug, Clone, Default)]
 pub struct Outside {
+    written: Vec<String>,
     patterns: Vec<Pattern>,
     /// No program from here is the one that its name promises.
     writable: Vec<PathBuf>,
@@ -25,9 +26,11 @@ impl Outside {
     /// Patterns for programs that do not lie where confined ones may write.
     pub fn new(patterns: &[String], writable: &[PathBuf]) -> Self {
         let patterns = patterns.iter().map(|pattern| pattern.trim());
+        let patterns: Vec<&str> = patterns.filter(|pattern| !pattern.is_empty()).collect();
         Self {
+            written: patterns.iter().map(|&pattern| pattern.to_owned()).collect(),
             patterns: patterns
-                .filter(|pattern| !pattern.is_empty())
+                .into_iter()
                 .map(|pattern| {
                     if pattern.contains(' ') {
                         Pattern::Command(Wildcard::new(pattern))
@@ -38,6 +41,11 @@ impl Outside {
                 .collect(),
             writable: writable.to_vec(),
         }
+    }
+
+    /// As they are written.
+    pub fn patterns(&self) -> Vec<String> {
+        self.written.clone()
     }
 
     pub fn is_empty(&self) -> bool {

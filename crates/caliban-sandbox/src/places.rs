@@ -13,14 +13,19 @@ const MAX_DEPTH: usize = 2;
 const MAX_DIRECTORIES: usize = 400;
 /// Directories that hold what others made, too many to look into.
 const SKIPPED: [&str; 4] = ["node_modules", "target", ".venv", "__pycache__"];
+/// How many directories are looked into for modules of one repository, and how deep: names of
+/// modules have slashes, and modules have modules.
+const MAX_MODULE_DIRECTORIES: usize = 1000;
+const MAX_MODULE_DEPTH: usize = 8;
+/// Where the repositories of submodules are.
+pub(crate) const MODULES: &str = "modules";
 /// What in a git directory decides which programs git runs, or where it reads that.
-pub(crate) const GIT_PLACES: [&str; 7] = [
+pub(crate) const GIT_PLACES: [&str; 6] = [
     "commondir",
     "config",
     "config.worktree",
     "hooks",
     "info/attributes",
-    "modules",
     "worktrees",
 ];
 /// What in a worktree's own git directory does.
@@ -33,6 +38,8 @@ pub(crate) struct Found {
     pub(crate) places: Vec<PathBuf>,
     /// Git directories, which commands must be able to write.
     pub(crate) git: Vec<PathBuf>,
+    /// Those of submodules, which lie within them.
+    pub(crate) modules: Vec<PathBuf>,
 }
 
 /// Looks beneath a root.
@@ -78,6 +85,34 @@ pub(crate) fn beneath(root: &Path, disk: &dyn Disk) -> Found {
             }
         }
     }
+    let modules = found.git.iter().flat_map(|git| modules_of(git, disk));
+    found.modules = modules.collect();
+    found
+}
+
+/// The git directories of the submodules of a repository.
+pub(crate) fn modules_of(git: &Path, disk: &dyn Disk) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![(git.join(MODULES), 0)];
+    let mut looked = 0;
+    while let Some((directory, depth)) = pending.pop() {
+        for (path, kind) in disk.entries(&directory) {
+            looked += 1;
+            if kind != Kind::Directory || looked > MAX_MODULE_DIRECTORIES {
+                continue;
+            }
+            let beneath = match disk.kind(&path.join("HEAD")) {
+                Some(_) => path.join(MODULES),
+                None => path.clone(),
+            };
+            if beneath != path {
+                found.push(path);
+            }
+            if depth < MAX_MODULE_DEPTH {
+                pending.push((beneath, depth + 1));
+            }
+        }
+    }
     found
 }
 
@@ -119,6 +154,10 @@ mod tests {
             "/w/.venv/bin/python",
             "/w/node_modules/x/.npmrc",
             "/w/src/main.rs",
+            "/w/.git/modules/a/HEAD",
+            "/w/.git/modules/a/modules/within/HEAD",
+            "/w/.git/modules/with/slash/HEAD",
+            "/w/.git/modules/nothing/",
         ]);
         let found = beneath(Path::new("/w"), &disk);
         assert_eq!(
@@ -133,6 +172,14 @@ mod tests {
             ]
         );
         assert_eq!(names(&found.git), ["/w/.git", "/w/bare", "/w/sub/.git"]);
+        assert_eq!(
+            names(&found.modules),
+            [
+                "/w/.git/modules/a",
+                "/w/.git/modules/a/modules/within",
+                "/w/.git/modules/with/slash",
+            ]
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use caliban_permissions::credential_places;
 
 use crate::disk::{Disk, Kind};
-use crate::places::{GIT_PLACES, WORKTREE_PLACES, beneath};
+use crate::places::{GIT_PLACES, MODULES, WORKTREE_PLACES, beneath, modules_of};
 use crate::policy::{Policy, Reading, UnixSockets};
 
 /// The program that looks around before the command runs.
@@ -27,6 +27,10 @@ pub(crate) const CARGO: &str = "/run/caliban/cargo";
 
 /// The most mounts of one plan; each costs a third of a millisecond.
 const MAX_MOUNTS: usize = 200;
+
+/// How many submodules can be worked in; where there are more, all of them are read-only, since
+/// each takes several mounts.
+const MAX_MODULES: usize = 16;
 
 /// What programs need to start where only a list may be read.
 const SYSTEM: [&str; 19] = [
@@ -277,6 +281,7 @@ impl Draft<'_> {
                 self.want(git.clone(), Rank::Pin, Mount::Writable(git.clone()));
                 self.fix_all(git, &GIT_PLACES);
             }
+            self.modules(&found.git, &found.modules);
         }
         for linked in &self.policy.linked {
             let (common, own) = (&linked.common, &linked.directory);
@@ -284,6 +289,26 @@ impl Draft<'_> {
             self.fix_all(common, &GIT_PLACES);
             self.want(own.clone(), Rank::Root, Mount::Writable(own.clone()));
             self.fix_all(own, &WORKTREE_PLACES);
+            if own != common {
+                // Those of another worktree.
+                self.fix_all(common, &[MODULES]);
+            }
+            let modules = modules_of(own, self.disk);
+            self.modules(std::slice::from_ref(own), &modules);
+        }
+    }
+
+    /// Submodules can be worked in like any repository.
+    fn modules(&mut self, git: &[PathBuf], modules: &[PathBuf]) {
+        if modules.len() > MAX_MODULES {
+            for git in git {
+                self.fix_all(git, &[MODULES]);
+            }
+            return;
+        }
+        for module in modules {
+            self.want(module.clone(), Rank::Pin, Mount::Writable(module.clone()));
+            self.fix_all(module, &GIT_PLACES);
         }
     }
 

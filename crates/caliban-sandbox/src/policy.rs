@@ -389,6 +389,12 @@ fn linked_git(root: &Path) -> Option<LinkedGit> {
     let text = std::fs::read_to_string(&file).ok()?;
     let directory = root.join(text.strip_prefix("gitdir:")?.trim());
     let directory = directory.canonicalize().ok()?;
+    if is_module_of(&directory, root) {
+        return Some(LinkedGit {
+            common: directory.clone(),
+            directory,
+        });
+    }
     let back = std::fs::read_to_string(directory.join("gitdir")).ok()?;
     if directory.join(back.trim()).canonicalize().ok()? != file.canonicalize().ok()? {
         return None;
@@ -397,6 +403,30 @@ fn linked_git(root: &Path) -> Option<LinkedGit> {
     let common = directory.join(common.trim()).canonicalize().ok()?;
     let is_one = directory.parent()? == common.join("worktrees");
     is_one.then_some(LinkedGit { directory, common })
+}
+
+/// Whether a git directory is a submodule's that says of itself that it is checked out here.
+fn is_module_of(directory: &Path, root: &Path) -> bool {
+    let Ok(config) = std::fs::read_to_string(directory.join("config")) else {
+        return false;
+    };
+    let mut section = "";
+    let mut worktree = None;
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        } else if section.eq_ignore_ascii_case("[core]")
+            && let Some((key, value)) = line.split_once('=')
+            && key.trim().eq_ignore_ascii_case("worktree")
+        {
+            worktree = Some(value.trim());
+        }
+    }
+    let checked_out = worktree.map(|worktree| directory.join(worktree));
+    let real = |path: PathBuf| path.canonicalize().ok();
+    checked_out
+        .and_then(real)
+        .is_some_and(|path| Some(path) == real(root.to_owned()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The sandbox of a session: set up once, and then every program that is to be confined passes
 //! through it.
 
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_process::{Confiner, Guard, Invocation, Keepsake};
 use serde::Serialize;
@@ -15,15 +16,18 @@ use sha2::{Digest, Sha256};
 use tempfile::TempPath;
 
 use crate::aftermath::{Census, Quarantined, quarantine};
-use crate::backend::Backend;
+use crate::backend::{Backend, line_of};
 use crate::causes::Unavailable;
 use crate::disk::Host;
-use crate::egress::{Egress, OperatorProxy};
+use crate::egress::{Egress, OperatorProxy, Refusals};
 use crate::environment::{self, Caches, Fetching};
 use crate::explain::{self, Standing};
 use crate::plan::{Fittings, Plan, PlanError, TEMPORARY};
 use crate::policy::{Consent, Network, Policy, Requirement};
 use crate::private::{Private, private_directory};
+
+/// How many commands that failed are remembered; what failed long ago may be tried again.
+const MAX_FAILED: usize = 64;
 
 /// Where a sandbox keeps its things, and what it is started with.
 #[derive(Debug, Clone)]
@@ -51,6 +55,16 @@ pub struct Sandbox {
     egress: Option<Arc<dyn Egress>>,
     calls: AtomicU64,
     warnings: Vec<String>,
+    /// Lines that failed in here, the latest last.
+    failed: Mutex<VecDeque<Failed>>,
+}
+
+/// A line that failed in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Failed {
+    line: String,
+    /// What the sandbox had to say about it.
+    remarks: Vec<String>,
 }
 
 /// Why a session cannot have its sandbox.
@@ -98,8 +112,10 @@ pub struct Confined {
 pub struct Call {
     sandbox: Arc<Sandbox>,
     plan: Option<Plan>,
+    line: String,
     directory: PathBuf,
     before: Census,
+    refusals: Arc<Refusals>,
     began: Option<TempPath>,
     #[cfg(target_os = "linux")]
     _way_out: Option<crate::way_out::WayOut>,
@@ -143,6 +159,7 @@ impl Sandbox {
             egress,
             calls: AtomicU64::new(0),
             warnings,
+            failed: Mutex::default(),
         };
         let (backend, more) = sandbox.detect().await;
         sandbox.backend = backend;
@@ -184,6 +201,11 @@ impl Sandbox {
         }
     }
 
+    /// What confines programs here, with its version and its layers.
+    pub fn described(&self) -> String {
+        self.backend.described()
+    }
+
     /// The end of the session: its temporary files go, whoever still holds the sandbox. Nothing can
     /// be confined any more.
     pub fn close(&self) {
@@ -207,6 +229,36 @@ impl Sandbox {
     pub fn runs_outside(&self, line: &str) -> bool {
         let search = environment::search(&self.place.environment).and_then(OsStr::to_str);
         self.policy.outside.covers(line, search)
+    }
+
+    /// Whether a command line is confined here.
+    pub fn confines(&self, line: &str) -> bool {
+        !self.backend.is_none() && !self.runs_outside(line)
+    }
+
+    /// What the sandbox had to say when this very line failed in it; nothing where it has not.
+    pub fn failure_of(&self, line: &str) -> Option<Vec<String>> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = failed.iter().rev().find(|failed| failed.line == line);
+        found.map(|failed| failed.remarks.clone())
+    }
+
+    /// The lines that failed here with what there was to say about them, the latest last.
+    pub fn failures(&self) -> Vec<(String, Vec<String>)> {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = failed.iter().filter(|failed| !failed.remarks.is_empty());
+        failed
+            .map(|failed| (failed.line.clone(), failed.remarks.clone()))
+            .collect()
+    }
+
+    fn remember_failure(&self, line: String, remarks: Vec<String>) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.retain(|failed| failed.line != line);
+        if failed.len() >= MAX_FAILED {
+            failed.pop_front();
+        }
+        failed.push_back(Failed { line, remarks });
     }
 
     /// Where a path really is that programs in the sandbox call so: temporary files are the
@@ -288,6 +340,7 @@ impl Sandbox {
     /// is. Needs a running tokio runtime.
     pub fn confine(self: &Arc<Self>, invocation: Invocation) -> Result<Confined, ConfineError> {
         let directory = invocation.directory.clone();
+        let line = line_of(&invocation);
         let before = match self.backend {
             Backend::None(_) => Census::default(),
             Backend::Bwrap { .. } | Backend::Landlock | Backend::Seatbelt { .. } => {
@@ -300,8 +353,10 @@ impl Sandbox {
             call: Call {
                 sandbox: Arc::clone(self),
                 plan: wrapped.plan,
+                line,
                 directory,
                 before,
+                refusals: wrapped.refusals,
                 began: wrapped.began,
                 #[cfg(target_os = "linux")]
                 _way_out: wrapped.way_out,
@@ -404,9 +459,18 @@ impl Call {
     /// What is to be said when the program has ended with this output.
     pub fn finish(mut self, success: Success, output: &str) -> Vec<String> {
         let mut lines = self.look();
-        if let (Success::No, Some(plan)) = (success, &self.plan) {
+        let refused = self.refusals.noted();
+        lines.extend(refused.into_iter().map(|line| format!("sandbox: {line}")));
+        if success == Success::Yes {
+            return lines;
+        }
+        if let Some(plan) = &self.plan {
             let policy = &self.sandbox.policy;
             lines.extend(explain::lines(policy, plan, &self.directory, output));
+        }
+        if !self.sandbox.backend.is_none() {
+            let line = std::mem::take(&mut self.line);
+            self.sandbox.remember_failure(line, lines.clone());
         }
         lines
     }

@@ -101,7 +101,7 @@ pub(crate) fn profile(
         for place in &found.places {
             profile.fix(place, policy);
         }
-        for git in &found.git {
+        for git in found.git.iter().chain(&found.modules) {
             for name in GIT_PLACES {
                 profile.fix(&git.join(name), policy);
             }
@@ -173,6 +173,7 @@ mod tests {
         let found = Found {
             places: vec!["/w/a/.vscode".into()],
             git: vec!["/w/.git".into()],
+            modules: vec!["/w/.git/modules/m".into()],
         };
         let profile = profile(policy, &[found], Path::new("/private/tmp/x"), proxy);
         profile.lines().map(str::to_owned).collect()

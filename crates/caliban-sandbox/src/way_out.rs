@@ -12,7 +12,7 @@ use tokio::io::Interest;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::egress::Egress;
+use crate::egress::{Egress, Errand};
 
 /// How long the inner step may take to hand its port out.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ pub(crate) struct WayOut {
 
 impl WayOut {
     /// Waits in the background for the one port that is handed out at `path`.
-    pub(crate) fn open(path: PathBuf, egress: Arc<dyn Egress>) -> io::Result<Self> {
+    pub(crate) fn open(path: PathBuf, egress: Arc<dyn Egress>, errand: Errand) -> io::Result<Self> {
         let listener = UnixListener::bind(&path)?;
         let socket = path.clone();
         let served = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -34,7 +34,7 @@ impl WayOut {
             // The inner step was the first and only one to be heard here.
             let _ = std::fs::remove_file(socket);
             if let Ok(Ok(port)) = handed {
-                let _serving = egress.serve(port);
+                let _serving = egress.serve(port, errand);
                 std::future::pending::<()>().await;
             }
         }));

@@ -219,6 +219,16 @@ impl Desk {
         slot.answered.take().filter(|_| has_attendants)
     }
 
+    /// The same for a question that is about to be told aside from the work.
+    fn laid_out(&mut self, question: &Arc<str>) -> Option<oneshot::Receiver<Answer>> {
+        if self.attendants == 0 {
+            return None;
+        }
+        let slot = self.slot(question)?;
+        slot.publicity = Publicity::Told;
+        slot.answered.take()
+    }
+
     /// The same for what a server asks.
     fn elicited(&mut self, question: &Arc<str>) -> Option<oneshot::Receiver<Reply>> {
         if self.attendants == 0 || self.elicitations.len() >= MAX_OPEN {
@@ -242,6 +252,35 @@ impl Operator for Questions {
                     None => refusal(self.late()),
                 },
             }
+        }
+        .boxed()
+    }
+
+    fn decide_aside<'a>(&'a self, inquiry: &'a Inquiry) -> BoxFuture<'a, Answer> {
+        async move {
+            let question = &inquiry.id;
+            let answered = self.desk().laid_out(question);
+            let Some(answered) = answered else {
+                return self.stands_in().decide_aside(inquiry).await;
+            };
+            let mut asking = Asking {
+                questions: self,
+                question,
+                by: By::Withdrawn,
+            };
+            if let Some(told) = self.told() {
+                told.tell(What::Asked(Box::new(Asked {
+                    question: Arc::clone(question),
+                    agent: inquiry.call.agent.clone(),
+                    kind: QuestionKind::Permission(Box::new(inquiry.clone())),
+                })));
+            }
+            let answer = match self.wait(answered).await {
+                Some(answer) => answer,
+                None => refusal(self.late()),
+            };
+            asking.by = By::Operator(answer.clone());
+            answer
         }
         .boxed()
     }
@@ -273,7 +312,7 @@ impl Operator for Questions {
     }
 }
 
-/// Closes what a server asked on every path, and tells how it ended.
+/// Closes what was asked aside from the work on every path, and tells how it ended.
 struct Asking<'a> {
     questions: &'a Questions,
     question: &'a Arc<str>,
@@ -282,8 +321,13 @@ struct Asking<'a> {
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.questions.desk().elicitations.remove(self.question);
-        if let Some(told) = self.questions.told() {
+        let is_open = {
+            let mut desk = self.questions.desk();
+            let elicited = desk.elicitations.remove(self.question).is_some();
+            elicited || desk.permissions.remove(self.question).is_some()
+        };
+        // Who withdrew it before has told so.
+        if is_open && let Some(told) = self.questions.told() {
             told.tell(What::Answered(Answered {
                 question: Arc::clone(self.question),
                 by: std::mem::replace(&mut self.by, By::Withdrawn),

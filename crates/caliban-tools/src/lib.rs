@@ -18,7 +18,9 @@ pub use search::{Glob, Grep};
 pub use session::{
     EnterPlanMode, ExitPlanMode, InvalidTodos, PlanMode, Todo, TodoList, TodoStatus, TodoWrite,
 };
-pub use shell::{Bash, BashOutput, JobEnd, JobLimits, Jobs, KillShell, ListedJob, Shell};
+pub use shell::{
+    Bash, BashOutput, JobEnd, JobLimits, Jobs, KillShell, ListedJob, Shell, WITHOUT_SANDBOX,
+};
 pub use web::{
     PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch, WebPolicy,
     WebSearch,

@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use caliban_agent::{
     Details, Effect, Progress, ToolContext, ToolOutput, ToolStatus, TypedTool, Workspace,
+    input_schema,
 };
 use caliban_model::ToolContent;
 use caliban_process::{Driven, Ending, Finished, Sink, drive_until};
 use caliban_sandbox::{Call, Success};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::MissedTickBehavior;
 
 use super::capture::Capture;
-use super::interpreter::{Shell, Started};
+use super::interpreter::{Room, Shell, Started};
 use super::jobs::{Jobs, StartError};
 use super::text;
 
@@ -61,6 +63,19 @@ pub struct BashInput {
     /// Return at once with an id for `BashOutput` and `KillShell`.
     #[serde(default, alias = "run_in_background")]
     background: bool,
+    /// Only for a command that the sandbox made fail: why it must run outside. The user is asked.
+    #[serde(default)]
+    without_sandbox: Option<String>,
+}
+
+impl BashInput {
+    /// Where it is to run. By the time a call runs, somebody has consented to what it says.
+    fn room(&self) -> Room {
+        match self.without_sandbox {
+            Some(_) => Room::Outside,
+            None => Room::Usual,
+        }
+    }
 }
 
 impl TypedTool for Bash {
@@ -75,6 +90,17 @@ impl TypedTool for Bash {
 
     fn description(&self) -> String {
         format!("{}{}", Self::DESCRIPTION.trim(), self.shell.confinement())
+    }
+
+    /// Without a sandbox nothing is said of one.
+    fn schema(&self) -> Value {
+        let mut schema = input_schema::<BashInput>();
+        if !self.shell.is_confined()
+            && let Some(Value::Object(properties)) = schema.get_mut("properties")
+        {
+            properties.remove(WITHOUT_SANDBOX);
+        }
+        schema
     }
 
     fn first_arg(&self, input: &BashInput) -> Option<String> {
@@ -94,12 +120,10 @@ impl TypedTool for Bash {
         };
         let asked = input.timeout_seconds.map(Duration::from_secs);
         if input.background {
-            return self.start(&input.command, &directory, asked);
+            return self.start(&input, &directory, asked);
         }
         let limit = asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
-        let output = self
-            .finish(&input.command, &directory, limit, &context)
-            .await;
+        let output = self.finish(&input, &directory, limit, &context).await;
         match asked {
             Some(asked) if asked > MAX_TIMEOUT => with_clamp_note(output),
             Some(_) | None => output,
@@ -108,8 +132,9 @@ impl TypedTool for Bash {
 }
 
 impl Bash {
-    fn start(&self, command: &str, directory: &Path, limit: Option<Duration>) -> ToolOutput {
-        let error = match self.jobs.start(command, directory, limit) {
+    fn start(&self, input: &BashInput, directory: &Path, limit: Option<Duration>) -> ToolOutput {
+        let command = &input.command;
+        let error = match self.jobs.start(command, directory, limit, input.room()) {
             Ok(id) => {
                 return ToolOutput::ok(format!(
                     "Started in background as {id}. Read its output with BashOutput, end it \
@@ -130,14 +155,14 @@ impl Bash {
 
     async fn finish(
         &self,
-        command: &str,
+        input: &BashInput,
         directory: &Path,
         limit: Duration,
         context: &ToolContext,
     ) -> ToolOutput {
         let mut attempt = 1;
         loop {
-            match self.once(command, directory, limit, context).await {
+            match self.once(input, directory, limit, context).await {
                 Once::Done(output) => return output,
                 Once::NotBegun(problem) if attempt >= ATTEMPTS => {
                     return could_not_run(&format!("the sandbox could not be made: {problem}"));
@@ -149,14 +174,14 @@ impl Bash {
 
     async fn once(
         &self,
-        command: &str,
+        input: &BashInput,
         directory: &Path,
         limit: Duration,
         context: &ToolContext,
     ) -> Once {
         let mut live = Live::default();
         let recent = Arc::clone(&live.recent);
-        let started = match self.shell.start(command, directory) {
+        let started = match self.shell.start(&input.command, directory, input.room()) {
             Ok(started) => started,
             Err(error) => return Once::Done(could_not_run(&error)),
         };
@@ -183,12 +208,15 @@ impl Bash {
                     output,
                     call,
                 };
-                Once::Done(self.hand_over(command, started, &live.capture.text()))
+                Once::Done(self.hand_over(&input.command, started, &live.capture.text()))
             }
             Err(error) => Once::Done(could_not_run(&error)),
         }
     }
 }
+
+/// The input that asks for a run outside the sandbox.
+pub const WITHOUT_SANDBOX: &str = "without_sandbox";
 
 /// How often a command is started whose sandbox could not be made: what was to be covered may have
 /// vanished meanwhile.
@@ -224,7 +252,12 @@ fn confined(text: &str, finished: Finished, call: Call) -> Once {
         }
         Ending::Signalled(_) | Ending::TimedOut | Ending::Cancelled => {}
     }
-    let remarks = call.finish(success, text);
+    let mut remarks = call.finish(success, text);
+    if success == Success::No && !remarks.is_empty() {
+        remarks.push(format!(
+            "if it must run outside the sandbox, make the same call again with `{WITHOUT_SANDBOX}` and the reason; the user is asked"
+        ));
+    }
     let remarks = remarks.iter().map(|line| format!("\n[{line}]"));
     let remarks: String = remarks.collect();
     Once::Done(with_remark(result(text, finished), &remarks))

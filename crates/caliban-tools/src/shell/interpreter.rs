@@ -22,6 +22,15 @@ pub struct Shell {
     environment: Arc<RwLock<Vec<(OsString, OsString)>>>,
 }
 
+/// Where a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// In the sandbox, where there is one and the settings do not say otherwise.
+    Usual,
+    /// Outside of it: somebody has consented to that.
+    Outside,
+}
+
 /// Where bash may be.
 const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 /// Nothing of the user's own is read before the command.
@@ -60,6 +69,13 @@ impl Shell {
         sandbox.map(|it| it.description()).unwrap_or_default()
     }
 
+    /// Whether commands are confined, unless the settings or a person say otherwise.
+    pub(super) fn is_confined(&self) -> bool {
+        // Whatever is true of all lines is true of one without words.
+        let sandbox = self.sandbox.as_ref();
+        sandbox.is_some_and(|sandbox| sandbox.confines(""))
+    }
+
     /// Commands that start from now on see this environment instead.
     pub fn replace_environment(&self, environment: Vec<(OsString, OsString)>) {
         let environment = without_start_files(environment);
@@ -69,7 +85,7 @@ impl Shell {
 
     /// Starts `command` in `directory`, with no input and both outputs in one pipe, which keeps
     /// their order. Needs a running tokio runtime.
-    pub(super) fn start(&self, command: &str, directory: &Path) -> io::Result<Started> {
+    pub(super) fn start(&self, command: &str, directory: &Path, room: Room) -> io::Result<Started> {
         let environment = self.environment.read();
         let invocation = Invocation {
             program: self.program.clone().into(),
@@ -81,8 +97,11 @@ impl Shell {
             directory: directory.to_owned(),
             environment: environment.unwrap_or_else(PoisonError::into_inner).clone(),
         };
-        let sandbox = self.sandbox.as_ref();
-        let (invocation, call) = match sandbox.filter(|it| !it.runs_outside(command)) {
+        let sandbox = self.sandbox.as_ref().filter(|it| match room {
+            Room::Usual => !it.runs_outside(command),
+            Room::Outside => false,
+        });
+        let (invocation, call) = match sandbox {
             None => (invocation, None),
             Some(sandbox) => {
                 let confined = sandbox.confine(invocation).map_err(io::Error::other)?;
@@ -131,7 +150,7 @@ mod tests {
     }
 
     async fn output(shell: &Shell, command: &str) -> String {
-        let started = shell.start(command, Path::new("/")).unwrap();
+        let started = shell.start(command, Path::new("/"), Room::Usual).unwrap();
         let mut text = Text::default();
         let cancel = caliban_model::CancellationToken::new();
         let (process, output) = (started.process, started.output);

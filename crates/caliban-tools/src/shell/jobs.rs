@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::interpreter::{Shell, Started};
+use super::interpreter::{Room, Shell, Started};
 use super::text;
 
 /// How many ended jobs are remembered; the oldest are forgotten with their output.
@@ -124,6 +124,7 @@ impl Jobs {
         command: &str,
         directory: &Path,
         limit: Option<Duration>,
+        room: Room,
     ) -> Result<Arc<str>, StartError> {
         let mut state = self.state();
         if state.closed {
@@ -133,7 +134,7 @@ impl Jobs {
         if running >= self.limits.running {
             return Err(StartError::TooMany(running));
         }
-        let started = || self.shell.start(command, directory);
+        let started = || self.shell.start(command, directory, room);
         let lifetime = limit.map_or(self.limits.lifetime, |limit| {
             limit.min(self.limits.lifetime)
         });
@@ -200,12 +201,13 @@ impl Jobs {
         let cancel = CancellationToken::new();
         let ended = CancellationToken::new();
         let task = tokio::spawn({
+            let output_at = path.clone();
             let cancel = cancel.clone();
             let ended = ended.clone().drop_guard();
             async move {
                 log.take(&said).await;
                 let driving = drive(process, output, lifetime, &cancel, &mut log);
-                let (finished, lines) = attended(driving, call).await;
+                let (finished, lines) = attended(driving, call, &output_at).await;
                 for line in lines {
                     log.take(format!("[{line}]\n").as_bytes()).await;
                 }
@@ -264,13 +266,7 @@ impl Jobs {
     /// The end of what a job has written; who reads on by `BashOutput` misses nothing of it.
     pub fn tail(&self, id: &str) -> Option<String> {
         let job = self.find(id)?;
-        let written = job.progress().written;
-        let length = usize::try_from(written).map_or(MAX_TAIL, |written| written.min(MAX_TAIL));
-        let mut bytes = vec![0; length];
-        let file = File::open(&job.path).ok()?;
-        file.read_exact_at(&mut bytes, written - length as u64)
-            .ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
+        end_of(&job.path).ok()
     }
 
     /// Asks a job to end; whether there is one.
@@ -310,6 +306,7 @@ impl Jobs {
 async fn attended(
     driving: impl Future<Output = io::Result<Finished>>,
     call: Option<Call>,
+    output_at: &Path,
 ) -> (io::Result<Finished>, Vec<String>) {
     let Some(mut call) = call else {
         return (driving.await, Vec::new());
@@ -322,8 +319,24 @@ async fn attended(
             () = tokio::time::sleep(LOOK) => lines.extend(call.look()),
         }
     };
-    lines.extend(call.finish(Success::Yes, ""));
+    let success = match &finished {
+        Ok(finished) if finished.ending == Ending::Exited(0) => Success::Yes,
+        Ok(_) | Err(_) => Success::No,
+    };
+    // What cannot be read is not explained.
+    let said = end_of(output_at).unwrap_or_default();
+    lines.extend(call.finish(success, &said));
     (finished, lines)
+}
+
+/// The end of a file that may be growing.
+fn end_of(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    let written = file.metadata()?.len();
+    let length = usize::try_from(written).map_or(MAX_TAIL, |written| written.min(MAX_TAIL));
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, written - length as u64)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 impl Drop for Jobs {
@@ -571,7 +584,7 @@ mod tests {
     }
 
     async fn finished(jobs: &Jobs, command: &str, parent: &Path) -> Arc<Job> {
-        let id = jobs.start(command, parent, None).unwrap();
+        let id = jobs.start(command, parent, None, Room::Usual).unwrap();
         let job = jobs.find(&id).unwrap();
         job.ended.cancelled().await;
         job
@@ -606,7 +619,7 @@ mod tests {
         assert_eq!(mode(&directory), 0o700);
         jobs.shutdown().await;
         assert!(!directory.exists());
-        let refused = jobs.start("true", parent.path(), None);
+        let refused = jobs.start("true", parent.path(), None, Room::Usual);
         assert!(matches!(refused, Err(StartError::Closed)));
     }
 
@@ -658,8 +671,10 @@ mod tests {
         };
         let jobs = jobs(parent.path(), limits);
         finished(&jobs, "true", parent.path()).await;
-        let id = jobs.start("sleep 100", parent.path(), None).unwrap();
-        let refused = jobs.start("true", parent.path(), None);
+        let id = jobs
+            .start("sleep 100", parent.path(), None, Room::Usual)
+            .unwrap();
+        let refused = jobs.start("true", parent.path(), None, Room::Usual);
         assert!(matches!(refused, Err(StartError::TooMany(1))));
         let job = jobs.find(&id).unwrap();
         job.kill().await;
@@ -673,7 +688,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let jobs = jobs(parent.path(), JobLimits::default());
         let limit = Some(Duration::from_millis(100));
-        let id = jobs.start("sleep 100", parent.path(), limit).unwrap();
+        let id = jobs
+            .start("sleep 100", parent.path(), limit, Room::Usual)
+            .unwrap();
         let job = jobs.find(&id).unwrap();
         job.ended.cancelled().await;
         assert_eq!(ending(&job), Ending::TimedOut);
@@ -683,7 +700,9 @@ mod tests {
     async fn dropping_the_jobs_ends_them() {
         let parent = tempfile::tempdir().unwrap();
         let jobs = jobs(parent.path(), JobLimits::default());
-        let id = jobs.start("sleep 100", parent.path(), None).unwrap();
+        let id = jobs
+            .start("sleep 100", parent.path(), None, Room::Usual)
+            .unwrap();
         let job = jobs.find(&id).unwrap();
         drop(jobs);
         job.ended.cancelled().await;

@@ -9,6 +9,6 @@ mod jobs;
 mod text;
 
 pub use background::{BashOutput, KillShell};
-pub use bash::Bash;
+pub use bash::{Bash, WITHOUT_SANDBOX};
 pub use interpreter::Shell;
 pub use jobs::{JobEnd, JobLimits, Jobs, ListedJob};

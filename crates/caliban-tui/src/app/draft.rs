@@ -189,6 +189,7 @@ fn overlay(text: &str) -> Option<&'static str> {
         "doctor" => "Doctor",
         "plugins" => "Plugins",
         "diff" => "Changes",
+        "sandbox" => "Sandbox",
         _ => return None,
     })
 }

@@ -162,7 +162,12 @@ impl PermissionForm {
     }
 
     fn write(&mut self, action: RuleAction) -> Chosen {
-        let mut patterns = self.inquiry.question.suggestions.join("\n");
+        let question = &self.inquiry.question;
+        let mut patterns = question.suggestions.join("\n");
+        if patterns.is_empty() && question.rule.is_none() {
+            // No rule asks, so none can answer.
+            return Chosen::Nothing;
+        }
         if patterns.is_empty() {
             patterns = self.inquiry.call.name.to_string();
         }

@@ -1,4 +1,4 @@
-//! The sandbox through the built binary: every key of `[sandbox]` is turned and changes something.
+//! The sandbox through the built binary: what it confines, what it says, and whom it asks.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -8,11 +8,23 @@
     reason = "a test may panic, and says why it is skipped"
 )]
 
+mod asking;
+mod builds;
+mod consent;
+mod escalation;
+mod keys;
+mod repositories;
+
+#[path = "../faces/process.rs"]
+#[allow(dead_code, reason = "not every test needs all of it")]
+mod process;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use caliban_testkit::{After, Reply, Script};
 use rstest::rstest;
@@ -45,8 +57,13 @@ fn bench(settings: &str, script: Script) -> Bench {
     bench
 }
 
-/// Why nothing can be confined here, if so; found out by the program itself.
+/// Why nothing can be confined here, if so; found out by the program itself, once.
 fn unavailable() -> bool {
+    static FOUND_OUT: OnceLock<bool> = OnceLock::new();
+    *FOUND_OUT.get_or_init(try_it)
+}
+
+fn try_it() -> bool {
     let bench = bench(ON, bash("true"));
     let ran = run(
         bare(bench.home.path(), bench.workspace.path()).args(["sandbox", "exec", "--", "true"])
@@ -148,32 +165,6 @@ fn without_a_sandbox_the_operator_decides(#[case] key: &str, #[case] code: Optio
     } else {
         assert!(ran.stderr.contains("/no/such/bwrap"), "{}", ran.stderr);
     }
-}
-
-#[rstest]
-#[case::given("auto_allow_bash_if_sandboxed = true\n", &[], true)]
-#[case::not_given("", &[], false)]
-#[case::denied("auto_allow_bash_if_sandboxed = true\n", &["--deny", "Bash:touch *"], false)]
-#[case::asked("auto_allow_bash_if_sandboxed = true\n", &["--ask", "Bash:touch *"], false)]
-#[case::planning("auto_allow_bash_if_sandboxed = true\n", &["--permission-mode", "plan"], false)]
-#[case::fallen_back("auto_allow_bash_if_sandboxed = true\nfail_if_unavailable = false\nbwrap_path = '/no'\n", &[], false)]
-#[case::outside("auto_allow_bash_if_sandboxed = true\nallow_unsandboxed_commands = ['touch']\n", &[], false)]
-fn what_is_confined_may_need_no_consent(
-    #[case] keys: &str,
-    #[case] flags: &[&str],
-    #[case] runs: bool,
-) {
-    if unavailable() {
-        return;
-    }
-    let bench = bench(
-        &format!("[sandbox]\nenabled = true\n{keys}"),
-        bash("touch ran"),
-    );
-    let (ran, _) = ask(&bench, flags);
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let ran_it = bench.workspace.path().join("ran").exists();
-    assert_eq!(ran_it, runs, "{}", result(&bench));
 }
 
 #[test]
@@ -553,7 +544,12 @@ fn the_doctor_tries_it() {
         rows.join("")
     };
     assert!(row("").starts_with("! sandbox — off"));
-    assert!(row(ON).contains("confined by bwrap; egress closed"));
+    let works = row(ON);
+    assert!(works.contains("confined by bwrap "), "{works}");
+    assert!(
+        works.contains("(mounts, namespaces, seccomp); egress closed"),
+        "{works}"
+    );
     let missing = "[sandbox]\nenabled = true\nfail_if_unavailable = true\nbwrap_path = '/no'\n";
     assert!(
         row(missing).starts_with("✗ sandbox — there is none"),
@@ -578,4 +574,33 @@ fn nothing_is_left_behind() {
     let left = std::fs::read_dir(cache).unwrap().flatten();
     let left = left.filter(|it| it.file_name().to_string_lossy().starts_with("session-"));
     assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn the_slash_command_tells_what_holds() {
+    if unavailable() {
+        return;
+    }
+    let keys = "auto_allow_bash_if_sandboxed = true\nallow_unsandboxed_commands = ['gh']\n[sandbox.filesystem]\ndeny_read = ['${HOME}/hidden']\n[sandbox.network]\nallowed_domains = ['a.test']\n";
+    let bench = bench(&format!("{ON}{keys}"), bash("true"));
+    let ran = bench.run(["--output-format", "json", "-p", "/sandbox"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let frame: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let told = frame["result"].as_str().unwrap();
+    for part in [
+        "backend",
+        "bwrap",
+        "egress",
+        "proxy: a.test",
+        "gh",
+        "hidden",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let report = &frame["report"];
+    assert_eq!(report["command"], "sandbox", "{frame}");
+    assert_eq!(report["hosts"], json!(["a.test"]));
+    assert_eq!(report["unsandboxed_commands"], json!(["gh"]));
+    assert_eq!(report["auto_allow_bash"], true);
+    assert_eq!(bench.server.model_requests().len(), 0);
 }
