@@ -135,7 +135,6 @@ fn consent_for_the_session_is_a_rule_about_the_host() {
 #[case::of_the_host(&["--allow", "WebFetch(domain:new.test)"], true)]
 #[case::of_another(&["--allow", "WebFetch(domain:other.test)"], false)]
 #[case::of_everything(&["--allow", "WebFetch"], false)]
-#[case::no_rules(&["--no-permissions"], false)]
 #[case::everything_allowed(&["--auto-allow"], false)]
 fn where_nobody_attends_only_a_rule_opens_a_host(#[case] flags: &[&str], #[case] reached: bool) {
     if unavailable() {
@@ -143,10 +142,23 @@ fn where_nobody_attends_only_a_rule_opens_a_host(#[case] flags: &[&str], #[case]
     }
     let bench = listing(bash(&fetch("new.test")));
     let flags: Vec<&str> = ["--allow", "Bash"].iter().chain(flags).copied().collect();
-    let (ran, frames) = ask(&bench, &flags);
+    where_nobody_attends(&bench, &flags, reached);
+}
+
+#[test]
+fn without_rules_a_host_is_closed_all_the_same() {
+    if unavailable() {
+        return;
+    }
+    let bench = listing(bash(&fetch("new.test")));
+    where_nobody_attends(&bench, &["--no-permissions"], false);
+}
+
+fn where_nobody_attends(bench: &Bench, flags: &[&str], reached: bool) {
+    let (ran, frames) = ask(bench, flags);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(frames[0]["sandbox"]["egress"], "proxy");
-    let told = result(&bench);
+    let told = result(bench);
     assert_eq!(told.contains("OPERATORS"), reached, "{told}");
     let remedy = r#"[sandbox: `new.test:80` is not in `sandbox.network.allowed_domains`; add \"new.test\" there to allow it]"#;
     assert_eq!(told.contains(remedy), !reached, "{told}");

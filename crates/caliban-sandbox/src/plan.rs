@@ -228,9 +228,14 @@ impl Draft<'_> {
             self.want(place.into(), Rank::System, own);
         }
         let is_temporary = |path: &Path| TEMPORARY.iter().any(|(it, _)| path.starts_with(it));
-        let home = self.policy.home.clone();
-        if is_temporary(&home) && self.policy.reading == Reading::Everything {
-            self.show(&home, Rank::Returned);
+        // Where people work is seen, though it lies among temporary files.
+        if self.policy.reading == Reading::Everything {
+            let policy = self.policy;
+            for place in policy.places.iter().chain([&policy.home]) {
+                if is_temporary(place) {
+                    self.show(place, Rank::Returned);
+                }
+            }
         }
         let program = Mount::ReadOnly(fittings.program.to_owned());
         self.want(PROGRAM.into(), Rank::Returned, program);

@@ -26,6 +26,8 @@ pub struct Policy {
     pub reading: Reading,
     /// Where they may write, links followed. The first is where the session works.
     pub roots: Vec<PathBuf>,
+    /// Where the session works, which is seen even where it cannot be written.
+    pub places: Vec<PathBuf>,
     /// `filesystem.deny_read`: need not exist yet.
     pub hidden: Vec<PathBuf>,
     /// `filesystem.deny_write`: need not exist yet.
@@ -213,6 +215,7 @@ impl Policy {
                 .program("sandbox_exec_path", settings.sandbox_exec_path.as_ref())?,
             home: real(place.home),
             own: place.own.to_vec(),
+            places: place.roots.to_vec(),
             roots,
             linked,
             warnings,

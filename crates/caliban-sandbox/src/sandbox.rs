@@ -270,7 +270,9 @@ impl Sandbox {
                 return path.to_owned();
             }
         }
-        let mut kept = self.policy.roots.iter().chain([&self.policy.home]);
+        let policy = &self.policy;
+        let kept = policy.roots.iter().chain(&policy.places);
+        let mut kept = kept.chain([&policy.home]);
         if kept.any(|root| path.starts_with(root) || root.starts_with(path)) {
             return path.to_owned();
         }
