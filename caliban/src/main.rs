@@ -31,6 +31,7 @@ mod stdin;
 mod tally;
 mod text_face;
 mod trust_command;
+mod usage_command;
 mod worktrees_command;
 
 use std::ffi::OsString;
@@ -150,6 +151,7 @@ async fn run(line: CommandLine) -> Result<(), Failure> {
 }
 
 /// Does what the command line says.
+#[expect(clippy::too_many_lines, reason = "every command is an arm")]
 async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
     let interrupts = Interrupts::listen();
     let cancel = interrupts.cancel.clone();
@@ -198,6 +200,11 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             let (options, configuration) = configured()?;
             let store = session_store(&options.session, &configuration);
             sessions_command::run(&command, &store, &configuration, &mut console)
+        }
+        Some(Command::Usage(args)) => {
+            let (options, configuration) = configured()?;
+            let store = session_store(&options.session, &configuration);
+            usage_command::run(&args, &store, &mut console)
         }
         Some(Command::Rewind(args)) => {
             let (options, configuration) = configured()?;

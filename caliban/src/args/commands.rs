@@ -39,6 +39,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
+    /// Show what sessions consumed and cost, by day, model, project, session, purpose or agent.
+    Usage(UsageArgs),
     /// Take back what prompts changed in the workspace.
     Rewind(RewindArgs),
     /// Look at kinds of agents.
@@ -177,6 +179,54 @@ pub(crate) enum ServeCommand {
     /// given as for a run, before `serve`: `caliban --workspace DIR --provider openai --deny
     /// 'Bash:git push*' serve heddle`.
     Heddle,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UsageArgs {
+    /// What the lines are about.
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "day")]
+    pub(crate) by: UsageBy,
+    /// From this day on: 2026-01-31, today, yesterday, or so long ago, as 7d or 2w.
+    #[arg(long, value_name = "DAY", value_parser = crate::usage_command::day)]
+    pub(crate) since: Option<jiff::civil::Date>,
+    /// Up to and including this day.
+    #[arg(long, value_name = "DAY", value_parser = crate::usage_command::day)]
+    pub(crate) until: Option<jiff::civil::Date>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What consumption is summed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UsageBy {
+    Day,
+    Model,
+    Project,
+    Session,
+    Purpose,
+    Agent,
+}
+
+impl UsageBy {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Model => "model",
+            Self::Project => "project",
+            Self::Session => "session",
+            Self::Purpose => "purpose",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// Whether time and denials can be told apart by it.
+    pub(crate) fn has_work(self) -> bool {
+        match self {
+            Self::Day | Self::Project | Self::Session => true,
+            Self::Model | Self::Purpose | Self::Agent => false,
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

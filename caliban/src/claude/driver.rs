@@ -253,7 +253,9 @@ impl Work {
             () = self.cancel.cancelled() => return Ok(Failed::No),
         };
         let opened = match (first, self.prepared.take()) {
-            (Ok(Arrival::Begin), Some(prepared)) => self.opening(requests, prepared).await,
+            (Ok(Arrival::Begin), Some(prepared)) => {
+                Box::pin(self.opening(requests, prepared)).await
+            }
             (Ok(Arrival::Begin | Arrival::End), _) => return Ok(Failed::No),
             (Err(over), _) => Err(over),
         };

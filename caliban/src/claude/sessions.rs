@@ -6,7 +6,7 @@ use std::sync::Arc;
 use caliban_harness::options::{Continuation, SessionChoice, SessionOptions};
 use caliban_harness::{Configuration, Prepared, session_store};
 use caliban_model::{Message, Role, Usage};
-use caliban_sessions::{Past, SessionName, SessionState, Store};
+use caliban_sessions::{Accounts, Past, SessionName, SessionState, Store};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -205,6 +205,7 @@ fn imported(prepared: &Prepared, messages: Vec<Arc<Message>>) -> SessionState {
         turns: 0,
         usage: Usage::default(),
         cost: Decimal::ZERO,
+        accounts: Accounts::default(),
         messages,
         notices: Vec::new(),
         past: Past::default(),

@@ -12,6 +12,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(unix)]
+mod exported;
 mod receiver;
 
 use std::collections::BTreeSet;

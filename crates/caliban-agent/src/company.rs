@@ -10,7 +10,7 @@ use crate::call::{Opinion, ToolCall};
 use crate::hook_event::HookEvent;
 use crate::roles::{
     Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
-    StopVerdict, Verdict, Witness,
+    StopVerdict, Tracer, Verdict, Witness,
 };
 use crate::tool::ToolOutput;
 
@@ -25,6 +25,8 @@ pub struct Company {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Without one everything is taken in as it is.
     pub intake: Option<Arc<dyn Intake>>,
+    /// Without one calls have no place in a trace.
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Company {
@@ -38,6 +40,7 @@ impl Company {
             witnesses: Vec::new(),
             observers: Vec::new(),
             intake: None,
+            tracer: None,
         }
     }
 
@@ -53,6 +56,7 @@ impl Company {
             witnesses,
             observers,
             intake,
+            tracer,
         } = self;
         Self {
             gate: Arc::clone(gate),
@@ -65,6 +69,7 @@ impl Company {
                 .filter_map(|observer| Arc::clone(observer).for_sub_agent(inheritance))
                 .collect(),
             intake: intake.clone(),
+            tracer: tracer.clone(),
         }
     }
 

@@ -57,7 +57,7 @@ impl Consultant {
         };
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         for (origin, usage) in call.spent() {
-            ledger.record(&origin.provider, &origin.model, usage);
+            ledger.record(self.purpose, &origin.provider, &origin.model, usage);
         }
         match call.result {
             Ok(reply) => Ok(reply.message.text()),

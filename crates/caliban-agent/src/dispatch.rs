@@ -195,6 +195,11 @@ impl Dispatch<'_> {
             reading: self.company.gate.reading(call),
             cancel: self.cancel.clone(),
             progress,
+            trace: self
+                .company
+                .tracer
+                .as_ref()
+                .and_then(|tracer| tracer.of_call(&call.id)),
         }
     }
 

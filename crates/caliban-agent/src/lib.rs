@@ -60,7 +60,7 @@ pub use registry::Registry;
 pub use remarks::Remarks;
 pub use roles::{
     Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
-    StopVerdict, Verdict, Witness,
+    StopVerdict, Tracer, Verdict, Witness,
 };
 pub use settings::{
     Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,

@@ -151,3 +151,9 @@ pub enum Inheritance {
     /// No more than there must be: those of the managed scope.
     Managed,
 }
+
+/// Knows the place of calls in a trace.
+pub trait Tracer: Send + Sync + Debug {
+    /// The `traceparent` of what a call runs.
+    fn of_call(&self, call: &str) -> Option<Arc<str>>;
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use caliban_model::{
     Block, CancellationToken, Error, ErrorKind, Message, Metadata, Origin, OutputFormat, Price,
-    Request, Role, Usage,
+    Purpose, Request, Role, Usage,
 };
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -82,11 +82,12 @@ impl<'a> Run<'a> {
         let turn = self.turns + 1;
         self.listener.hear(Event::TurnStarted { turn }).await;
         let request = self.request()?;
+        let purpose = self.agent.settings.purpose;
         let asked = Instant::now();
         let call = reply::ask(&*self.agent.provider, request, self.cancel, self.listener).await;
         self.model_time += asked.elapsed();
         for (origin, usage) in call.wasted {
-            self.enter(&origin, usage).await;
+            self.enter(purpose, &origin, usage).await;
         }
         match call.result {
             Ok(reply) => {
@@ -99,7 +100,7 @@ impl<'a> Run<'a> {
                 }
                 self.note_text(broken.text);
                 if let Some((origin, usage)) = broken.spent {
-                    self.enter(&origin, usage).await;
+                    self.enter(purpose, &origin, usage).await;
                 }
                 self.recover(broken.error).await.map(|()| None)
             }
@@ -144,7 +145,8 @@ impl<'a> Run<'a> {
 
     /// Enters an answer into the books, whatever becomes of it.
     pub(crate) async fn charge(&self, reply: &Reply) -> Option<Decimal> {
-        self.enter(&reply.origin, reply.usage).await
+        let purpose = self.agent.settings.purpose;
+        self.enter(purpose, &reply.origin, reply.usage).await
     }
 
     /// Remembers what the model said last, also where it does not become part of the conversation.
@@ -178,9 +180,14 @@ impl<'a> Run<'a> {
     }
 
     /// Enters a call into the books and says so once if its price is not known.
-    pub(crate) async fn enter(&self, origin: &Origin, usage: Usage) -> Option<Decimal> {
+    pub(crate) async fn enter(
+        &self,
+        purpose: Purpose,
+        origin: &Origin,
+        usage: Usage,
+    ) -> Option<Decimal> {
         let Origin { provider, model } = origin;
-        let price = self.agent.ledger().record(provider, model, usage);
+        let price = self.agent.ledger().record(purpose, provider, model, usage);
         match price {
             Price::Known(cost) => Some(cost),
             Price::UnknownAgain => None,

@@ -62,6 +62,9 @@ pub struct ToolContext {
     /// Cancelled when the run is; waits should watch it to end early with a useful result.
     pub cancel: CancellationToken,
     pub progress: Progress,
+    /// The place of the call in a trace, in the form of a `traceparent`, for programs and servers
+    /// that it asks; nothing where nobody follows it.
+    pub trace: Option<Arc<str>>,
 }
 
 /// Where a running call reports to. Reports are best effort: a slow listener never slows a tool.

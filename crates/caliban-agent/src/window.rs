@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_model::{CachePolicy, Message, traits};
+use caliban_model::{CachePolicy, Message, Purpose, traits};
 
 use crate::compaction::{self, BoundThinking, Extent, Part, share};
 use crate::dispatch::tell;
@@ -157,7 +157,7 @@ impl Run<'_> {
 
     async fn charge_summary(&mut self, spent: Vec<Spent>) {
         for (origin, usage) in spent {
-            self.enter(&origin, usage).await;
+            self.enter(Purpose::Summarization, &origin, usage).await;
         }
     }
 

@@ -1,13 +1,16 @@
 //! What a session came to, as text and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use caliban_agent::RunTotals;
-use caliban_model::{CostLedger, Purpose, RouteAccount, Usage};
+use caliban_model::{Purpose, RouteAccount, Usage};
+use caliban_sessions::{Account, Accounts, Sums, Work};
+use jiff::Zoned;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::recorder::Recorder;
 use crate::reports::columns;
@@ -16,46 +19,26 @@ use crate::session::Session;
 /// What a session came to before this process.
 pub(crate) type Before = (Usage, Decimal);
 
-pub(crate) fn cost(totals: &RunTotals, (_, before): Before, session: &Session) -> String {
-    let all = totals.cost + before;
-    let mut rows = vec![("session".to_owned(), format!("${all:.4}"))];
-    if !before.is_zero() {
-        rows.push(("earlier runs of it".to_owned(), format!("${before:.4}")));
-    }
-    let books = books(session);
-    for model in &totals.models {
-        let mut price = match &model.cost {
-            Some(cost) => format!("${cost:.4}"),
-            None => "price not known".to_owned(),
-        };
-        if let Some(saved) = saved(&books, &model.provider, &model.model, &model.usage) {
-            // Writing to a string does not fail.
-            let _ = if saved.is_sign_negative() {
-                write!(price, ", ${:.4} more for writing to the cache", -saved)
-            } else {
-                write!(price, ", ${saved:.4} saved by the cache")
-            };
-        }
-        rows.push((format!("{}/{}", model.provider, model.model), price));
-    }
-    for (purpose, cost) in purposes(session) {
-        rows.push((format!("for {purpose}"), format!("${cost:.4}")));
-    }
-    columns(rows)
+/// The numbers of sums, in buckets that do not overlap, for programs.
+pub fn sums_report(sums: &Sums) -> Map<String, Value> {
+    let mut report = tokens(&sums.usage);
+    report.insert("calls".to_owned(), json!(sums.calls));
+    report.insert("cost_usd".to_owned(), dollars(sums.cost));
+    report.insert("cache_saved_usd".to_owned(), dollars(sums.saved));
+    report.insert("unpriced_calls".to_owned(), json!(sums.unpriced));
+    report
 }
 
-/// What each purpose cost in this process, where the session is kept and there are several.
-fn purposes(session: &Session) -> Vec<(&'static str, Decimal)> {
-    let recorder = session.recorder.as_ref();
-    let purposes = recorder.map(Recorder::purposes).unwrap_or_default();
-    if purposes.len() < 2 {
-        return Vec::new();
-    }
-    let named = |(purpose, cost)| (purpose_name(purpose), cost);
-    purposes.into_iter().map(named).collect()
+/// The numbers of work, for programs.
+pub fn work_report(work: Work) -> Map<String, Value> {
+    let mut report = Map::new();
+    report.insert("active_ms".to_owned(), json!(work.active_ms));
+    report.insert("denials".to_owned(), json!(work.denials));
+    report
 }
 
-fn purpose_name(purpose: Purpose) -> &'static str {
+/// What a purpose is called.
+pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::MainLoop => "the conversation",
         Purpose::Summarization => "summaries",
@@ -66,62 +49,204 @@ fn purpose_name(purpose: Purpose) -> &'static str {
     }
 }
 
+/// A time that a person reads.
+pub fn lasting(millis: u64) -> String {
+    let seconds = millis / 1_000;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => format!("{}.{}s", seconds, millis % 1_000 / 100),
+        (0, minutes, seconds) => format!("{minutes}m{seconds:02}s"),
+        (hours, minutes, _) => format!("{hours}h{minutes:02}m"),
+    }
+}
+
 fn dollars(amount: Decimal) -> Value {
     amount.to_f64().map_or(Value::Null, Value::from)
 }
 
-fn tokens(usage: &Usage) -> Value {
-    json!({
-        "input_tokens": usage.total_input(),
-        "output_tokens": usage.output,
-        "cache_read_input_tokens": usage.cache_read,
-        "cache_creation_input_tokens": usage.cache_write(),
-    })
+fn tokens(usage: &Usage) -> Map<String, Value> {
+    let buckets = [
+        ("input_tokens", usage.input),
+        ("cache_read_input_tokens", usage.cache_read),
+        ("cache_creation_input_tokens", usage.cache_write()),
+        ("output_tokens", usage.output),
+        ("reasoning_tokens", usage.reasoning),
+    ];
+    buckets
+        .into_iter()
+        .map(|(name, number)| (name.to_owned(), json!(number)))
+        .collect()
 }
 
-fn models(totals: &RunTotals, session: &Session) -> Vec<Value> {
-    let books = books(session);
-    let model = |model: &caliban_agent::ModelTotals| {
-        let saved = saved(&books, &model.provider, &model.model, &model.usage);
+/// The accounts of a session: those that are written down, or the books of this process where
+/// nothing is.
+fn accounts(session: &Session) -> Accounts {
+    if let Some(accounts) = session.recorder.as_ref().and_then(Recorder::accounts) {
+        return accounts;
+    }
+    let ledger = session.agent.ledger.lock();
+    let ledger = ledger.unwrap_or_else(PoisonError::into_inner);
+    let day = Zoned::now().date();
+    let mut accounts = Accounts::default();
+    for (provider, model, purpose, entry) in ledger.accounts() {
+        accounts.enter(Account {
+            day,
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            purpose,
+            agent: None,
+            sums: Sums {
+                calls: entry.calls,
+                usage: entry.usage,
+                cost: entry.cost.unwrap_or_default(),
+                saved: entry.saved.unwrap_or_default(),
+                unpriced: if entry.cost.is_some() { 0 } else { entry.calls },
+            },
+        });
+    }
+    accounts
+}
+
+/// Accounts summed by whatever tells them apart.
+fn grouped<K: Ord>(accounts: &Accounts, key: impl Fn(&Account) -> K) -> BTreeMap<K, Sums> {
+    let mut groups = BTreeMap::<K, Sums>::new();
+    for row in accounts.rows() {
+        groups.entry(key(row)).or_default().add(&row.sums);
+    }
+    groups
+}
+
+fn of_model(row: &Account) -> (String, String) {
+    (row.provider.clone(), row.model.clone())
+}
+
+/// `/cost` as text.
+pub(crate) fn cost((_, before): Before, session: &Session) -> String {
+    let accounts = accounts(session);
+    let all = accounts.total().cost + accounts.inherited().1;
+    let mut rows = vec![("session".to_owned(), format!("${all:.4}"))];
+    if !before.is_zero() {
+        rows.push(("earlier runs of it".to_owned(), format!("${before:.4}")));
+    }
+    for ((provider, model), sums) in grouped(&accounts, of_model) {
+        rows.push((format!("{provider}/{model}"), price(&sums)));
+    }
+    let purposes = grouped(&accounts, |row| row.purpose);
+    if purposes.len() > 1 {
+        for (purpose, sums) in purposes {
+            let name = format!("for {}", purpose_name(purpose));
+            rows.push((name, format!("${:.4}", sums.cost)));
+        }
+    }
+    columns(rows)
+}
+
+/// What calls cost, and what a cache saved of it.
+fn price(sums: &Sums) -> String {
+    let mut price = match sums.unpriced {
+        0 => format!("${:.4}", sums.cost),
+        _ if sums.cost.is_zero() => "price not known".to_owned(),
+        unpriced => format!("${:.4} and {unpriced} calls of unknown price", sums.cost),
+    };
+    // Writing to a string does not fail.
+    let _ = match sums.saved {
+        saved if saved.is_zero() => Ok(()),
+        saved if saved.is_sign_negative() => {
+            write!(price, ", ${:.4} more for writing to the cache", -saved)
+        }
+        saved => write!(price, ", ${saved:.4} saved by the cache"),
+    };
+    price
+}
+
+/// `/usage` as text.
+pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session) -> String {
+    let accounts = accounts(session);
+    let (all, (inherited, inherited_cost)) = (accounts.total(), accounts.inherited());
+    let mut usage = all.usage;
+    usage += inherited;
+    let mut rows = vec![
+        ("turns".to_owned(), totals.turns.to_string()),
+        ("calls".to_owned(), totals.tool_calls.to_string()),
+        ("tokens".to_owned(), buckets(&usage)),
+    ];
+    if earlier != Usage::default() {
+        rows.push(("earlier runs of it".to_owned(), buckets(&earlier)));
+    }
+    for ((provider, model), sums) in grouped(&accounts, of_model) {
+        rows.push((format!("{provider}/{model}"), buckets(&sums.usage)));
+    }
+    rows.extend(routes(session).iter().map(route_line));
+    let cost = all.cost + inherited_cost;
+    rows.push(("cost".to_owned(), format!("${cost:.4}")));
+    let work = accounts.total_work();
+    if work.active_ms > 0 {
+        rows.push(("time".to_owned(), lasting(work.active_ms)));
+    }
+    if work.denials > 0 {
+        rows.push(("denied".to_owned(), format!("{} calls", work.denials)));
+    }
+    columns(rows)
+}
+
+fn buckets(usage: &Usage) -> String {
+    format!(
+        "{} in, {} read from cache, {} written to it, {} out",
+        usage.input,
+        usage.cache_read,
+        usage.cache_write(),
+        usage.output,
+    )
+}
+
+fn models_report(accounts: &Accounts) -> Vec<Value> {
+    let model = |((provider, model), sums): ((String, String), Sums)| {
         json!({
-            "provider": model.provider,
-            "model": model.model,
-            "cost_usd": model.cost.map(dollars),
-            "cache_saved_usd": saved.map(dollars),
-            "usage": tokens(&model.usage),
+            "provider": provider,
+            "model": model,
+            "calls": sums.calls,
+            "cost_usd": (sums.unpriced == 0 || !sums.cost.is_zero()).then(|| dollars(sums.cost)),
+            "cache_saved_usd": dollars(sums.saved),
+            "usage": tokens(&sums.usage),
         })
     };
-    totals.models.iter().map(model).collect()
+    grouped(accounts, of_model).into_iter().map(model).collect()
 }
 
 /// `/cost` for programs.
-pub(crate) fn cost_report(totals: &RunTotals, (_, before): Before, session: &Session) -> Value {
-    let purposes: Vec<Value> = purposes(session)
-        .into_iter()
-        .map(|(purpose, cost)| json!({"purpose": purpose, "cost_usd": dollars(cost)}))
-        .collect();
+pub(crate) fn cost_report((_, before): Before, session: &Session) -> Value {
+    let accounts = accounts(session);
+    let purposes = grouped(&accounts, |row| row.purpose).into_iter().map(
+        |(purpose, sums)| json!({"purpose": purpose_name(purpose), "cost_usd": dollars(sums.cost)}),
+    );
+    let purposes: Vec<Value> = purposes.collect();
+    let all = accounts.total();
     json!({
-        "total_cost_usd": dollars(totals.cost + before),
+        "total_cost_usd": dollars(all.cost + accounts.inherited().1),
         "earlier_cost_usd": dollars(before),
-        "models": models(totals, session),
+        "cache_saved_usd": dollars(all.saved),
+        "models": models_report(&accounts),
         "purposes": purposes,
         "routes": route_rows(session),
     })
 }
 
 /// `/usage` for programs.
-pub(crate) fn usage_report(
-    totals: &RunTotals,
-    (earlier, before): Before,
-    session: &Session,
-) -> Value {
+pub(crate) fn usage_report(totals: &RunTotals, (earlier, _): Before, session: &Session) -> Value {
+    let accounts = accounts(session);
+    let (all, (inherited, inherited_cost)) = (accounts.total(), accounts.inherited());
+    let mut usage = all.usage;
+    usage += inherited;
+    let work = accounts.total_work();
     json!({
         "turns": totals.turns,
         "tool_calls": totals.tool_calls,
-        "usage": tokens(&totals.usage),
+        "usage": tokens(&usage),
         "earlier_usage": tokens(&earlier),
-        "total_cost_usd": dollars(totals.cost + before),
-        "models": models(totals, session),
+        "total_cost_usd": dollars(all.cost + inherited_cost),
+        "cache_saved_usd": dollars(all.saved),
+        "active_ms": work.active_ms,
+        "denials": work.denials,
+        "models": models_report(&accounts),
         "routes": route_rows(session),
     })
 }
@@ -170,54 +295,14 @@ fn route_line(account: &RouteAccount) -> (String, String) {
     (name, said)
 }
 
-fn books(session: &Session) -> MutexGuard<'_, CostLedger> {
-    let ledger = session.agent.ledger.lock();
-    ledger.unwrap_or_else(PoisonError::into_inner)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What the same tokens would have cost more without a cache, at the prices of short prompts;
-/// nothing where no cache took part or the price is not known.
-fn saved(books: &CostLedger, provider: &str, model: &str, usage: &Usage) -> Option<Decimal> {
-    let rate = books.card().lookup(provider, model)?;
-    if usage.cache_read == 0 && usage.cache_write() == 0 {
-        return None;
+    #[test]
+    fn times_are_told_in_two_units() {
+        assert_eq!(lasting(1_280), "1.2s");
+        assert_eq!(lasting(61_000), "1m01s");
+        assert_eq!(lasting(7_260_000), "2h01m");
     }
-    let cheaper = |tokens: u64, price: Option<Decimal>| {
-        Decimal::from(tokens) * (rate.input - price.unwrap_or(rate.input))
-    };
-    let long_write = rate.cache_write_1h.or(rate.cache_write_5m);
-    let saved = cheaper(usage.cache_read, rate.cache_read)
-        + cheaper(usage.cache_write_5m, rate.cache_write_5m)
-        + cheaper(usage.cache_write_1h, long_write);
-    Some(saved / Decimal::from(1_000_000))
-}
-
-pub(crate) fn usage(totals: &RunTotals, (earlier, before): Before, session: &Session) -> String {
-    let told = |usage: &Usage| {
-        format!(
-            "{} in, {} out, {} read from cache, {} written to it",
-            usage.total_input(),
-            usage.output,
-            usage.cache_read,
-            usage.cache_write()
-        )
-    };
-    let mut rows = vec![
-        ("turns".to_owned(), totals.turns.to_string()),
-        ("calls".to_owned(), totals.tool_calls.to_string()),
-        ("tokens".to_owned(), told(&totals.usage)),
-    ];
-    if earlier != Usage::default() {
-        rows.push(("earlier runs of it".to_owned(), told(&earlier)));
-    }
-    for model in &totals.models {
-        rows.push((
-            format!("{}/{}", model.provider, model.model),
-            told(&model.usage),
-        ));
-    }
-    rows.extend(routes(session).iter().map(route_line));
-    let all = totals.cost + before;
-    rows.push(("cost".to_owned(), format!("${all:.4}")));
-    columns(rows)
 }

@@ -237,7 +237,7 @@ impl Session {
         let earlier = choices.history.earlier.as_deref();
         restore(earlier, &shared);
         let writer = choices.history.writer;
-        let recorder = writer.map(|writer| recorder(writer, &notice_sink, &gate, &shared));
+        let recorder = writer.map(|writer| recorder(writer, &notice_sink, &gate, &shared, &ledger));
         let keep = |place| Checkpoints::new(place, &workspace, &notice_sink);
         let checkpoints = choices.history.checkpoints.map(keep);
         let opening = Arc::new(Opening::new(earlier, workspace.root()));
@@ -254,6 +254,7 @@ impl Session {
         choices.partners.onlookers.set(&company.observers);
         let onlookers = choices.partners.onlookers.clone();
         company.intake = Some(Arc::new(ImageIntake(choices.images)));
+        company.tracer = choices.partners.traces.clone().map(|traces| traces as _);
         let servers = choices.partners.servers;
         let mut agent = Agent {
             dial: Some(dial(&choices.settings)),
@@ -297,6 +298,7 @@ impl Session {
             opening,
             notice_sink,
             switches: choices.partners.switches,
+            traces: choices.partners.traces,
             inventory: Arc::new(added.inventory),
             examiner: None,
             attachments: None,
@@ -337,6 +339,7 @@ fn recorder(
     notice_sink: &NoticeSink,
     gate: &Arc<Gate>,
     shared: &Shared,
+    ledger: &Arc<Mutex<CostLedger>>,
 ) -> Recorder {
     Recorder::new(
         writer,
@@ -344,6 +347,7 @@ fn recorder(
         Arc::clone(gate),
         Arc::clone(&shared.plan),
         Arc::clone(&shared.todos),
+        Arc::clone(ledger),
     )
 }
 

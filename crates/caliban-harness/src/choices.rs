@@ -12,6 +12,7 @@ use caliban_mcp::Servers;
 use caliban_model::{BuiltInTool, Provider, RateCard};
 use caliban_process::Guard;
 use caliban_sandbox::Sandbox;
+use caliban_telemetry::Traces;
 use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
@@ -77,6 +78,8 @@ pub struct Partners {
     pub observers: Vec<Arc<dyn Observer>>,
     /// Where servers find everybody who looks on.
     pub onlookers: Onlookers,
+    /// Who knows the trace that a prompt is, where somebody follows it.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl Default for Partners {
@@ -94,6 +97,7 @@ impl Default for Partners {
             stop_stages: Vec::new(),
             observers: Vec::new(),
             onlookers: Onlookers::default(),
+            traces: None,
         }
     }
 }

@@ -165,10 +165,10 @@ fn parallel_tools(
     }
 }
 
-/// The built-in prices, with the user's over them.
+/// The built-in prices, with the user's over them, as they are today.
 pub fn rates(environment: &Environment) -> Result<Arc<RateCard>, LaunchError> {
     let Some(path) = environment.text(names::CALIBAN_RATES_YAML) else {
-        return Ok(Arc::new(RateCard::builtin().clone()));
+        return Ok(Arc::new(RateCard::builtin().clone().on(&today())));
     };
     let unusable = |reason: &str| format!("`CALIBAN_RATES_YAML` names `{path}`: {reason}");
     let yaml = std::fs::read_to_string(&path)
@@ -177,5 +177,9 @@ pub fn rates(environment: &Environment) -> Result<Arc<RateCard>, LaunchError> {
     let card = RateCard::with_overrides(&yaml)
         .map_err(|error| Problem::caused(unusable(&error.to_string()), error))
         .map_err(LaunchError::Configuration)?;
-    Ok(Arc::new(card))
+    Ok(Arc::new(card.on(&today())))
+}
+
+fn today() -> String {
+    jiff::Zoned::now().date().to_string()
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use caliban_images::Limits;
 use caliban_model::ProviderKind;
+use caliban_providers::Wiretap;
 use caliban_settings::variables::{Environment, check, names};
 use caliban_settings::write::Writer;
 use caliban_settings::{
@@ -33,6 +35,8 @@ pub struct Configuration {
     pub router: Option<LoadedRouterFile>,
     /// The programs that are asked for keys, in this configuration and its copies.
     pub(crate) key_helpers: KeyHelpersInUse,
+    /// Who listens to what is sent to models and answered.
+    pub(crate) wiretap: Option<Arc<dyn Wiretap>>,
 }
 
 /// Where caliban keeps things for this user.
@@ -120,6 +124,7 @@ impl Configuration {
             loaded,
             router,
             key_helpers: KeyHelpersInUse::default(),
+            wiretap: None,
         })
     }
 
@@ -138,6 +143,7 @@ impl Configuration {
             workspace,
             router: None,
             key_helpers: KeyHelpersInUse::default(),
+            wiretap: None,
         }
     }
 

@@ -48,6 +48,9 @@ impl Engine for Session {
             if let Some(watch) = &self.watch {
                 watch.look().await;
             }
+            if let Some(traces) = &self.traces {
+                traces.begin(&prompt.id);
+            }
             let Prompt {
                 id,
                 message,
@@ -109,6 +112,9 @@ impl Engine for Session {
     ) -> BoxFuture<'a, ExchangeEnd> {
         async move {
             let input = json!({ "command": command });
+            if let Some(traces) = &self.traces {
+                traces.begin(&id);
+            }
             self.agent.call(&id, "Bash", input, told, cancel).await;
             self.unbegun(if cancel.is_cancelled() {
                 Outcome::Cancelled

@@ -262,10 +262,14 @@ impl Prepared {
     pub fn new(
         mut options: RunOptions,
         dialect: DialectParts,
-        configuration: Configuration,
+        mut configuration: Configuration,
     ) -> Result<Self, LaunchError> {
         configuration.check_built()?;
         play(&mut options, &configuration)?;
+        let mut told = Vec::new();
+        let telemetry = Telemetry::wished(dialect.trace, &configuration, &mut told)?;
+        let wiretap = telemetry.as_ref();
+        configuration.wiretap = wiretap.and_then(|it| it.wiretap(&configuration));
         let attachments = Attachments::new(&options, &configuration)?;
         let found = Found::new(&options.session, &configuration)?;
         found.check_system(&options.system, &options.session)?;
@@ -276,7 +280,7 @@ impl Prepared {
         let inherited = Inherited::new(recorded, options.session.earlier_mode);
         let (history, mut warnings) =
             found.history(chosen.provider.id(), &chosen.model, &configuration)?;
-        let telemetry = Telemetry::wished(dialect.trace, &configuration, &mut warnings)?;
+        warnings.append(&mut told);
         Ok(Self {
             options,
             dialect,
@@ -369,6 +373,7 @@ impl Prepared {
         partners.prompt_stages = dialect.prompt_stages;
         partners.stop_stages = dialect.stop_stages;
         partners.observers = dialect.observers;
+        partners.traces = telemetry.as_ref().map(Telemetry::traces);
         let watch = ConfigWatch::new(configuration.clone(), options.clone());
         partners.watch = Some(Arc::new(watch));
         partners.tool_source = source(

@@ -60,6 +60,7 @@ mod sandbox;
 mod sandbox_report;
 mod servers;
 mod session;
+mod spending;
 mod surroundings;
 mod switches;
 mod system_prompt;
@@ -69,6 +70,7 @@ mod tending;
 mod tool_sources;
 mod window_report;
 
+pub use accounts::{lasting, purpose_name, sums_report, work_report};
 pub use additions::{context_options, context_places, load_extras};
 pub use agent_settings::{agent_settings, model_for};
 pub use attachments::{Attached, Attachments};

@@ -142,8 +142,8 @@ impl Session {
             }
             Action::Status => ("status", reports::status(self), reported::status(self)),
             Action::Cost => {
-                let text = accounts::cost(&self.totals, self.before(), self);
-                let report = accounts::cost_report(&self.totals, self.before(), self);
+                let text = accounts::cost(self.before(), self);
+                let report = accounts::cost_report(self.before(), self);
                 ("cost", text, report)
             }
             Action::Usage => {

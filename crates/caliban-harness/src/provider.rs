@@ -205,6 +205,7 @@ pub fn connect_with(
         programs: kind
             .is_cloud()
             .then(|| Arc::new(CredentialPrograms::new(configuration)) as _),
+        tap: configuration.wiretap.clone(),
     };
     let lookup = |name: &str| variable(kind, configuration, name);
     let key_variable = block.and_then(|block| block.api_key_env.as_deref());

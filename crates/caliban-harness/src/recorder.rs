@@ -1,14 +1,13 @@
 //! Writes a session down as it happens: every event that changes it is on disk before anybody
 //! hears of it, and every call before it runs.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Agent, Effect, Event, RunTotals, ToolCall, ToolOutput, Witness};
-use caliban_model::{Message, Purpose, Usage};
+use caliban_agent::{Agent, Effect, Event, ToolCall, ToolOutput, Witness};
+use caliban_model::{CostLedger, Message, Usage};
 use caliban_sessions::{
-    CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState, StateChange,
-    Store, Writer,
+    Accounts, CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState,
+    StateChange, Store, Writer,
 };
 use caliban_tools::{PlanMode, TodoList};
 use futures::FutureExt;
@@ -18,6 +17,7 @@ use serde_json::json;
 
 use crate::gate::Gate;
 use crate::notice_sink::NoticeSink;
+use crate::spending::{Going, Spending};
 
 /// The writer of a session, shared by those who record.
 #[derive(Debug, Clone)]
@@ -32,8 +32,7 @@ struct Inner {
     todos: Arc<TodoList>,
     /// Usage and cost of the session before this process.
     before: (Usage, Decimal),
-    /// What each purpose cost in this process.
-    purposes: Mutex<BTreeMap<Purpose, Decimal>>,
+    spending: Spending,
     /// The last trouble that was told.
     trouble: Mutex<Option<String>>,
 }
@@ -45,6 +44,7 @@ impl Recorder {
         gate: Arc<Gate>,
         plan: Arc<PlanMode>,
         todos: Arc<TodoList>,
+        ledger: Arc<Mutex<CostLedger>>,
     ) -> Self {
         let SessionState { usage, cost, .. } = writer.state();
         let before = (*usage, *cost);
@@ -55,7 +55,7 @@ impl Recorder {
             plan,
             todos,
             before,
-            purposes: Mutex::default(),
+            spending: Spending::new(ledger),
             trouble: Mutex::default(),
         }))
     }
@@ -70,14 +70,10 @@ impl Recorder {
         self.0.before
     }
 
-    /// What each purpose cost in this process, of all calls whose price is known.
-    pub(crate) fn purposes(&self) -> Vec<(Purpose, Decimal)> {
-        let purposes = self.0.purposes.lock();
-        let purposes = purposes.unwrap_or_else(PoisonError::into_inner);
-        purposes
-            .iter()
-            .map(|(purpose, cost)| (*purpose, *cost))
-            .collect()
+    /// What the session came to by now, of which everything is written down first.
+    pub(crate) fn accounts(&self) -> Option<Accounts> {
+        self.settle();
+        self.with(|writer| writer.state().accounts_in_full())
     }
 
     /// Records what a run begins with, where it is not what was saved: who answers and where, and
@@ -148,6 +144,7 @@ impl Recorder {
 
     /// Records what an event changes. Only the end of a run takes time.
     pub(crate) fn record(&self, event: &Event) -> Option<BoxFuture<'_, ()>> {
+        self.0.spending.count(event);
         match event {
             Event::PromptAccepted { prompt } => self.message(prompt),
             Event::SentOn { message }
@@ -166,15 +163,14 @@ impl Recorder {
                 if !message.content.is_empty() {
                     self.message(message);
                 }
-                self.usage(message, *usage, *cost, Purpose::MainLoop);
+                self.append(self.0.spending.answer(message, *usage, *cost, None));
             }
             Event::HistoryReplaced { messages } => self.replaced(messages),
             Event::TurnEnded { .. } => self.turn_ended(),
             Event::Notice { subtype, message } => self.append(notice(subtype, message)),
-            Event::Nested { event, .. } => self.record_nested(event),
-            Event::Finished { totals, .. } => {
-                let totals = totals.clone();
-                return Some(async move { self.run_ended(&totals).await }.boxed());
+            Event::Nested { parent, event } => self.record_nested(parent, event),
+            Event::Finished { .. } => {
+                return Some(async move { self.run_ended().await }.boxed());
             }
             // Calls are recorded by the witness, answers when they are complete.
             Event::TurnStarted { .. }
@@ -199,13 +195,16 @@ impl Recorder {
 
     /// Records what an event of a sub-agent changes here: its conversation is its own, its costs
     /// are not.
-    fn record_nested(&self, event: &Event) {
+    fn record_nested(&self, parent: &Arc<str>, event: &Event) {
         match event {
             Event::AssistantMessage {
                 message,
                 usage,
                 cost,
-            } => self.usage(message, *usage, *cost, Purpose::SubAgent),
+            } => {
+                let answer = self.0.spending.answer(message, *usage, *cost, Some(parent));
+                self.append(answer);
+            }
             Event::PromptAccepted { .. }
             | Event::Interrupted { .. }
             | Event::Steered { .. }
@@ -258,31 +257,20 @@ impl Recorder {
         self.append(Record::Message(Arc::clone(message)));
     }
 
-    fn usage(&self, message: &Message, usage: Usage, cost: Option<Decimal>, purpose: Purpose) {
-        let (provider, model) = message
-            .origin
-            .as_ref()
-            .map_or_else(Default::default, |origin| {
-                (origin.provider.to_string(), origin.model.to_string())
-            });
-        let mut purposes = self
-            .0
-            .purposes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *purposes.entry(purpose).or_default() += cost.unwrap_or_default();
-        drop(purposes);
-        self.append(Record::Usage {
-            provider,
-            model,
-            usage,
-            cost,
-            purpose,
-        });
+    /// Writes down what was spent without an answer of its own.
+    fn settle(&self) {
+        for record in self.0.spending.rest() {
+            self.append(record);
+        }
     }
 
     /// The end of a turn reaches the disk while the next call to the model is under way.
     fn turn_ended(&self) {
+        self.0
+            .spending
+            .work(Going::On)
+            .into_iter()
+            .for_each(|record| self.append(record));
         self.append(Record::TurnEnded {});
         self.note_state();
         let Some(handle) = self.with(Writer::sync_handle) else {
@@ -301,29 +289,13 @@ impl Recorder {
         }
     }
 
-    async fn run_ended(&self, totals: &RunTotals) {
-        // What was spent without a message of its own: summaries, classifiers, failed attempts.
-        let unaccounted = self.with(|writer| {
-            let state = writer.state();
-            let (usage, cost) = self.0.before;
-            let mut expected = usage;
-            expected += totals.usage;
-            (
-                beyond(&expected, &state.usage),
-                (cost + totals.cost - state.cost).max(Decimal::ZERO),
-            )
-        });
-        if let Some((usage, cost)) = unaccounted
-            && (usage != Usage::default() || !cost.is_zero())
-        {
-            self.append(Record::Usage {
-                provider: String::new(),
-                model: String::new(),
-                usage,
-                cost: Some(cost),
-                purpose: Purpose::Other,
-            });
-        }
+    async fn run_ended(&self) {
+        self.settle();
+        self.0
+            .spending
+            .work(Going::Over)
+            .into_iter()
+            .for_each(|record| self.append(record));
         self.note_state();
         let inner = Arc::clone(&self.0);
         blocking(move || {
@@ -473,19 +445,6 @@ fn notice(subtype: &str, message: &str) -> Record {
         subtype: subtype.to_owned(),
         message: message.to_owned(),
     })
-}
-
-/// What `whole` has beyond `part`.
-fn beyond(whole: &Usage, part: &Usage) -> Usage {
-    Usage {
-        input: whole.input.saturating_sub(part.input),
-        cache_read: whole.cache_read.saturating_sub(part.cache_read),
-        cache_write_5m: whole.cache_write_5m.saturating_sub(part.cache_write_5m),
-        cache_write_1h: whole.cache_write_1h.saturating_sub(part.cache_write_1h),
-        output: whole.output.saturating_sub(part.output),
-        reasoning: whole.reasoning.saturating_sub(part.reasoning),
-        estimated: false,
-    }
 }
 
 /// Runs work that waits for the disk where it holds nobody up. If that place is gone, the program

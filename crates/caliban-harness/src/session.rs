@@ -17,6 +17,7 @@ use caliban_permissions::{Latch, Regime, RuleBook};
 use caliban_sandbox::Sandbox;
 use caliban_session::{Facts, PromptId};
 use caliban_settings::PermissionMode;
+use caliban_telemetry::Traces;
 use caliban_tools::{FileState, Jobs, Shell, TodoList};
 use futures::future::BoxFuture;
 use rust_decimal::Decimal;
@@ -69,6 +70,8 @@ pub(crate) struct Session {
     pub(crate) opening: Arc<Opening>,
     pub(crate) notice_sink: NoticeSink,
     pub(crate) switches: Arc<Switches>,
+    /// The traces of its prompts, where somebody follows them.
+    pub(crate) traces: Option<Arc<Traces>>,
     pub(crate) inventory: Arc<Inventory>,
     /// Who looks the installation over, where somebody does.
     pub(crate) examiner: Option<Arc<dyn Examiner>>,

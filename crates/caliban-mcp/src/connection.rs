@@ -143,8 +143,13 @@ impl Connection {
         limit: Duration,
         cancel: &CancellationToken,
         progress: Progress,
+        trace: Option<&str>,
     ) -> Result<Value, RequestError> {
-        let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        if let Some(trace) = trace {
+            let meta = params.meta.get_or_insert_default();
+            meta.insert("traceparent".to_owned(), trace.into());
+        }
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         self.request(request, limit, Some(cancel), Some(progress))
             .await

@@ -244,6 +244,7 @@ impl Server {
         input: Value,
         cancel: &CancellationToken,
         progress: Progress,
+        trace: Option<&str>,
     ) -> ToolOutput {
         let arguments = match input {
             Value::Object(arguments) => arguments,
@@ -260,7 +261,7 @@ impl Server {
         };
         let limit = self.common.parts.timeouts.call;
         let answer = connection
-            .call_tool(tool, arguments, limit, cancel, progress)
+            .call_tool(tool, arguments, limit, cancel, progress, trace)
             .await;
         match answer {
             Ok(result) => results::output(&result, self.common.parts.max_output_tokens),

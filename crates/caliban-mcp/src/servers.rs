@@ -277,7 +277,8 @@ impl Servers {
                 crate::text::line(tool, 100)
             ));
         }
-        server.call(tool, input, cancel, Progress::silent()).await
+        let progress = Progress::silent();
+        server.call(tool, input, cancel, progress, None).await
     }
 
     /// The same by the full name of a tool, `mcp__SERVER__TOOL`.

@@ -79,7 +79,13 @@ impl Tool for McpTool {
                 server.common.touch(&self.spec.name);
             }
             server
-                .call(&self.own_name, input, &context.cancel, context.progress)
+                .call(
+                    &self.own_name,
+                    input,
+                    &context.cancel,
+                    context.progress,
+                    context.trace.as_deref(),
+                )
                 .await
         }
         .boxed()

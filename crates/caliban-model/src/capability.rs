@@ -174,7 +174,7 @@ pub fn capabilities(provider: &str, model: &str) -> Capabilities {
             "ollama" => ToolSupport::Basic,
             _ => ToolSupport::Parallel,
         },
-        vision: rate.map_or(provider != "ollama", |rate| rate.vision),
+        vision: rate.map_or(provider != "ollama", |rate| rate.vision) && !is_blind(provider, model),
         thinking: rate.map_or(thinks, |rate| rate.thinking),
         cache: match family {
             "anthropic" => CacheSupport::Explicit(4),
@@ -204,16 +204,31 @@ struct Row {
     traits: ModelTraits,
 }
 
+/// Whether a model is known to see no images.
+fn is_blind(family: &str, model: &str) -> bool {
+    // A server of many models writes its maker before it.
+    let base = base_model(model);
+    let base = base.rsplit('/').next().unwrap_or(base);
+    let lines = include_str!("../data/blind.csv").lines();
+    lines
+        .filter_map(|line| line.split_once(','))
+        .any(|(of, prefix)| of == family && covers(prefix, base))
+}
+
+/// See the head of the table for the forms of a prefix.
+fn covers(prefix: &str, base: &str) -> bool {
+    if let Some(name) = prefix.strip_suffix('$') {
+        return base == name;
+    }
+    prefix == "*"
+        || base.strip_prefix(prefix).is_some_and(|rest| {
+            prefix.ends_with('-') || rest.is_empty() || rest.starts_with(['-', ':'])
+        })
+}
+
 impl Row {
-    /// See the head of the table for the forms of a prefix.
     fn covers(&self, base: &str) -> bool {
-        if let Some(name) = self.prefix.strip_suffix('$') {
-            return base == name;
-        }
-        self.prefix == "*"
-            || base.strip_prefix(self.prefix).is_some_and(|rest| {
-                self.prefix.ends_with('-') || rest.is_empty() || rest.starts_with(['-', ':'])
-            })
+        covers(self.prefix, base)
     }
 
     fn specificity(&self) -> usize {
@@ -314,6 +329,19 @@ mod tests {
             .count();
         assert_eq!(table().len(), lines);
         assert!(lines > 50);
+    }
+
+    #[test]
+    fn some_models_are_known_to_see_nothing() {
+        let sees = |provider, model| capabilities(provider, model).vision;
+        assert!(!sees("openai", "o3-mini"));
+        assert!(!sees("openai", "o3-mini-2025-01-31"));
+        assert!(!sees("openai", "openai/gpt-oss-120b"));
+        assert!(sees("openai", "o3"));
+        assert!(sees("openai", "gpt-5.5"));
+        assert!(sees("openai", "what-nobody-knows"));
+        assert!(!sees("anthropic", "claude-2.1"));
+        assert!(sees("anthropic", "claude-sonnet-4-6"));
     }
 
     #[test]

@@ -1,26 +1,42 @@
-//! What a run has spent, per provider and model.
+//! What a run has spent, per provider, model and purpose.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rust_decimal::Decimal;
 
-use crate::{RateCard, Usage};
+use crate::{Purpose, RateCard, Usage};
 
 /// Sums usage and cost over every call of a run: retries, sub-agents and compaction included.
 #[derive(Debug, Clone)]
 pub struct CostLedger {
     card: Arc<RateCard>,
-    entries: BTreeMap<(String, String), LedgerEntry>,
+    entries: BTreeMap<(String, String, Purpose), LedgerEntry>,
 }
 
-/// The account of one model.
+/// An account.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LedgerEntry {
     pub usage: Usage,
     pub calls: u64,
     /// Nothing if the model's price is not known.
     pub cost: Option<Decimal>,
+    /// What a cache made cheaper; negative where writing to it cost more than reading saved.
+    pub saved: Option<Decimal>,
+}
+
+impl LedgerEntry {
+    /// Adds another account to this one.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |one: Option<Decimal>, other: Option<Decimal>| match (one, other) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or_default() + other.unwrap_or_default()),
+        };
+        self.usage += other.usage;
+        self.calls += other.calls;
+        self.cost = sum(self.cost, other.cost);
+        self.saved = sum(self.saved, other.saved);
+    }
 }
 
 /// What one call cost.
@@ -45,23 +61,23 @@ impl CostLedger {
     }
 
     /// Enters one call.
-    pub fn record(&mut self, provider: &str, model: &str, usage: Usage) -> Price {
-        let price = self
-            .card
-            .lookup(provider, model)
-            .map(|rate| rate.cost(&usage));
-        let entry = self
+    pub fn record(&mut self, purpose: Purpose, provider: &str, model: &str, usage: Usage) -> Price {
+        let rate = self.card.lookup(provider, model);
+        let price = rate.map(|rate| rate.cost(&usage));
+        let call = LedgerEntry {
+            usage,
+            calls: 1,
+            cost: price,
+            saved: rate.and_then(|rate| rate.saved(&usage)),
+        };
+        let first = !self
             .entries
-            .entry((provider.to_owned(), model.to_owned()))
-            .or_default();
-        let first = entry.calls == 0;
-        entry.usage += usage;
-        entry.calls += 1;
+            .keys()
+            .any(|(of, name, _)| of == provider && name == model);
+        let key = (provider.to_owned(), model.to_owned(), purpose);
+        self.entries.entry(key).or_default().add(&call);
         match price {
-            Some(cost) => {
-                entry.cost = Some(entry.cost.unwrap_or_default() + cost);
-                Price::Known(cost)
-            }
+            Some(cost) => Price::Known(cost),
             None if first => Price::UnknownFirst,
             None => Price::UnknownAgain,
         }
@@ -81,10 +97,23 @@ impl CostLedger {
     }
 
     /// Accounts by provider and model, in alphabetical order.
-    pub fn entries(&self) -> impl Iterator<Item = (&str, &str, &LedgerEntry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str, LedgerEntry)> {
+        let mut models: BTreeMap<(&str, &str), LedgerEntry> = BTreeMap::new();
+        for ((provider, model, _), entry) in &self.entries {
+            models.entry((provider, model)).or_default().add(entry);
+        }
+        models
+            .into_iter()
+            .map(|((provider, model), entry)| (provider, model, entry))
+    }
+
+    /// Accounts by provider, model and purpose, in this order.
+    pub fn accounts(&self) -> impl Iterator<Item = (&str, &str, Purpose, &LedgerEntry)> {
         self.entries
             .iter()
-            .map(|((provider, model), entry)| (provider.as_str(), model.as_str(), entry))
+            .map(|((provider, model, purpose), entry)| {
+                (provider.as_str(), model.as_str(), *purpose, entry)
+            })
     }
 }
 
@@ -102,19 +131,15 @@ mod tests {
             ..Usage::default()
         };
         for _ in 0..10 {
-            ledger.record("anthropic", "claude-sonnet-4-6", usage);
+            ledger.record(Purpose::MainLoop, "anthropic", "claude-sonnet-4-6", usage);
         }
         assert_eq!(ledger.total(), dec!(0.00018));
-        assert_eq!(
-            ledger.record("anthropic", "claude-nobody", usage),
-            Price::UnknownFirst
-        );
-        assert_eq!(
-            ledger.record("anthropic", "claude-nobody", usage),
-            Price::UnknownAgain
-        );
+        let mut ask = |purpose| ledger.record(purpose, "anthropic", "claude-nobody", usage);
+        assert_eq!(ask(Purpose::MainLoop), Price::UnknownFirst);
+        assert_eq!(ask(Purpose::SubAgent), Price::UnknownAgain);
         assert_eq!(ledger.total(), dec!(0.00018));
         assert_eq!(ledger.usage().input, 12);
         assert_eq!(ledger.entries().count(), 2);
+        assert_eq!(ledger.accounts().count(), 3);
     }
 }

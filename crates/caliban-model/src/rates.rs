@@ -24,6 +24,8 @@ pub struct Rate {
     pub provider: Cow<'static, str>,
     /// A model's full or base name; `*` is every model of the provider.
     pub model: Cow<'static, str>,
+    /// The day from which it counts, as `2026-01-31`; always where there is none.
+    pub from: Option<Cow<'static, str>>,
     pub input: Decimal,
     pub output: Decimal,
     /// Cache prices that are not published are charged like plain input.
@@ -68,9 +70,20 @@ impl RateCard {
         if let Some(as_of) = document.get("as_of").and_then(Value::as_str) {
             card.as_of = Cow::Owned(as_of.to_owned());
         }
-        card.rates
-            .extend(parse_overrides(document.get("rates").unwrap_or(&document))?);
+        let mut own = parse_overrides(document.get("rates").unwrap_or(&document))?;
+        // The later price of a model wins once it counts.
+        own.sort_by(|one, other| one.from.cmp(&other.from));
+        card.rates.extend(own);
         Ok(card)
+    }
+
+    /// The prices of a day, such as `2026-01-31`: what counts only later is not among them. What
+    /// was paid is written down when it is paid, so an old session keeps its price.
+    #[must_use]
+    pub fn on(mut self, day: &str) -> Self {
+        let counts = |rate: &Rate| rate.from.as_deref().is_none_or(|from| from <= day);
+        self.rates.retain(counts);
+        self
     }
 
     /// The day the prices were collected.
@@ -119,6 +132,22 @@ impl Rate {
         let output = Decimal::from(usage.output) * self.output;
         (input * input_factor + output * output_factor) / Decimal::from(1_000_000)
     }
+
+    /// What the same tokens would have cost more without a cache, at the prices of short prompts;
+    /// nothing where no cache took part.
+    pub fn saved(&self, usage: &Usage) -> Option<Decimal> {
+        if usage.cache_read == 0 && usage.cache_write() == 0 {
+            return None;
+        }
+        let cheaper = |tokens: u64, price: Option<Decimal>| {
+            Decimal::from(tokens) * (self.input - price.unwrap_or(self.input))
+        };
+        let long_write = self.cache_write_1h.or(self.cache_write_5m);
+        let saved = cheaper(usage.cache_read, self.cache_read)
+            + cheaper(usage.cache_write_5m, self.cache_write_5m)
+            + cheaper(usage.cache_write_1h, long_write);
+        Some(saved / Decimal::from(1_000_000))
+    }
 }
 
 /// Reads our own data; a line that does not parse is skipped, and a test counts the lines.
@@ -155,6 +184,7 @@ fn parse_line(line: &'static str) -> Option<Rate> {
         tier_above,
         tier_input,
         tier_output,
+        from,
     ] = fields[..]
     else {
         return None;
@@ -163,6 +193,7 @@ fn parse_line(line: &'static str) -> Option<Rate> {
     Some(Rate {
         provider: Cow::Borrowed(provider),
         model: Cow::Borrowed(model),
+        from: (!from.is_empty()).then_some(Cow::Borrowed(from)),
         input: price(input)?,
         output: price(output)?,
         cache_read: price(cache_read),
@@ -271,6 +302,7 @@ fn parse_prices(
     Ok(Rate {
         provider: Cow::Owned(provider.to_owned()),
         model: Cow::Owned(model.to_owned()),
+        from: parse_day(provider, model, prices)?,
         input: required("input")?,
         output: required("output")?,
         cache_read: price("cache_read")?,
@@ -282,6 +314,31 @@ fn parse_prices(
         vision: known.is_none_or(|rate| rate.vision),
         thinking: known.is_none_or(|rate| rate.thinking),
     })
+}
+
+/// The day from which a price counts.
+fn parse_day(
+    provider: &str,
+    model: &str,
+    prices: &Map<String, Value>,
+) -> Result<Option<Cow<'static, str>>, RateCardError> {
+    let day = match prices.get("from") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(day)) => day.clone(),
+        Some(other) => other.to_string(),
+    };
+    let is_day = day.len() == 10
+        && day.bytes().enumerate().all(|(place, byte)| match place {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if is_day {
+        Ok(Some(Cow::Owned(day)))
+    } else {
+        Err(RateCardError(format!(
+            "{provider}/{model}: `from` is not a day such as 2026-01-31: {day}"
+        )))
+    }
 }
 
 fn parse_tier(tier: &Value) -> Option<Tier> {
@@ -375,6 +432,25 @@ mod tests {
         assert_eq!(rate.tier.unwrap().output_factor, dec!(1.5));
         // The rest of the card still stands.
         assert!(card.lookup("anthropic", "claude-sonnet-4-6").is_some());
+    }
+
+    #[test]
+    fn a_price_counts_from_its_day() {
+        let yaml = "
+- {provider: openai, model: m, input: 3, output: 0, from: 2027-01-01}
+- {provider: openai, model: m, input: 1, output: 0}
+- {provider: openai, model: m, input: 2, output: 0, from: 2026-06-01}
+";
+        let card = RateCard::with_overrides(yaml).unwrap();
+        let price = |day: &str| card.clone().on(day).lookup("openai", "m").unwrap().input;
+        assert_eq!(price("2026-05-31"), dec!(1));
+        assert_eq!(price("2026-06-01"), dec!(2));
+        assert_eq!(price("2027-02-01"), dec!(3));
+        let bad = RateCard::with_overrides("openai: {m: {input: 1, output: 1, from: soon}}");
+        assert_eq!(
+            bad.unwrap_err().to_string(),
+            "openai/m: `from` is not a day such as 2026-01-31: soon"
+        );
     }
 
     #[test]

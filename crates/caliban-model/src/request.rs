@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Block, Message, Messages};
+use crate::{Block, Message, Messages, Role};
 
 /// A call to a model. Its conversation is known to be well formed: system messages lead and hold
 /// text only, and at least one other message follows.
@@ -165,6 +165,26 @@ impl Request {
             min_cached_turn: 0,
             metadata: Metadata::default(),
         })
+    }
+
+    /// Gives messages another content; those that `change` says nothing about stay. System messages
+    /// are not asked about, so that it is still a conversation.
+    pub fn rewrite(&mut self, change: impl Fn(&Message) -> Option<Vec<Block>>) {
+        let mut messages = Messages::default();
+        for message in self.messages.iter() {
+            let other = match message.role {
+                Role::System => None,
+                Role::User | Role::Assistant => change(message),
+            };
+            messages.push(match other {
+                None => Arc::clone(message),
+                Some(content) => Arc::new(Message {
+                    content,
+                    ..Message::clone(message)
+                }),
+            });
+        }
+        self.messages = messages;
     }
 
     pub fn messages(&self) -> &[Arc<Message>] {

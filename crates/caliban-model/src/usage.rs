@@ -35,6 +35,20 @@ impl Usage {
         self.cache_write_5m + self.cache_write_1h
     }
 
+    /// What this has beyond `part`, bucket by bucket.
+    #[must_use]
+    pub fn beyond(&self, part: &Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(part.input),
+            cache_read: self.cache_read.saturating_sub(part.cache_read),
+            cache_write_5m: self.cache_write_5m.saturating_sub(part.cache_write_5m),
+            cache_write_1h: self.cache_write_1h.saturating_sub(part.cache_write_1h),
+            output: self.output.saturating_sub(part.output),
+            reasoning: self.reasoning.saturating_sub(part.reasoning),
+            estimated: false,
+        }
+    }
+
     /// The usual rule of thumb for providers that report nothing: four bytes make a token.
     pub fn estimate(input_bytes: usize, output_bytes: usize) -> Self {
         let tokens = |bytes: usize| (bytes as u64).div_ceil(4);

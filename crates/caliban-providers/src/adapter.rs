@@ -23,7 +23,9 @@ use crate::assembly::Assembly;
 use crate::failure::{Refusal, fail, network_error};
 use crate::framing::{Frame, Framer, Lines, MAX_FRAME, Piece};
 use crate::http::{self, Timeouts};
+use crate::sight::{self, Blind};
 use crate::transport::{Call, Framing, Transport};
+use crate::wiretap::{Heard, Wiretap};
 
 /// How often a family may change a refused call and send it again.
 const MAX_REVISIONS: usize = 3;
@@ -71,6 +73,11 @@ pub(crate) trait Family: Send + Sync + Debug {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         caliban_model::capabilities(self.id(), model)
+    }
+
+    /// Whether a model is known to see no images; a family that asks its server answers for itself.
+    fn is_blind(&self, model: &str) -> bool {
+        !caliban_model::capabilities(self.id(), model).vision
     }
 
     fn models<'a>(&'a self, link: &'a Link) -> BoxFuture<'a, Result<Vec<ModelInfo>, Error>>;
@@ -138,6 +145,7 @@ pub struct Adapter {
     family: Arc<dyn Family>,
     link: Arc<Link>,
     lessons: Arc<Mutex<VecDeque<Lesson>>>,
+    blind: Blind,
 }
 
 /// The connection to one server.
@@ -146,6 +154,7 @@ pub(crate) struct Link {
     transport: Box<dyn Transport>,
     timeouts: Timeouts,
     client: OnceLock<reqwest::Client>,
+    tap: OnceLock<Arc<dyn Wiretap>>,
 }
 
 impl Adapter {
@@ -160,9 +169,25 @@ impl Adapter {
                 transport: Box::new(transport),
                 timeouts,
                 client: OnceLock::new(),
+                tap: OnceLock::new(),
             }),
             lessons: Arc::default(),
+            blind: Blind::default(),
         }
+    }
+
+    /// The same with another way with images for models that cannot see.
+    pub(crate) fn seeing(self, blind: Blind) -> Self {
+        Self { blind, ..self }
+    }
+
+    /// The same with somebody who listens.
+    pub(crate) fn tapped(self, tap: Option<&Arc<dyn Wiretap>>) -> Self {
+        if let Some(tap) = tap {
+            // It has none yet.
+            let _ = self.link.tap.set(Arc::clone(tap));
+        }
+        self
     }
 
     /// Sends a call, renewing the key once and letting the family revise what was refused, or
@@ -288,6 +313,13 @@ impl Provider for Adapter {
         let adapter = self.clone();
         let origin = Origin::new(self.id(), request.model.clone());
         Box::pin(try_stream! {
+            let mut request = request;
+            if adapter.family.is_blind(&request.model) {
+                sight::check(&request, &origin, adapter.blind)?;
+                if let Some(warning) = sight::without_images(&mut request) {
+                    yield StreamEvent::Warning(warning);
+                }
+            }
             let encoding = adapter.family.encode(&request, &adapter.link);
             let mut encoded = until(&cancel, &origin, encoding).await?.map_err(|error| adapter.advised(error))?;
             encoded.call.origin = origin.clone();
@@ -359,13 +391,20 @@ impl Link {
         let origin = call.origin.clone();
         let request = self.transport.prepare(call, freshness).await?;
         let client = self.client(&origin)?;
+        let tap = self.tap.get();
+        let tap = tap.map(|tap| (tap, tap.sent(&origin, &request.body)));
         let sending = client
             .request(request.method, request.url)
             .headers(request.headers)
             .body(request.body)
             .send();
         match timeout(self.timeouts.first_byte, sending).await {
-            Ok(Ok(response)) => Ok(response),
+            Ok(Ok(mut response)) => {
+                if let Some((tap, call)) = tap {
+                    Heard::listen(&mut response, tap, call, &origin);
+                }
+                Ok(response)
+            }
             Ok(Err(error)) => Err(network_error(&origin, &error)),
             Err(_) => Err(fail(
                 &origin,
@@ -429,7 +468,12 @@ impl Link {
         response: &mut Response,
     ) -> Result<Option<Bytes>, Error> {
         match timeout(self.timeouts.idle, response.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Ok(chunk)) => {
+                if let Some(chunk) = &chunk {
+                    Heard::piece(response, chunk);
+                }
+                Ok(chunk)
+            }
             Ok(Err(error)) => Err(network_error(origin, &error)),
             Err(_) => Err(fail(
                 origin,

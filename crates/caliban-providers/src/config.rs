@@ -12,9 +12,11 @@ use crate::anthropic::Anthropic;
 use crate::clouds::{self, Programs, Refresh};
 use crate::google::Gemini;
 use crate::http::Timeouts;
-use crate::ollama::{Blind, Ollama};
+use crate::ollama::Ollama;
 use crate::openai::{Chat, Profile, Responses, Server};
+use crate::sight::Blind;
 use crate::transport::{AuthHeader, Direct};
+use crate::wiretap::Wiretap;
 
 /// How a provider is reached, where it differs from what the environment says.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,8 @@ pub struct Connection {
     pub refresh: Refresh,
     /// Who runs the programs that print credentials.
     pub programs: Option<Arc<dyn Programs>>,
+    /// Who listens to what is sent and answered.
+    pub tap: Option<Arc<dyn Wiretap>>,
 }
 
 /// A provider that cannot be set up. Nothing has been sent.
@@ -103,7 +107,7 @@ pub fn connect(
         None => credentials(kind, &base, &variable)?,
     };
     let timeouts = connection.timeouts;
-    Ok(Arc::new(match kind {
+    let adapter = match kind {
         ProviderKind::Anthropic => {
             let version = variable("ANTHROPIC_VERSION").unwrap_or_else(|| "2023-06-01".to_owned());
             let headers = vec![(HeaderName::from_static("anthropic-version"), version)];
@@ -144,7 +148,9 @@ pub fn connect(
         ProviderKind::Bedrock | ProviderKind::Vertex | ProviderKind::Azure => {
             return clouds::connect(kind, &variable, connection);
         }
-    }))
+    };
+    let adapter = adapter.seeing(blind(&variable));
+    Ok(adapter.tapped(connection.tap.as_ref()))
 }
 
 fn base_url(

@@ -17,9 +17,11 @@ mod http;
 mod memory;
 mod ollama;
 mod openai;
+mod sight;
 #[cfg(test)]
 mod testing;
 mod transport;
+mod wiretap;
 
 pub use adapter::Adapter;
 pub use body::Body;
@@ -27,3 +29,4 @@ pub use clouds::{Programs, Refresh};
 pub use config::{ConfigError, Connection, connect};
 pub use http::Timeouts;
 pub use transport::{AuthHeader, Call, Direct, Framing, HttpRequest};
+pub use wiretap::Wiretap;

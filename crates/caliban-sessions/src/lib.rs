@@ -2,6 +2,8 @@
 //! happened since, `<name>.journal`; large contents are files of their own. Whatever interrupts
 //! the writer, nothing that was confirmed is lost.
 
+mod accounts;
+mod accounts_listing;
 mod blobs;
 mod clock;
 mod disk;
@@ -28,6 +30,8 @@ mod tail;
 mod transcript;
 mod writer;
 
+pub use accounts::{Account, Accounts, Day, Sums, Work};
+pub use accounts_listing::{AllAccounts, SessionAccounts};
 pub use disk::{Disk, DiskFile, DiskReader, FileStat, HeldLock, LockAttempt, RealDisk};
 pub use error::{Error, Warning};
 pub use listing::{Listing, Summary};

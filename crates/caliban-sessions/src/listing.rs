@@ -12,6 +12,7 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::accounts::Accounts;
 use crate::disk::{Disk, DiskReader};
 use crate::error::{Error, Warning};
 use crate::line::Line;
@@ -101,8 +102,8 @@ impl Summary {
     }
 }
 
-/// Lists a directory.
-pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Listing, Error> {
+/// The names of all sessions of a directory.
+pub(crate) fn names(disk: &dyn Disk, directory: &Path) -> Result<Vec<SessionName>, Error> {
     let mut names: Vec<SessionName> = disk
         .list(directory)
         .map_err(Error::io("list", directory))?
@@ -114,6 +115,12 @@ pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Listing, Error> 
         .collect();
     names.sort();
     names.dedup();
+    Ok(names)
+}
+
+/// Lists a directory.
+pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Listing, Error> {
+    let names = names(disk, directory)?;
     let share = names.len().div_ceil(threads()).max(SHARE);
     let mut listing = Listing::default();
     let mut shares = names.chunks(share);
@@ -138,6 +145,21 @@ pub(crate) fn list(disk: &dyn Disk, directory: &Path) -> Result<Listing, Error> 
 
 /// The summary of a session; nothing if there is none.
 pub(crate) fn summarise(disk: &dyn Disk, paths: &Paths) -> Result<Option<Summary>, Error> {
+    let found = summary_with_accounts(disk, paths)?;
+    Ok(found.map(|found| found.summary))
+}
+
+/// A summary, the accounts of its session file, and the last record that these have.
+pub(crate) struct Found {
+    pub(crate) summary: Summary,
+    pub(crate) accounts: Accounts,
+    pub(crate) base: u64,
+}
+
+pub(crate) fn summary_with_accounts(
+    disk: &dyn Disk,
+    paths: &Paths,
+) -> Result<Option<Found>, Error> {
     let path = paths.journal();
     // In this order, as when a session is loaded.
     let journal = match disk.read(&path) {
@@ -149,7 +171,10 @@ pub(crate) fn summarise(disk: &dyn Disk, paths: &Paths) -> Result<Option<Summary
     if journal.is_none() && text.is_none() {
         return Ok(None);
     }
-    let snapshot = text.as_ref().map(SnapshotText::parse).transpose()?;
+    let mut snapshot = text.as_ref().map(SnapshotText::parse).transpose()?;
+    let accounts = snapshot
+        .as_mut()
+        .map(|snapshot| std::mem::take(&mut snapshot.accounts));
     let header = journal.as_ref().and_then(Ends::header);
     if let Some(header) = &header
         && header.format > FORMAT
@@ -180,7 +205,11 @@ pub(crate) fn summarise(disk: &dyn Disk, paths: &Paths) -> Result<Option<Summary
     if let Some(journal) = journal {
         journal.bring_up_to_date(&mut summary, base);
     }
-    Ok(Some(summary))
+    Ok(Some(Found {
+        summary,
+        accounts: accounts.unwrap_or_default(),
+        base,
+    }))
 }
 
 fn from_snapshot(paths: &Paths, snapshot: Snapshot<'_>, header: Option<&Header>) -> Summary {

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use caliban_model::{Message, Purpose, ToolContent, Usage};
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::accounts::Work;
 use crate::past::Position;
 
 /// The version of both file formats. Additions keep it; a reader refuses a higher one.
@@ -48,6 +50,24 @@ pub enum Record {
         cost: Option<Decimal>,
         #[serde(default)]
         purpose: Purpose,
+        /// The kind of sub-agent that called it; nothing for the session's own agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// What a cache made cheaper.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        saved: Option<Decimal>,
+        /// How often.
+        #[serde(default = "once")]
+        calls: u64,
+        /// The day by the clock on the wall.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        day: Option<Date>,
+    },
+    /// Prompts were worked on.
+    Work {
+        day: Date,
+        #[serde(flatten)]
+        work: Work,
     },
     /// Settings of the session changed.
     State(Box<StateChange>),
@@ -169,6 +189,10 @@ impl Record {
             messages: after[keep..].to_vec(),
         }
     }
+}
+
+fn once() -> u64 {
+    1
 }
 
 /// How many messages two conversations begin with in common.

@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use crate::accounts::Accounts;
 use crate::blobs::Blobs;
 use crate::disk::{Disk, DiskReader};
 use crate::error::{Error, Warning};
@@ -33,7 +34,7 @@ const LARGEST: u64 = 2 << 30;
 /// A record's number beyond which nobody has counted.
 const LARGEST_SEQ: u64 = 1 << 53;
 /// How far a listing reads, in steps.
-const HEAD: [usize; 2] = [4 << 10, 16 << 10];
+const HEAD: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 512 << 10];
 /// Messages among which the first prompt is looked for.
 const BEFORE_PROMPT: usize = 8;
 /// What ends the small fields in a file that was written here. Inside a text it cannot occur.
@@ -63,6 +64,8 @@ struct Written<'a> {
     total_usage: Usage,
     cost: Decimal,
     journal_seq: u64,
+    #[serde(skip_serializing_if = "Accounts::is_empty")]
+    accounts: &'a Accounts,
     messages: Vec<Stored<'a, Message>>,
     todos: &'a Value,
     turn: Turn,
@@ -118,6 +121,9 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) cost: Decimal,
     #[serde(default)]
     pub(crate) journal_seq: Option<u64>,
+    /// None of them is better than no session.
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) accounts: Accounts,
     #[serde(default, borrow)]
     messages: Vec<&'a RawValue>,
     #[serde(default)]
@@ -232,6 +238,7 @@ pub(crate) fn write(
         total_usage: state.usage,
         cost: state.cost,
         journal_seq: replica.seq,
+        accounts: &state.accounts,
         messages,
         todos: &state.todos,
         turn: replica.turn,
@@ -377,6 +384,7 @@ impl SnapshotText {
             turns: snapshot.turns,
             usage: snapshot.total_usage,
             cost: snapshot.cost,
+            accounts: snapshot.accounts,
             messages,
             notices: snapshot.notices,
             past,
@@ -444,6 +452,12 @@ pub(crate) fn derived_id(name: &SessionName, created_at: Option<Timestamp>) -> U
         bytes.copy_from_slice(&digest[..16]);
         uuid::Builder::from_custom_bytes(bytes).into_uuid()
     })
+}
+
+/// Accounts as they are written, and none where somebody wrote something else.
+fn lenient<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Accounts, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
 /// The small fields as a document of their own, if the beginning of a file has all of them.

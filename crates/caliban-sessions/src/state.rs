@@ -4,14 +4,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_model::{Block, Message, Role, Usage};
+use caliban_model::{Block, Message, Purpose, Role, Usage};
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::accounts::{Account, Accounts, Sums};
 use crate::name::SessionName;
 use crate::past::{Past, Position, under};
 use crate::record::{Effects, FORMAT, Header, Notice, Record, StateChange, Totals};
@@ -48,6 +51,8 @@ pub struct SessionState {
     pub usage: Usage,
     /// Of all calls whose price is known.
     pub cost: Decimal,
+    /// Both, by what is kept apart.
+    pub accounts: Accounts,
     pub messages: Vec<Arc<Message>>,
     /// The latest notices.
     pub notices: Vec<Notice>,
@@ -95,6 +100,21 @@ impl SessionState {
     /// Whether a person gave the name.
     pub fn is_named(&self) -> bool {
         is_named(&self.name, self.session_id)
+    }
+
+    /// What the session consumed, with what was consumed before that was kept apart.
+    pub fn accounts_in_full(&self) -> Accounts {
+        let mut accounts = self.accounts.clone();
+        let of = Account {
+            day: utc_day(self.updated_at),
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            purpose: Purpose::Other,
+            agent: None,
+            sums: Sums::default(),
+        };
+        accounts.complete(&self.usage, self.cost, of);
+        accounts
     }
 
     /// Where the conversation stands.
@@ -148,6 +168,7 @@ impl Replica {
             turns: 0,
             usage: Usage::default(),
             cost: Decimal::ZERO,
+            accounts: Accounts::default(),
             messages: Vec::new(),
             notices: Vec::new(),
             past: Past::default(),
@@ -260,7 +281,11 @@ impl Replica {
             Record::Usage { usage, cost, .. } => {
                 state.usage += usage;
                 state.cost = state.cost.saturating_add(cost.unwrap_or_default());
+                if let Some(entry) = entry(record, at) {
+                    state.accounts.enter(entry);
+                }
             }
+            Record::Work { day, work } => state.accounts.work(day, work),
             Record::State(change) => state.change(*change),
             Record::Compacted { keep, messages } => {
                 let kept = state.messages.iter().take(keep).cloned();
@@ -364,6 +389,43 @@ impl SessionState {
         set(&mut self.cwd, cwd);
         set(&mut self.program_version, program_version);
     }
+}
+
+/// The account of a record of calls.
+pub(crate) fn entry(record: Record, at: Timestamp) -> Option<Account> {
+    let Record::Usage {
+        provider,
+        model,
+        usage,
+        cost,
+        purpose,
+        agent,
+        saved,
+        calls,
+        day,
+    } = record
+    else {
+        return None;
+    };
+    Some(Account {
+        day: day.unwrap_or_else(|| utc_day(at)),
+        provider,
+        model,
+        purpose,
+        agent,
+        sums: Sums {
+            calls,
+            usage,
+            cost: cost.unwrap_or_default(),
+            saved: saved.unwrap_or_default(),
+            unpriced: if cost.is_some() { 0 } else { calls },
+        },
+    })
+}
+
+/// The day of a time where nobody says what the clock on the wall said.
+pub(crate) fn utc_day(at: Timestamp) -> Date {
+    at.to_zoned(TimeZone::UTC).date()
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {

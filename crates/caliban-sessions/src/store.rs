@@ -8,6 +8,8 @@ use caliban_model::Message;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
+use crate::accounts::Accounts;
+use crate::accounts_listing::{self, AllAccounts};
 use crate::blobs::Blobs;
 use crate::clock::Clock;
 use crate::disk::{Disk, HeldLock, LockAttempt, RealDisk};
@@ -178,6 +180,7 @@ impl Store {
         state.session_id = session_id;
         state.name = name.clone();
         (state.created_at, state.updated_at) = (now, now);
+        state.accounts = Accounts::of_copy(state.usage, state.cost);
         let mut blobs = self.blobs(&paths);
         let written = blobs.share(&source).and_then(|()| {
             let len = snapshot::write(&*self.disk, &paths, &replica, &mut blobs)?;
@@ -203,6 +206,11 @@ impl Store {
             lock,
         });
         Ok(settle(writer, loaded.evidence, loaded.warnings))
+    }
+
+    /// What all sessions consumed, and what could not be read.
+    pub fn accounts(&self) -> Result<AllAccounts, Error> {
+        accounts_listing::read(&*self.disk, &self.directory)
     }
 
     /// All sessions, the most recently updated first.

@@ -121,6 +121,7 @@ impl Storable for Record {
             | Self::Rewound { .. }
             | Self::TurnEnded {}
             | Self::Title { .. }
+            | Self::Work { .. }
             | Self::Notice(_) => true,
         }
     }

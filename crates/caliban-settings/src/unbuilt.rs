@@ -16,7 +16,6 @@ pub enum Part {
     Fleet,
     ModelList,
     Plugins,
-    RawBodies,
 }
 
 impl Part {
@@ -26,7 +25,6 @@ impl Part {
             Self::Fleet => "background agents",
             Self::ModelList => "list of models to choose from",
             Self::Plugins => "plugins",
-            Self::RawBodies => "log of raw requests",
         }
     }
 }
@@ -75,8 +73,6 @@ const VARIABLES: &[(&str, Part, Consequence)] = {
             Refused(UNRESTRICTED),
         ),
         (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
-        // Set for other programs as well.
-        (names::OTEL_LOG_RAW_API_BODIES, Part::RawBodies, Nothing),
     ]
 };
 

@@ -8,8 +8,10 @@ use caliban_settings::Settings;
 use caliban_settings::variables::{Environment, VariableError, names};
 use url::Url;
 
+use crate::bodies::Place;
 use crate::data::{Attributes, Context};
 use crate::instruments::Temporality;
+use crate::traces::Traces;
 
 /// How often metrics are sent, and what happened, unless it is said.
 const METRICS: Duration = Duration::from_mins(1);
@@ -143,6 +145,20 @@ pub struct Config {
     pub(crate) helper: Option<HeadersHelper>,
     pub(crate) resource: Attributes,
     pub(crate) parent: Option<Context>,
+    /// Where calls go as they are; nowhere unless it is said.
+    pub(crate) bodies: Option<Place>,
+}
+
+impl Config {
+    /// Whether somebody wants calls as they are sent and answered.
+    pub fn wants_bodies(&self) -> bool {
+        self.bodies.is_some()
+    }
+
+    /// The traces of a session that is exported so.
+    pub fn traces(&self) -> Traces {
+        Traces::new(self.parent)
+    }
 }
 
 /// Whether anything is exported.
@@ -221,6 +237,7 @@ impl Wish {
                     .and_then(|text| Context::parse(&text)),
                 Ambient::Ignored => None,
             },
+            bodies: reading.bodies()?,
         })))
     }
 }
@@ -339,6 +356,21 @@ impl Reading<'_> {
         match self.0.text(name) {
             None => Ok(otherwise),
             Some(text) => parsed(name, &text),
+        }
+    }
+
+    fn bodies(&self) -> Result<Option<Place>, VariableError> {
+        let name = names::OTEL_LOG_RAW_API_BODIES;
+        let text = self.0.text(name).unwrap_or_default();
+        match text.trim() {
+            "" | "0" | "false" => Ok(None),
+            "1" | "true" => Ok(Some(Place::Logs)),
+            other => match other.strip_prefix("file:") {
+                Some(directory) if !directory.is_empty() => {
+                    Ok(Some(Place::Directory(PathBuf::from(directory))))
+                }
+                Some(_) | None => Err(wrong(name, "`0`, `1` or `file:` and a directory", &text)),
+            },
         }
     }
 

@@ -168,14 +168,6 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The beginning of a trace of its own.
-    pub(crate) fn root() -> Self {
-        Self {
-            trace: rand::random(),
-            span: rand::random(),
-        }
-    }
-
     /// Below this one.
     pub(crate) fn child(self) -> Self {
         Self {

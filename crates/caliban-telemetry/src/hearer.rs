@@ -14,10 +14,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval_at};
 
+use crate::bodies::{self, Bodies};
 use crate::config::{Certificates, Collector, Config, Signal, Target};
 use crate::exporter::{Body, SendError, client, send};
 use crate::headers::Headers;
 use crate::schema::Source;
+use crate::traces::{Seed, Traces};
 use crate::translation::{Batch, Beginning, Translator};
 use crate::tree::Message;
 
@@ -37,6 +39,8 @@ pub struct Means {
     pub environment: Vec<(OsString, OsString)>,
     pub directory: PathBuf,
     pub warn: Warn,
+    /// Calls as they are sent and answered, where somebody wants them.
+    pub bodies: Option<Arc<Bodies>>,
 }
 
 impl std::fmt::Debug for Means {
@@ -47,23 +51,25 @@ impl std::fmt::Debug for Means {
 
 /// Hears a session to its end. The task ends when everything is sent; who waits for it sets the
 /// bound, and whoever aborts it loses what is not.
-pub fn hear(config: Config, events: Events, means: Means) -> JoinHandle<()> {
-    tokio::spawn(heard(config, events, means))
+pub fn hear(config: Config, traces: &Traces, events: Events, means: Means) -> JoinHandle<()> {
+    tokio::spawn(heard(config, traces.seed(), events, means))
 }
 
-async fn heard(config: Config, mut events: Events, means: Means) {
+async fn heard(config: Config, seed: Seed, mut events: Events, means: Means) {
     let now = Timestamp::now();
     let mut translator = Translator::new(
         Beginning {
             contents: config.contents,
             temporality: config.temporality,
-            parent: config.parent,
+            seed,
         },
         now,
     );
     let begun = Instant::now();
     let mut metrics = interval_at(begun + config.metrics_every, config.metrics_every);
     let mut logs = interval_at(begun + config.logs_every, config.logs_every);
+    let place = config.bodies.clone();
+    let mut bodies = means.bodies.as_ref().and_then(|bodies| bodies.waiting());
     let (batches, waiting) = mpsc::channel(BATCHES);
     let sending = tokio::spawn(Sender::new(config, means.clone()).run(waiting));
     loop {
@@ -77,6 +83,9 @@ async fn heard(config: Config, mut events: Events, means: Means) {
                 Some(EventBatch::Missed(_)) => {}
                 None => break,
             },
+            Some((at, body)) = bodies::next(&mut bodies) => {
+                translator.body(at, place.as_ref(), body, &means).await;
+            }
             _ = metrics.tick() => {
                 if let Ok(room) = batches.try_reserve() {
                     room.send(translator.taken(Timestamp::now()));
@@ -89,7 +98,11 @@ async fn heard(config: Config, mut events: Events, means: Means) {
             }
         }
     }
-    let dropped = translator.dropped();
+    while let Some(Ok((at, body))) = bodies.as_mut().map(mpsc::Receiver::try_recv) {
+        translator.body(at, place.as_ref(), body, &means).await;
+    }
+    let lost = means.bodies.as_ref().map_or(0, |bodies| bodies.lost());
+    let dropped = translator.dropped() + lost;
     if dropped > 0 {
         (means.warn)(&format!(
             "telemetry lost {dropped} records: nobody took them"

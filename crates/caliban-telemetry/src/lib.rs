@@ -4,6 +4,7 @@
 //! metrics, logs and spans, and sends these in the forms of the [schema]. Nothing is exported
 //! unless it is [wished](Wish) for, and a collector that is gone, slow or wrong is never felt.
 
+mod bodies;
 mod config;
 mod data;
 mod exporter;
@@ -11,9 +12,12 @@ mod headers;
 mod hearer;
 mod instruments;
 mod schema;
+mod traces;
 mod translation;
 mod tree;
 
+pub use bodies::{Bodies, Half, RawBody};
 pub use config::{Ambient, Config, Wish};
 pub use exporter::PATIENCE;
 pub use hearer::{Means, Warn, hear};
+pub use traces::Traces;

@@ -13,9 +13,12 @@ use caliban_session::{Facts, SessionEvent, What};
 use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
 
+use crate::bodies::{self, Half, Place, RawBody};
 use crate::config::Contents;
 use crate::data::{Attributes, Context, LONGEST, Record, Severity, Span, SpanKind, shortened};
+use crate::hearer::Means;
 use crate::instruments::{Instrument, Instruments, Metric, Temporality};
+use crate::traces::Seed;
 
 use model::ModelCall;
 use tools::ToolCall;
@@ -39,8 +42,7 @@ pub(crate) struct Translator {
     sequence: u64,
     provider: String,
     model: String,
-    /// The trace that this process is part of.
-    parent: Option<Context>,
+    seed: Seed,
     run: Option<Run>,
     /// What was told of each model, to tell the rest at the end of a prompt.
     told: BTreeMap<(String, String), (Usage, f64)>,
@@ -87,7 +89,7 @@ impl Batch {
 pub(crate) struct Beginning {
     pub(crate) contents: Contents,
     pub(crate) temporality: Temporality,
-    pub(crate) parent: Option<Context>,
+    pub(crate) seed: Seed,
 }
 
 impl Translator {
@@ -102,7 +104,7 @@ impl Translator {
             sequence: 0,
             provider: String::new(),
             model: String::new(),
-            parent: beginning.parent,
+            seed: beginning.seed,
             run: None,
             told: BTreeMap::new(),
         }
@@ -188,10 +190,7 @@ impl Translator {
     }
 
     fn began(&mut self, prompt: &Arc<str>, at: Timestamp) {
-        let (context, parent) = match self.parent {
-            Some(parent) => (parent.child(), Some(parent.span)),
-            None => (Context::root(), None),
-        };
+        let (context, parent) = self.seed.run(prompt);
         let agent = Agent::new(context, parent, at);
         self.run = Some(Run {
             prompt: Arc::clone(prompt),
@@ -260,6 +259,47 @@ impl Translator {
             | Event::Nested { .. }
             | Event::Finished { .. } => {}
         }
+    }
+
+    /// One half of a call as it was sent or answered.
+    pub(crate) async fn body(
+        &mut self,
+        at: Timestamp,
+        place: Option<&Place>,
+        body: RawBody,
+        means: &Means,
+    ) {
+        let (name, status) = match body.half {
+            Half::Request => ("api_request_body", None),
+            Half::Response(status) => ("api_response_body", Some(u32::from(status))),
+        };
+        let mut attributes = Attributes::default()
+            .with("provider", body.provider.clone())
+            .with("model", body.model.clone())
+            .with("call", body.call)
+            .with_known("status_code", status)
+            .with("body_length", body.text.len() as u64);
+        match place {
+            None => return,
+            Some(Place::Logs) => {
+                attributes.set("body", shortened(&body.text, LONGEST));
+                let is_cut = body.text.chars().nth(LONGEST).is_some();
+                attributes.set("body_truncated", is_cut);
+            }
+            Some(Place::Directory(directory)) => {
+                match bodies::write(directory.clone(), at, Arc::new(body)).await {
+                    Ok(path) => attributes.set("body_ref", path.display().to_string()),
+                    Err(error) => {
+                        let directory = directory.display();
+                        (means.warn)(&format!(
+                            "`{directory}` does not take what is sent to models: {error}"
+                        ));
+                        return;
+                    }
+                }
+            }
+        }
+        self.log(at, name, Severity::Info, attributes);
     }
 
     fn prompt(&mut self, prompt: &Message, at: Timestamp) {

@@ -82,6 +82,7 @@ impl Bench {
             reading: OpenReading::shared(),
             cancel,
             progress: Progress::silent(),
+            trace: None,
         };
         let named = |candidate: &&Arc<dyn Tool>| candidate.spec().name == tool;
         let tool = self.tools.iter().find(named).unwrap();

@@ -68,6 +68,7 @@ impl Fixture {
             reading: OpenReading::shared(),
             cancel: self.cancel.clone(),
             progress: Progress::silent(),
+            trace: None,
         };
         tool.run(input, context).await
     }

@@ -154,6 +154,7 @@ async fn run(tool: Arc<dyn Tool>, input: Value, cancel: CancellationToken) -> To
         reading: OpenReading::shared(),
         cancel,
         progress: Progress::silent(),
+        trace: None,
     };
     tool.run(input, context).await
 }

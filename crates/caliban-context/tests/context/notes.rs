@@ -43,6 +43,7 @@ async fn run(tool: &Arc<dyn Tool>, input: Value) -> ToolOutput {
         reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
+        trace: None,
     };
     tool.run(input, context).await
 }

@@ -44,6 +44,7 @@ async fn call(tool: &SkillTool, input: Value) -> ToolOutput {
         reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
+        trace: None,
     };
     tool.run(input, context).await
 }

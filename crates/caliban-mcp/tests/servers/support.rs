@@ -98,6 +98,7 @@ impl Place {
             reading: OpenReading::shared(),
             cancel: CancellationToken::new(),
             progress: Progress::silent(),
+            trace: None,
         }
     }
 

@@ -73,16 +73,22 @@ impl Masking {
         Self { places, secrets }
     }
 
+    /// A text without secrets.
+    pub fn redacted(&self, text: &str) -> String {
+        let mut redacted = text.to_owned();
+        for secret in &self.secrets {
+            redacted = redacted.replace(secret.as_str(), REDACTED);
+        }
+        match &*SHAPES {
+            Some(shapes) => shapes.replace_all(&redacted, REDACTED).into_owned(),
+            None => redacted,
+        }
+    }
+
     /// Secrets out, places to placeholders, in every string of a document.
     pub(super) fn mask(&self, value: &mut Value) {
         each_string(value, &|text| {
-            let mut masked = text.to_owned();
-            for secret in &self.secrets {
-                masked = masked.replace(secret.as_str(), REDACTED);
-            }
-            if let Some(shapes) = &*SHAPES {
-                masked = shapes.replace_all(&masked, REDACTED).into_owned();
-            }
+            let mut masked = self.redacted(text);
             for (name, place) in &self.places {
                 masked = masked.replace(place.as_str(), name);
             }

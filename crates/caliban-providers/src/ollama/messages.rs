@@ -6,9 +6,7 @@ use caliban_model::{Block, Image, ImageSource, Message, Request, Role, ToolConte
 use serde_json::{Map, Value, json};
 
 use super::facts::Support;
-
-/// What takes the place of an image the model cannot be shown.
-const OMITTED_IMAGE: &str = "[image omitted]";
+use crate::sight::OMITTED_IMAGE;
 
 /// Why images are missing from messages.
 pub(super) type Omissions = BTreeSet<&'static str>;

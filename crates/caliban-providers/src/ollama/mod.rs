@@ -15,7 +15,7 @@ mod wire;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use caliban_model::{Block, Capabilities, Error, ErrorKind, ModelInfo, Origin, Request, Role};
+use caliban_model::{Capabilities, Error, ErrorKind, ModelInfo, Origin, Request};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use reqwest::Method;
@@ -26,6 +26,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link};
 use crate::body::Body;
 use crate::failure::{Refusal, fail};
 use crate::memory::Memory;
+use crate::sight::{self, Blind};
 use crate::transport::{Call, Framing};
 use facts::{Facts, Support};
 use messages::Omissions;
@@ -38,15 +39,6 @@ const DEFAULT_CONTEXT: u64 = 65_536;
 const UNKNOWN_CONTEXT: u64 = 32_768;
 /// How many models are remembered; beyond that the memory starts afresh.
 const MAX_MODELS: usize = 64;
-
-/// What becomes of a prompt with an image for a model that cannot see.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Blind {
-    #[default]
-    Refused,
-    /// A note takes the image's place, and a warning says so.
-    Described,
-}
 
 /// The wire format of `api/chat`. Remembers what the server says about each model it is asked
 /// for.
@@ -69,24 +61,11 @@ impl Ollama {
         }
     }
 
-    /// An image that the prompt holds must be seen; older ones may have been shown to another model.
     fn check_sight(&self, request: &Request, origin: &Origin, facts: Facts) -> Result<(), Error> {
-        let turns = request.turns().iter().rev();
-        let has_image = turns
-            .take_while(|message| message.role != Role::Assistant)
-            .flat_map(|message| &message.content)
-            .any(|block| matches!(block, Block::Image(_)));
-        if has_image && facts.vision == Support::No && self.blind == Blind::Refused {
-            let error = fail(
-                origin,
-                ErrorKind::Invalid,
-                "no candidate: the prompt holds an image, and the model has no vision".to_owned(),
-            );
-            return Err(error.with_remedy(
-                "use a model that can see, or set `CALIBAN_STRICT_ROUTING=false` to send a note in place of the image",
-            ));
+        match facts.vision {
+            Support::No => sight::check(request, origin, self.blind),
+            Support::Yes | Support::Unknown => Ok(()),
         }
-        Ok(())
     }
 
     fn context(&self, model_length: Option<u64>) -> u64 {
@@ -225,6 +204,11 @@ impl Family for Ollama {
         error
     }
 
+    /// The server is asked before anything is said about images.
+    fn is_blind(&self, _model: &str) -> bool {
+        false
+    }
+
     /// What the server said about the model; until it was asked, what the tables say. The window
     /// is the one that requests name, which is what a conversation has to fit into.
     fn capabilities(&self, model: &str) -> Capabilities {
@@ -252,8 +236,8 @@ mod tests {
     use crate::testing::{Reply, Server, blocks, serve};
     use crate::transport::{AuthHeader, Direct};
     use caliban_model::{
-        CancellationToken, Image, ImageMime, ImageSource, Message, NoKey, Provider, StreamEvent,
-        ToolSpec, ToolSupport,
+        Block, CancellationToken, Image, ImageMime, ImageSource, Message, NoKey, Provider, Role,
+        StreamEvent, ToolSpec, ToolSupport,
     };
     use futures::TryStreamExt;
     use rstest::rstest;

@@ -54,6 +54,10 @@ fn a_session_file_has_the_documented_fields_small_ones_first() {
                 usage,
                 cost: Some("0.25".parse().unwrap()),
                 purpose: Purpose::MainLoop,
+                agent: None,
+                saved: None,
+                calls: 1,
+                day: None,
             },
             Durability::Written,
         )

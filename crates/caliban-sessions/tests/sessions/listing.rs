@@ -20,6 +20,10 @@ fn usage(output: u64) -> Record {
         },
         cost: Some("0.5".parse().unwrap()),
         purpose: Purpose::MainLoop,
+        agent: None,
+        saved: None,
+        calls: 1,
+        day: None,
     }
 }
 

@@ -6,6 +6,7 @@
     reason = "a test may panic"
 )]
 
+mod accounts;
 mod blobs;
 mod contention;
 mod counting;

@@ -125,6 +125,10 @@ fn usage(input: u64) -> Record {
         },
         cost: Some("0.001".parse().unwrap()),
         purpose: Purpose::MainLoop,
+        agent: None,
+        saved: None,
+        calls: 1,
+        day: None,
     }
 }
 

@@ -18,6 +18,8 @@ use super::{Translator, answered, elapsed};
 #[derive(Debug)]
 pub(super) struct ToolCall {
     pub(super) context: Context,
+    /// What it runs is told that it stands here.
+    execution: Context,
     /// The span of the agent that made it.
     parent: [u8; 8],
     name: Arc<str>,
@@ -43,13 +45,14 @@ impl Translator {
         of: Option<&Arc<str>>,
         at: Timestamp,
     ) {
-        let details = self.contents.tool_details;
+        let (details, seed) = (self.contents.tool_details, self.seed);
         let Some(agent) = self.agent(of, at) else {
             return;
         };
         let written = input.get("content").and_then(Json::as_str);
         let call = ToolCall {
             context: agent.context.child(),
+            execution: seed.execution(agent.context.trace, id),
             parent: agent.context.span,
             name: Arc::clone(name),
             began: at,
@@ -240,7 +243,7 @@ impl Translator {
             .measure(Instrument::ToolDuration, of.clone(), taken);
         if let Some(began) = tool.started {
             let span = Span {
-                context: tool.context.child(),
+                context: tool.execution,
                 parent: Some(tool.context.span),
                 name: "caliban.tool.execution".to_owned(),
                 kind: SpanKind::Internal,

@@ -120,7 +120,8 @@ impl TypedTool for Bash {
         };
         let asked = input.timeout_seconds.map(Duration::from_secs);
         if input.background {
-            return self.start(&input, &directory, asked);
+            let trace = context.trace.as_deref();
+            return self.start(&input, &directory, asked, trace);
         }
         let limit = asked.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT);
         let output = self.finish(&input, &directory, limit, &context).await;
@@ -132,9 +133,15 @@ impl TypedTool for Bash {
 }
 
 impl Bash {
-    fn start(&self, input: &BashInput, directory: &Path, limit: Option<Duration>) -> ToolOutput {
-        let command = &input.command;
-        let error = match self.jobs.start(command, directory, limit, input.room()) {
+    fn start(
+        &self,
+        input: &BashInput,
+        directory: &Path,
+        limit: Option<Duration>,
+        trace: Option<&str>,
+    ) -> ToolOutput {
+        let (command, room) = (&input.command, input.room());
+        let error = match self.jobs.start(command, directory, limit, room, trace) {
             Ok(id) => {
                 return ToolOutput::ok(format!(
                     "Started in background as {id}. Read its output with BashOutput, end it \
@@ -181,7 +188,8 @@ impl Bash {
     ) -> Once {
         let mut live = Live::default();
         let recent = Arc::clone(&live.recent);
-        let started = match self.shell.start(&input.command, directory, input.room()) {
+        let trace = context.trace.as_deref();
+        let started = match self.shell.start(&input.command, directory, input.room(), trace) {
             Ok(started) => started,
             Err(error) => return Once::Done(could_not_run(&error)),
         };

@@ -84,9 +84,20 @@ impl Shell {
     }
 
     /// Starts `command` in `directory`, with no input and both outputs in one pipe, which keeps
-    /// their order. Needs a running tokio runtime.
-    pub(super) fn start(&self, command: &str, directory: &Path, room: Room) -> io::Result<Started> {
+    /// their order. What has a place in a trace is told so. Needs a running tokio runtime.
+    pub(super) fn start(
+        &self,
+        command: &str,
+        directory: &Path,
+        room: Room,
+        trace: Option<&str>,
+    ) -> io::Result<Started> {
         let environment = self.environment.read();
+        let mut environment = environment.unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(trace) = trace {
+            environment.retain(|(name, _)| name != TRACEPARENT && name != TRACESTATE);
+            environment.push((TRACEPARENT.into(), trace.into()));
+        }
         let invocation = Invocation {
             program: self.program.clone().into(),
             args: OPTIONS
@@ -95,7 +106,7 @@ impl Shell {
                 .map(OsString::from)
                 .collect(),
             directory: directory.to_owned(),
-            environment: environment.unwrap_or_else(PoisonError::into_inner).clone(),
+            environment,
         };
         let sandbox = self.sandbox.as_ref().filter(|it| match room {
             Room::Usual => !it.runs_outside(command),
@@ -126,6 +137,10 @@ pub(super) struct Started {
     pub(super) call: Option<Call>,
 }
 
+/// Where programs find the trace that they belong to.
+const TRACEPARENT: &str = "TRACEPARENT";
+const TRACESTATE: &str = "TRACESTATE";
+
 fn without_start_files(mut environment: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     environment.retain(|(name, _)| !START_FILES.iter().any(|file| name == file));
     environment
@@ -150,7 +165,9 @@ mod tests {
     }
 
     async fn output(shell: &Shell, command: &str) -> String {
-        let started = shell.start(command, Path::new("/"), Room::Usual).unwrap();
+        let started = shell
+            .start(command, Path::new("/"), Room::Usual, None)
+            .unwrap();
         let mut text = Text::default();
         let cancel = caliban_model::CancellationToken::new();
         let (process, output) = (started.process, started.output);

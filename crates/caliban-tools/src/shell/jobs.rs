@@ -125,6 +125,7 @@ impl Jobs {
         directory: &Path,
         limit: Option<Duration>,
         room: Room,
+        trace: Option<&str>,
     ) -> Result<Arc<str>, StartError> {
         let mut state = self.state();
         if state.closed {
@@ -134,7 +135,7 @@ impl Jobs {
         if running >= self.limits.running {
             return Err(StartError::TooMany(running));
         }
-        let started = || self.shell.start(command, directory, room);
+        let started = || self.shell.start(command, directory, room, trace);
         let lifetime = limit.map_or(self.limits.lifetime, |limit| {
             limit.min(self.limits.lifetime)
         });
@@ -584,7 +585,7 @@ mod tests {
     }
 
     async fn finished(jobs: &Jobs, command: &str, parent: &Path) -> Arc<Job> {
-        let id = jobs.start(command, parent, None, Room::Usual).unwrap();
+        let id = jobs.start(command, parent, None, Room::Usual, None).unwrap();
         let job = jobs.find(&id).unwrap();
         job.ended.cancelled().await;
         job
@@ -619,7 +620,7 @@ mod tests {
         assert_eq!(mode(&directory), 0o700);
         jobs.shutdown().await;
         assert!(!directory.exists());
-        let refused = jobs.start("true", parent.path(), None, Room::Usual);
+        let refused = jobs.start("true", parent.path(), None, Room::Usual, None);
         assert!(matches!(refused, Err(StartError::Closed)));
     }
 
@@ -672,9 +673,9 @@ mod tests {
         let jobs = jobs(parent.path(), limits);
         finished(&jobs, "true", parent.path()).await;
         let id = jobs
-            .start("sleep 100", parent.path(), None, Room::Usual)
+            .start("sleep 100", parent.path(), None, Room::Usual, None)
             .unwrap();
-        let refused = jobs.start("true", parent.path(), None, Room::Usual);
+        let refused = jobs.start("true", parent.path(), None, Room::Usual, None);
         assert!(matches!(refused, Err(StartError::TooMany(1))));
         let job = jobs.find(&id).unwrap();
         job.kill().await;
@@ -689,7 +690,7 @@ mod tests {
         let jobs = jobs(parent.path(), JobLimits::default());
         let limit = Some(Duration::from_millis(100));
         let id = jobs
-            .start("sleep 100", parent.path(), limit, Room::Usual)
+            .start("sleep 100", parent.path(), limit, Room::Usual, None)
             .unwrap();
         let job = jobs.find(&id).unwrap();
         job.ended.cancelled().await;
@@ -701,7 +702,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let jobs = jobs(parent.path(), JobLimits::default());
         let id = jobs
-            .start("sleep 100", parent.path(), None, Room::Usual)
+            .start("sleep 100", parent.path(), None, Room::Usual, None)
             .unwrap();
         let job = jobs.find(&id).unwrap();
         drop(jobs);

@@ -40,6 +40,7 @@ fn session(mut args: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure
         reading: OpenReading::shared(),
         cancel: CancellationToken::new(),
         progress: Progress::silent(),
+        trace: None,
     };
     let bash = Bash::new(shell, Arc::new(jobs)).boxed();
     let input = json!({"command": command.to_str()});

@@ -47,6 +47,7 @@ impl Session {
                 reading: OpenReading::shared(),
                 cancel: CancellationToken::new(),
                 progress: Progress::silent(),
+                trace: None,
             },
             root,
         }
