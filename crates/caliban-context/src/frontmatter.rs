@@ -1,6 +1,7 @@
 //! The YAML block at the head of a Markdown file.
 
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// The longest block, in bytes.
 const MAX_BLOCK: usize = 16 * 1024;
@@ -63,6 +64,65 @@ fn fields<T: DeserializeOwned>(block: &str) -> Result<T, FrontmatterError> {
         let first = text.lines().next().unwrap_or_default();
         FrontmatterError::Invalid(first.to_owned())
     })
+}
+
+/// A file that others wrote for other programs: as much of it as can be made out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lenient<'a> {
+    pub fields: Map<String, Value>,
+    pub body: &'a str,
+    /// What is wrong with the block.
+    pub problem: Option<String>,
+}
+
+impl<'a> Lenient<'a> {
+    /// Reads a file that may have a block. One that is not YAML is read line by line, each a name
+    /// and, as text, whatever follows its colon.
+    pub fn read(text: &'a str) -> Self {
+        let (block, body) = match split(text) {
+            Ok((block, body)) => (block.unwrap_or_default(), body),
+            Err(error) => {
+                return Self {
+                    fields: Map::new(),
+                    body: text,
+                    problem: Some(error.to_string()),
+                };
+            }
+        };
+        if block.trim().is_empty() {
+            return Self {
+                fields: Map::new(),
+                body,
+                problem: None,
+            };
+        }
+        match fields(block) {
+            Ok(fields) => Self {
+                fields,
+                body,
+                problem: None,
+            },
+            Err(error) => Self {
+                fields: lines(block),
+                body,
+                problem: Some(error.to_string()),
+            },
+        }
+    }
+}
+
+fn lines(block: &str) -> Map<String, Value> {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+    };
+    let pairs = block.lines().filter_map(|line| line.split_once(':'));
+    pairs
+        .filter(|(name, _)| is_name(name))
+        .map(|(name, value)| (name.to_owned(), Value::from(value.trim())))
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 
 mod agents;
 mod commands;
-mod frontmatter;
+mod expansion;
+pub mod frontmatter;
 mod invisible;
 mod memory;
 mod names;
@@ -41,7 +42,7 @@ pub use options::{
     Options, SkillSources, opted_in_directories,
 };
 pub use origin::Origin;
-pub use places::{Places, PluginPlace};
+pub use places::{CommandPlace, Places, PluginPlace};
 pub use prompt::{BasePrompt, system_prompt};
 pub use section::{Section, Tag, Truncation};
 pub use skills::{Invocation, Skill, SkillError, SkillTool, Skills};

@@ -23,11 +23,60 @@ pub struct Places {
     pub plugins: Vec<PluginPlace>,
 }
 
-/// An enabled plugin, whose `skills`, `output-styles` and `commands` are read.
+/// An enabled plugin, and what of it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginPlace {
     pub name: String,
+    /// Nothing outside of it is read.
     pub path: PathBuf,
+    /// Directories of skills, or of one.
+    pub skills: Vec<PathBuf>,
+    /// Files, and directories of files.
+    pub styles: Vec<PathBuf>,
+    pub commands: Vec<CommandPlace>,
+}
+
+/// A file or a directory of commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandPlace {
+    pub path: PathBuf,
+    /// What the command of a file is called, if not as the file.
+    pub name: Option<String>,
+}
+
+impl PluginPlace {
+    /// A plugin that has everything where it usually is.
+    pub fn usual(name: impl Into<String>, path: PathBuf) -> Self {
+        Self {
+            name: name.into(),
+            skills: vec![path.join(Surface::Skills.directory())],
+            styles: vec![path.join(Surface::Styles.directory())],
+            commands: vec![CommandPlace {
+                path: path.join(Surface::Commands.directory()),
+                name: None,
+            }],
+            path,
+        }
+    }
+}
+
+/// What directories are looked through for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surface {
+    Skills,
+    Styles,
+    Commands,
+}
+
+impl Surface {
+    /// The directory that it usually is in.
+    pub(crate) fn directory(self) -> &'static str {
+        match self {
+            Self::Skills => "skills",
+            Self::Styles => "output-styles",
+            Self::Commands => "commands",
+        }
+    }
 }
 
 /// A directory of a project's own configuration.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
-use crate::places::{Places, project_part};
+use crate::places::{Places, PluginPlace, Surface, project_part};
 use crate::source::Fence;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
     pub(crate) origin: Origin,
     pub(crate) fence: Fence,
+    /// What the only command in it is called, if not as its file.
+    pub(crate) name: Option<String>,
 }
 
 impl Root {
@@ -20,6 +22,7 @@ impl Root {
             path,
             origin: Origin::User,
             fence: Fence::Open,
+            name: None,
         }
     }
 
@@ -30,20 +33,46 @@ impl Root {
             fence: Fence::Within(workspace.unwrap_or_else(|_| path.clone())),
             path,
             origin,
+            name: None,
+        }
+    }
+
+    /// The directories of a plugin for one purpose.
+    fn of_plugin(plugin: &PluginPlace, surface: Surface) -> Vec<Self> {
+        let origin = || Origin::Plugin(plugin.name.clone());
+        let root = |path: &PathBuf| Self::of_workspace(&plugin.path, path.clone(), origin());
+        match surface {
+            Surface::Skills => plugin.skills.iter().map(root).collect(),
+            Surface::Styles => plugin.styles.iter().map(root).collect(),
+            Surface::Commands => plugin
+                .commands
+                .iter()
+                .map(|place| Self {
+                    name: place.name.clone(),
+                    ..root(&place.path)
+                })
+                .collect(),
+        }
+    }
+
+    /// The plugin whose it is, and where that lies.
+    pub(crate) fn plugin(&self) -> Option<(&str, &Path)> {
+        match (&self.origin, &self.fence) {
+            (Origin::Plugin(name), Fence::Within(root)) => Some((name, root)),
+            _ => None,
         }
     }
 }
 
-/// The project's, the user's and the plugins' directories of this name.
-pub(crate) fn roots(places: &Places, options: &Options, part: &str) -> Vec<Root> {
+/// The project's, the user's and the plugins' directories for one purpose.
+pub(crate) fn roots(places: &Places, options: &Options, surface: Surface) -> Vec<Root> {
+    let part = surface.directory();
     let project = || {
         let path = project_part(&places.project, part);
         Root::of_workspace(&places.project, path, Origin::Project)
     };
-    let plugins = places.plugins.iter().map(|plugin| {
-        let origin = Origin::Plugin(plugin.name.clone());
-        Root::of_workspace(&plugin.path, plugin.path.join(part), origin)
-    });
+    let plugins = places.plugins.iter();
+    let plugins = plugins.flat_map(|plugin| Root::of_plugin(plugin, surface));
     match options.customization {
         Customization::BuiltIn => Vec::new(),
         Customization::Plugins => plugins.collect(),

@@ -12,7 +12,7 @@ use caliban_settings::write::Writer;
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
     RouterConfig, RouterSource, Scope, Settings, Sources, Trust, TrustDecision, TrustError,
-    TrustStore, WorkspaceFiles, check_variables, find_router_file, idle_variables, load,
+    TrustStore, WorkspaceFiles, find_router_file, idle_variables, load,
     load_router_file, notice, project_of,
 };
 
@@ -222,7 +222,6 @@ impl Configuration {
     /// Fails where somebody relies on a part that this version does not have: a run would do
     /// something else than it was told to.
     pub(crate) fn check_built(&self) -> Result<(), LaunchError> {
-        check_variables(self.environment())?;
         let router = self
             .router
             .as_ref()

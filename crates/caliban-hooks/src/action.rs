@@ -7,14 +7,14 @@ use caliban_process::{Exit, SignalNumber};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use crate::command::{Confinement, Program, Surroundings};
+use crate::command::{Confinement, OwnVariables, Program, Surroundings};
 use crate::http::Endpoint;
 use crate::runner::{AgentCall, McpCall, PromptCall, Runners};
 
 /// What a handler does.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    Command(Program, Confinement),
+    Command(Program, Confinement, OwnVariables),
     Http(Endpoint),
     /// An HTTP handler that may not be called.
     Refused {
@@ -90,7 +90,7 @@ impl Action {
     /// What to call it in messages.
     pub(crate) fn label(&self) -> String {
         match self {
-            Self::Command(program, _) => shortened(program.label()),
+            Self::Command(program, ..) => shortened(program.label()),
             Self::Http(endpoint) => endpoint.label(),
             Self::Refused { label, .. } => label.clone(),
             Self::Mcp { server, tool } => format!("{server}/{tool}"),
@@ -122,11 +122,11 @@ impl Action {
         runners: &Runners,
     ) -> Result<Reply, Failure> {
         match self {
-            Self::Command(program, confinement) => {
+            Self::Command(program, confinement, own) => {
                 let mut input = event.to_string();
                 input.push('\n');
                 let finished = program
-                    .run(*confinement, surroundings, input.as_bytes())
+                    .run(*confinement, own, surroundings, input.as_bytes())
                     .await
                     .map_err(|error| Failure::Start(error.into()))?;
                 let stderr = String::from_utf8_lossy(&finished.stderr).into_owned();

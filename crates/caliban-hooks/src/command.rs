@@ -27,6 +27,9 @@ pub(crate) enum Program {
     Shell(String),
 }
 
+/// Variables of those who brought a program along, beside the environment of all.
+pub(crate) type OwnVariables = Arc<[(String, String)]>;
+
 /// Whether a program runs in the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confinement {
@@ -76,6 +79,7 @@ impl Program {
     pub(crate) async fn run(
         &self,
         confinement: Confinement,
+        own: &OwnVariables,
         surroundings: &Surroundings,
         input: &[u8],
     ) -> Result<Captured, CaptureError> {
@@ -83,7 +87,7 @@ impl Program {
             stdout: KEPT,
             stderr: KEPT,
         };
-        let invocation = self.invocation(surroundings);
+        let invocation = self.invocation(own, surroundings);
         let (invocation, _kept) = match (confinement, &surroundings.confiner) {
             (Confinement::Open, _) => (invocation, Keepsake::default()),
             (Confinement::Sandboxed, Some(confiner)) => {
@@ -97,7 +101,7 @@ impl Program {
         invocation.capture(&surroundings.guard, input, bounds).await
     }
 
-    fn invocation(&self, surroundings: &Surroundings) -> Invocation {
+    fn invocation(&self, own: &OwnVariables, surroundings: &Surroundings) -> Invocation {
         let project_dir = &surroundings.project_dir;
         let (program, args) = match self {
             Self::Arguments { program, args } => (
@@ -108,6 +112,8 @@ impl Program {
         };
         let mut environment = surroundings.environment.clone();
         environment.extend(PROJECT_DIR.map(|name| (name.into(), project_dir.into())));
+        let own = own.iter();
+        environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         Invocation {
             program,
             args,

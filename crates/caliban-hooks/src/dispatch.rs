@@ -1,5 +1,6 @@
 //! Firing handlers: run and waited for, or started beside, and told of either way.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -127,8 +128,12 @@ impl Dispatch {
     async fn reply(&self, handler: &Handler, payload: &Value) -> Result<Reply, Failure> {
         let (surroundings, runners) = (&self.surroundings, &self.runners);
         let action = &handler.action;
+        let payload = match handler.plugin {
+            Some(_) => with_other_names(payload),
+            None => Cow::Borrowed(payload),
+        };
         action
-            .run(payload, handler.timeout, surroundings, runners)
+            .run(&payload, handler.timeout, surroundings, runners)
             .await
     }
 
@@ -148,6 +153,20 @@ impl Dispatch {
         };
         self.tally.count(&firing);
         self.sink.fired(firing);
+    }
+}
+
+/// An event in which a file has the name too that plugins for other programs look for.
+fn with_other_names(event: &Value) -> Cow<'_, Value> {
+    let input = &event["tool_input"];
+    match (input.get("path"), input.get("file_path")) {
+        (Some(path), None) => {
+            let path = path.clone();
+            let mut event = event.clone();
+            event["tool_input"]["file_path"] = path;
+            Cow::Owned(event)
+        }
+        _ => Cow::Borrowed(event),
     }
 }
 
@@ -174,7 +193,7 @@ impl Consulted<'_> {
     /// Why it objects, in words for whoever made the call or the prompt. A handler's own words
     /// are passed on as they are.
     pub(crate) fn objection(&self) -> String {
-        let Handler { label, scope, .. } = self.handler;
+        let (label, place) = (&self.handler.label, self.handler.place());
         let halt = self
             .advice
             .halt
@@ -183,14 +202,14 @@ impl Consulted<'_> {
         match (&self.advice.warning, halt.or(self.advice.reason.as_ref())) {
             (None, Some(reason)) => reason.clone(),
             (Some(_), Some(reason)) => {
-                format!("the hook `{label}` in the {scope} settings: {reason}")
+                format!("the hook `{label}` {place}: {reason}")
             }
             (_, None) => {
                 let does = match self.advice.stance {
                     Stance::Ask => "asks",
                     Stance::Silent | Stance::Approve | Stance::Deny => "objects",
                 };
-                format!("the hook `{label}` in the {scope} settings {does}")
+                format!("the hook `{label}` {place} {does}")
             }
         }
     }
@@ -202,14 +221,15 @@ impl Consulted<'_> {
 
     /// What the operator can do about it.
     pub(crate) fn remedy(&self) -> String {
-        let Handler { label, scope, .. } = self.handler;
-        if self.has_failed() {
-            format!("The user can repair the hook `{label}` in the {scope} settings.")
-        } else {
-            format!(
-                "The user can permit it when asked, or change the hook `{label}` in the {scope} \
-                 settings."
-            )
+        let (label, place) = (&self.handler.label, self.handler.place());
+        match (&self.handler.plugin, self.has_failed()) {
+            (Some(plugin), _) => {
+                format!("The user can disable the plugin: `caliban plugin disable {plugin}`.")
+            }
+            (None, true) => format!("The user can repair the hook `{label}` {place}."),
+            (None, false) => format!(
+                "The user can permit it when asked, or change the hook `{label}` {place}."
+            ),
         }
     }
 }

@@ -21,7 +21,7 @@ mod urls;
 
 pub use config::{
     CallPattern, CompilePattern, Configured, HookConfig, HookConfigError, HookFault, HookLayer,
-    HookPlace, HookSwitch, ParseWith,
+    HookPlace, HookSwitch, ParseWith, PluginHooks,
 };
 pub use event::EventName;
 pub use external::{ExternalHooks, HookParts};

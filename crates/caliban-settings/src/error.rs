@@ -24,12 +24,6 @@ pub enum SettingsError {
     /// A key that somebody relies on, of a part that this version does not have.
     #[error("{0}")]
     Unbuilt(Box<Fault>),
-    #[error("`{name}` is set, and this version has no {part}: {instead}; unset it to run without")]
-    UnbuiltVariable {
-        name: &'static str,
-        part: &'static str,
-        instead: &'static str,
-    },
     #[error("cannot read `{}`: {reason}", shown(path))]
     Unreadable { path: PathBuf, reason: String },
     #[error("`{}` is not a regular file", shown(path))]
@@ -53,8 +47,7 @@ impl SettingsError {
             | Self::Value(fault)
             | Self::UnknownKey(fault)
             | Self::Unbuilt(fault) => Some(fault),
-            Self::UnbuiltVariable { .. }
-            | Self::Unreadable { .. }
+            Self::Unreadable { .. }
             | Self::NotAFile { .. }
             | Self::TooLarge { .. }
             | Self::NotText { .. }

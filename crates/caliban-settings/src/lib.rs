@@ -54,14 +54,15 @@ pub use schema::{DescribedKey, KeyShape, described_keys, settings_schema};
 pub use scope::{Scope, Sources};
 pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, WrittenRule, value_at};
 pub use trust::{
-    FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TrustDecision, TrustError, TrustRecord,
-    TrustStore, WorkspaceFiles, notice,
+    FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TREE_BYTES, TREE_ENTRIES, Tree,
+    TreeError, TreeFile, TrustDecision, TrustError, TrustRecord, TrustStore, WorkspaceFiles,
+    notice,
 };
 pub use types::{
     ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, McpOauth, McpPermissions,
     McpServer, McpTransport, Memory, ModelChoice, OauthMode, ParentSettingsBehavior,
-    PermissionMode, Permissions, QualifiedModel, RefreshInterval, RuleAction, RuleSpec, Sandbox,
-    SandboxFilesystem, SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode,
-    Worktree,
+    PermissionMode, Permissions, PluginChoice, PluginMarketplaces, Plugins, QualifiedModel,
+    RefreshInterval, RuleAction, RuleSpec, Sandbox, SandboxFilesystem, SandboxNetwork, Settings,
+    StatusLine, Telemetry, Tools, Tui, ViewMode, Worktree,
 };
-pub use unbuilt::{Part, check_variables, idle_variables, part_of_key, part_of_variable};
+pub use unbuilt::{Part, idle_variables, part_of_key, part_of_variable};

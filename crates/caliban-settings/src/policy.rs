@@ -64,7 +64,10 @@ const POLICY: &[(&str, Nature)] = &[
     ("tui.files", Nature::Runs),
     ("env", Nature::Runs),
     ("plugins", Nature::Runs),
-    ("strict_plugin_only_customization", Nature::Runs),
+    (
+        "strict_plugin_only_customization",
+        Nature::Reserved(&[Scope::User, Scope::Managed, Scope::Cli]),
+    ),
     ("telemetry", Nature::Runs),
     ("enable_telemetry", Nature::LoosensWhen(true)),
     ("feedback_url", Nature::Runs),

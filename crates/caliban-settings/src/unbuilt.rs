@@ -1,10 +1,10 @@
 //! What can be set and does nothing yet: keys and variables of parts that this version does not
-//! have, in one table. Whoever sets one is told; where somebody relies on it, no run begins.
+//! have, in one table. Whoever sets one is told.
 
 use std::collections::BTreeMap;
 
 use crate::document::{Content, Node, Step, dotted};
-use crate::error::{Fault, SettingsError};
+use crate::error::SettingsError;
 use crate::policy::Trust;
 use crate::router::withheld;
 use crate::scope::Scope;
@@ -15,7 +15,6 @@ use crate::variables::{Environment, names};
 pub enum Part {
     Fleet,
     ModelList,
-    Plugins,
 }
 
 impl Part {
@@ -24,7 +23,6 @@ impl Part {
         match self {
             Self::Fleet => "background agents",
             Self::ModelList => "list of models to choose from",
-            Self::Plugins => "plugins",
         }
     }
 }
@@ -32,8 +30,6 @@ impl Part {
 /// What follows for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Consequence {
-    /// It does not begin, because this would happen instead.
-    Refused(&'static str),
     /// It begins, and says so.
     Told,
     /// Nothing: without the part, what was asked for is so anyway, or others are meant.
@@ -43,35 +39,12 @@ enum Consequence {
 /// Keys of settings, each with everything below it. The first row that fits counts.
 const KEYS: &[(&str, Part, Consequence)] = &[
     ("available_models", Part::ModelList, Consequence::Told),
-    ("plugins", Part::Plugins, Consequence::Told),
-    (
-        "strict_plugin_only_customization",
-        Part::Plugins,
-        Consequence::Refused(UNRESTRICTED),
-    ),
 ];
-
-const UNRESTRICTED: &str = "skills and hooks of others than plugins would count";
 
 /// Environment variables.
 const VARIABLES: &[(&str, Part, Consequence)] = {
-    use Consequence::{Nothing, Refused, Told};
+    use Consequence::Told;
     &[
-        // Without the part it is as these say.
-        (names::CALIBAN_NO_PLUGINS, Part::Plugins, Nothing),
-        (names::CALIBAN_BLOCKED_MARKETPLACES, Part::Plugins, Nothing),
-        (
-            names::CALIBAN_STRICT_KNOWN_MARKETPLACES,
-            Part::Plugins,
-            Nothing,
-        ),
-        (names::CALIBAN_ENABLED_PLUGINS, Part::Plugins, Told),
-        (names::CALIBAN_PLUGIN_ROOT, Part::Plugins, Told),
-        (
-            names::CALIBAN_STRICT_PLUGIN_ONLY_CUSTOMIZATION,
-            Part::Plugins,
-            Refused(UNRESTRICTED),
-        ),
         (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
     ]
 };
@@ -132,10 +105,6 @@ impl Unbuilt {
         match row(&key) {
             None | Some((_, Consequence::Nothing)) => {}
             Some((part, Consequence::Told)) => set.entry(part).or_default().push(key),
-            Some((part, Consequence::Refused(instead))) => {
-                self.refusal
-                    .get_or_insert_with(|| refusal(node, path, part, instead));
-            }
         }
     }
 
@@ -161,14 +130,6 @@ fn asks_for_nothing(node: &Node) -> bool {
     }
 }
 
-fn refusal(node: &Node, path: &[Step], part: Part, instead: &str) -> SettingsError {
-    let message = format!("this version has no {}: {instead}", part.as_str());
-    let fault = Fault::at(&node.place, message)
-        .about(path)
-        .with_help("take it out to run without");
-    SettingsError::Unbuilt(Box::new(fault))
-}
-
 /// One sentence for each part.
 fn warnings(set: BTreeMap<Part, Vec<String>>) -> Vec<String> {
     set.into_iter()
@@ -186,23 +147,6 @@ fn warnings(set: BTreeMap<Part, Vec<String>>) -> Vec<String> {
         .collect()
 }
 
-/// Fails where a variable is set that somebody relies on.
-pub fn check_variables(environment: &Environment) -> Result<(), SettingsError> {
-    VARIABLES
-        .iter()
-        .find_map(|(name, part, consequence)| match consequence {
-            Consequence::Refused(instead) if environment.is_on(name) => {
-                Some(SettingsError::UnbuiltVariable {
-                    name,
-                    part: part.as_str(),
-                    instead,
-                })
-            }
-            Consequence::Refused(_) | Consequence::Told | Consequence::Nothing => None,
-        })
-        .map_or(Ok(()), Err)
-}
-
 /// What is said about variables that are set in vain.
 pub fn idle_variables(environment: &Environment) -> Vec<String> {
     let mut set: BTreeMap<Part, Vec<String>> = BTreeMap::new();
@@ -211,7 +155,7 @@ pub fn idle_variables(environment: &Environment) -> Vec<String> {
             Consequence::Told if environment.is_on(name) => {
                 set.entry(*part).or_default().push((*name).to_owned());
             }
-            Consequence::Told | Consequence::Refused(_) | Consequence::Nothing => {}
+            Consequence::Told | Consequence::Nothing => {}
         }
     }
     warnings(set)

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::frontmatter;
+use crate::expansion;
+use crate::frontmatter::{self, Lenient};
 use crate::names::{self, Named, OneOrMany};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
-use crate::places::{Places, foreign_part};
+use crate::places::{Places, Surface, foreign_part};
 use crate::roots::{Root, roots};
 use crate::skills::{Skill, SkillError, Skills};
 use crate::source::{self, Fence, FileProblem};
@@ -114,7 +115,10 @@ impl Command {
             })?
             .ok_or_else(|| CommandError::Gone(path.clone()))?;
         match frontmatter::split(&document.text) {
-            Ok((_, body)) => Ok(body.trim().to_owned()),
+            Ok((_, body)) => Ok(expansion::own_places(body.trim(), &self.origin, path, fence)),
+            Err(_) if matches!(self.origin, Origin::Plugin(_)) => {
+                Ok(expansion::own_places(document.text.trim(), &self.origin, path, fence))
+            }
             Err(error) => Err(CommandError::Malformed {
                 path: path.clone(),
                 reason: error.to_string(),
@@ -156,7 +160,7 @@ impl Commands {
                 commands: Vec::new(),
                 notices,
             };
-            scan.directory(&root.path, "", 0);
+            scan.all();
             for (command, path) in scan.commands {
                 if reserved.contains(&command.name.as_str()) {
                     let name = command.name;
@@ -222,7 +226,7 @@ impl Commands {
 /// kind, and the plugins'.
 fn command_roots(places: &Places, options: &Options) -> Vec<Root> {
     const PART: &str = "commands";
-    let mut own = roots(places, options, PART);
+    let mut own = roots(places, options, Surface::Commands);
     if options.customization == Customization::All {
         let path = foreign_part(&places.workspace, PART);
         own.insert(
@@ -254,6 +258,20 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// Everything in the root, which for a plugin may be one file.
+    fn all(&mut self) {
+        let root = self.root;
+        let stem = root.path.file_name().and_then(|name| name.to_str());
+        let stem = stem.and_then(source::markdown_stem);
+        match stem {
+            Some(stem) if root.plugin().is_some() && root.path.is_file() => {
+                let name = root.name.as_deref().unwrap_or(stem);
+                self.file(root.path.clone(), name, name);
+            }
+            _ => self.directory(&root.path, "", 0),
+        }
+    }
+
     /// The commands of a directory; those below it have its name before theirs.
     fn directory(&mut self, directory: &Path, prefix: &str, depth: usize) {
         for name in source::names(directory, MAX_NAMES) {
@@ -300,8 +318,15 @@ impl Scan<'_> {
         if !names::is_plain(stem) {
             return Err(format!("`{stem}` is not a plain name"));
         }
-        let (fields, body) =
-            frontmatter::parse_optional::<Fields>(text).map_err(|error| error.to_string())?;
+        let (fields, body) = match frontmatter::parse_optional::<Fields>(text) {
+            Ok(read) => read,
+            Err(_) if self.root.plugin().is_some() => {
+                let Lenient { fields, body, .. } = Lenient::read(text);
+                let fields = serde_json::from_value(fields.into());
+                (fields.unwrap_or_default(), body)
+            }
+            Err(error) => return Err(error.to_string()),
+        };
         let description = fields.description.unwrap_or_else(|| {
             let first = body.lines().find(|line| !line.trim().is_empty());
             first.unwrap_or_default().trim_start_matches('#').to_owned()

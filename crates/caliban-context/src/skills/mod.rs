@@ -11,12 +11,13 @@ use serde_json::{Map, Value};
 
 pub use tool::SkillTool;
 
-use crate::frontmatter;
+use crate::frontmatter::{self, Lenient};
+use crate::expansion;
 use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Notes, Options, SkillSources};
 use crate::origin::Origin;
-use crate::places::{Places, foreign_part, project_part};
+use crate::places::{Places, Surface, foreign_part, project_part};
 use crate::roots::{Root, roots};
 use crate::source::{self, Fence, FileProblem};
 
@@ -126,7 +127,11 @@ impl Skill {
             })?
             .ok_or_else(|| SkillError::Gone(path.clone()))?;
         match frontmatter::split(&document.text) {
-            Ok((_, body)) => Ok(body.trim().to_owned()),
+            Ok((_, body)) => Ok(expansion::own_places(body.trim(), &self.origin, path, fence)),
+            // Whoever wrote it for another program may have left the block open.
+            Err(_) if matches!(self.origin, Origin::Plugin(_)) => {
+                Ok(expansion::own_places(document.text.trim(), &self.origin, path, fence))
+            }
             Err(error) => Err(SkillError::Malformed {
                 path: path.clone(),
                 reason: error.to_string(),
@@ -177,7 +182,37 @@ impl Skills {
         self.entries.is_empty()
     }
 
+    /// The one skill of a directory.
+    fn only(&mut self, root: &Root, directory: &str, extent: Extent, notices: &mut Vec<Notice>) {
+        let path = root.path.join(FILE);
+        let skill = match source::read_within(&path, &root.fence, MAX_FILE) {
+            Ok(None) => return,
+            Ok(Some(document)) => {
+                notices.extend(document.notice());
+                of_plugin(&document.text, directory, &path, root, extent)
+            }
+            Err(problem) => Err(Notice::Unusable { path, problem }),
+        };
+        match skill {
+            Ok(skill) => names::insert(&mut self.entries, skill, Kind::Skill, notices),
+            Err(notice) => notices.push(notice),
+        }
+    }
+
     fn scan(&mut self, root: &Root, notices: &mut Vec<Notice>) {
+        if let Some((plugin, home)) = root.plugin()
+            && root.path.join(FILE).exists()
+        {
+            let directory = root.path.file_name().and_then(|name| name.to_str());
+            let directory = directory.filter(|_| root.path != home).unwrap_or(plugin);
+            let extent = if root.path == home {
+                Extent::Whole
+            } else {
+                Extent::One
+            };
+            self.only(root, directory, extent, notices);
+            return;
+        }
         let mut count = 0;
         for directory in source::names(&root.path, MAX_NAMES) {
             let path = root.path.join(&directory).join(FILE);
@@ -205,7 +240,17 @@ impl Skills {
     }
 }
 
+/// Whether a directory is the skill of a whole plugin, or one of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    One,
+}
+
 fn parse(text: &str, directory: &str, path: &Path, root: &Root) -> Result<Skill, Notice> {
+    if root.plugin().is_some() {
+        return of_plugin(text, directory, path, root, Extent::One);
+    }
     let malformed = |reason: String| Notice::Malformed {
         path: path.to_owned(),
         reason,
@@ -245,11 +290,61 @@ fn parse(text: &str, directory: &str, path: &Path, root: &Root) -> Result<Skill,
     })
 }
 
+/// A skill that somebody wrote for another program: its directory says what it is called, and
+/// what cannot be read of its head is made up for.
+fn of_plugin(
+    text: &str,
+    directory: &str,
+    path: &Path,
+    root: &Root,
+    extent: Extent,
+) -> Result<Skill, Notice> {
+    let file = Lenient::read(text);
+    let field = |key: &str| file.fields.get(key).and_then(Value::as_str);
+    let name = match extent {
+        Extent::Whole => field("name").filter(|name| names::is_plain(name)),
+        Extent::One => None,
+    };
+    let name = name.unwrap_or(directory);
+    if !names::is_plain(name) {
+        return Err(Notice::Malformed {
+            path: path.to_owned(),
+            reason: format!("`{name}` is not a plain name"),
+        });
+    }
+    let first = || file.body.lines().find(|line| !line.trim().is_empty());
+    let described = field("description").filter(|text| !text.trim().is_empty());
+    let described = described.or_else(first).unwrap_or(name);
+    let words: Vec<&str> = described.trim_start_matches('#').split_whitespace().collect();
+    let hides = ["disable-model-invocation", "disable_model_invocation"]
+        .iter()
+        .filter_map(|key| file.fields.get(*key))
+        .any(|value| *value == Value::Bool(true) || *value == Value::from("true"));
+    Ok(Skill {
+        name: names::qualified(&root.origin, name),
+        description: words.join(" ").chars().take(MAX_DESCRIPTION).collect(),
+        origin: root.origin.clone(),
+        invocation: if hides {
+            Invocation::UserOnly
+        } else {
+            Invocation::ModelAndUser
+        },
+        metadata: match file.fields.get("metadata") {
+            Some(Value::Object(metadata)) => metadata.clone(),
+            Some(_) | None => Map::new(),
+        },
+        text: Text::File {
+            path: path.to_owned(),
+            fence: root.fence.clone(),
+        },
+    })
+}
+
 /// The project's, those of further directories, the user's, other programs' where they were asked
 /// for, and the plugins'.
 fn skill_roots(places: &Places, options: &Options) -> Vec<Root> {
     const PART: &str = "skills";
-    let mut own = roots(places, options, PART);
+    let mut own = roots(places, options, Surface::Skills);
     if options.customization != Customization::All {
         return own;
     }

@@ -13,7 +13,7 @@ use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::Options;
 use crate::origin::Origin;
-use crate::places::Places;
+use crate::places::{Places, Surface};
 use crate::roots::{Root, roots};
 use crate::section::{Tag, element};
 use crate::source;
@@ -130,7 +130,7 @@ impl OutputStyles {
     /// Finds the styles. Files that are not styles are notices.
     pub fn load(places: &Places, options: &Options, notices: &mut Vec<Notice>) -> Self {
         let mut entries = BTreeMap::new();
-        for root in roots(places, options, "output-styles") {
+        for root in roots(places, options, Surface::Styles) {
             for style in scan(&root, notices) {
                 names::insert(&mut entries, style, Kind::Style, notices);
             }
@@ -212,7 +212,15 @@ fn no_style() -> OutputStyle {
 
 fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
     let mut styles = Vec::new();
-    for file in source::names(&root.path, MAX_NAMES) {
+    let (directory, files) = match (root.path.parent(), root.path.file_name()) {
+        // A plugin may name a file.
+        (Some(directory), Some(name)) if root.plugin().is_some() && root.path.is_file() => {
+            let name = name.to_string_lossy().into_owned();
+            (directory, vec![name])
+        }
+        _ => (&*root.path, source::names(&root.path, MAX_NAMES)),
+    };
+    for file in files {
         let Some(stem) = source::markdown_stem(&file) else {
             continue;
         };
@@ -223,7 +231,7 @@ fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
             });
             break;
         }
-        let path = root.path.join(&file);
+        let path = directory.join(&file);
         match source::read_within(&path, &root.fence, MAX_FILE) {
             Ok(None) => {}
             Err(problem) => notices.push(Notice::Unusable { path, problem }),
@@ -241,7 +249,12 @@ fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
 
 /// A style from the text of its file, whose name it must have where there is one.
 fn parse(text: &str, stem: Option<&str>, origin: &Origin) -> Result<OutputStyle, String> {
-    let (fields, body) = frontmatter::parse::<Fields>(text).map_err(|error| error.to_string())?;
+    let (mut fields, body) =
+        frontmatter::parse::<Fields>(text).map_err(|error| error.to_string())?;
+    if let (Some(stem), Origin::Plugin(_)) = (stem, origin) {
+        // Others call styles by titles; what a plugin brings is called as its files.
+        stem.clone_into(&mut fields.name);
+    }
     if let Some(stem) = stem
         && fields.name != stem
     {

@@ -42,10 +42,7 @@ impl Fixture {
             data: base.join("home/.local/share/caliban"),
             notes: base.join("home/.local/share/caliban/projects/x/memory"),
             imports_allowlist: base.join("home/.caliban/imports-allowlist.json"),
-            plugins: vec![PluginPlace {
-                name: "tools".to_owned(),
-                path: base.join("plugins/tools"),
-            }],
+            plugins: vec![PluginPlace::usual("tools", base.join("plugins/tools"))],
         };
         Self {
             _temp: temp,

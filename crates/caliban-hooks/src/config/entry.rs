@@ -10,7 +10,7 @@ use super::error::{HookConfigError, HookFault, HookPlace};
 use super::fields::Fields;
 use super::handler::{Filter, Handler, Surrounding};
 use super::lists::Lists;
-use super::{CallPattern, CompilePattern, ParseWith};
+use super::{CallPattern, CompilePattern, ParseWith, PluginHooks};
 use crate::action::Action;
 use crate::event::{EventName, Subject};
 use crate::matcher::Matcher;
@@ -34,10 +34,12 @@ impl<'a> Entries<'a> {
         event: EventName,
         lists: &'a Lists,
         with: &ParseWith<'a>,
+        plugin: Option<&'a PluginHooks>,
     ) -> Self {
         Self {
             surrounding: Surrounding {
                 scope,
+                plugin,
                 event,
                 lists,
                 variable: with.variable,

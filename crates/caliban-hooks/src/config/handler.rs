@@ -11,10 +11,10 @@ use url::Url;
 use super::error::HookFault;
 use super::fields::Fields;
 use super::lists::Lists;
-use super::{CallPattern, timeout};
+use super::{CallPattern, PluginHooks, timeout};
 use crate::action::Action;
 use crate::answer::OnError;
-use crate::command::{Confinement, Program};
+use crate::command::{Confinement, OwnVariables, Program};
 use crate::event::{EventName, Power, Subject};
 use crate::http::{Endpoint, label};
 use crate::matcher::Matcher;
@@ -24,6 +24,8 @@ use crate::occasion::Occasion;
 #[derive(Debug)]
 pub(crate) struct Handler {
     pub(crate) scope: Scope,
+    /// The plugin that brought it along.
+    pub(crate) plugin: Option<Arc<str>>,
     pub(crate) filter: Filter,
     pub(crate) action: Action,
     /// What to call it in messages.
@@ -53,9 +55,20 @@ pub(crate) enum Waiting {
 /// Where a handler stands and what it may use.
 pub(super) struct Surrounding<'a> {
     pub(super) scope: Scope,
+    pub(super) plugin: Option<&'a PluginHooks>,
     pub(super) event: EventName,
     pub(super) lists: &'a Lists,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Surrounding<'_> {
+    /// Whose lists hold: what a plugin calls is a stranger's word, whoever installed it.
+    fn listed(&self) -> Scope {
+        match (self.plugin, self.scope) {
+            (Some(_), Scope::User) => Scope::Project,
+            (_, scope) => scope,
+        }
+    }
 }
 
 impl Handler {
@@ -77,10 +90,16 @@ impl Handler {
         }
         // Shown by other programs while the handler runs; nothing depends on it.
         fields.text("statusMessage")?;
+        let plugin = surrounding.plugin.map(|plugin| Arc::clone(&plugin.name));
+        let label = action.label();
         Ok(Self {
             scope: surrounding.scope,
             filter,
-            label: action.label().into(),
+            label: match &plugin {
+                Some(plugin) => format!("{plugin}: {label}").into(),
+                None => label.into(),
+            },
+            plugin,
             action,
             timeout: fields
                 .value("timeout")
@@ -114,6 +133,14 @@ impl Handler {
                 .all(|condition| call.is_some_and(|call| condition.matches(call)))
     }
 
+    /// Where it stands, to be told behind its name.
+    pub(crate) fn place(&self) -> String {
+        match &self.plugin {
+            Some(plugin) => format!("of the plugin `{plugin}`"),
+            None => format!("in the {} settings", self.scope),
+        }
+    }
+
     /// Whether running both would do the same thing twice.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         self.action == other.action
@@ -143,7 +170,8 @@ fn action(fields: &mut Fields<'_>, surrounding: &Surrounding<'_>) -> Result<Acti
                 Some(true) => Confinement::Sandboxed,
                 Some(false) | None => Confinement::Open,
             };
-            Ok(Action::Command(program, confinement))
+            let own = surrounding.plugin.map(|plugin| Arc::clone(&plugin.variables));
+            Ok(Action::Command(program, confinement, own.unwrap_or_else(no_variables)))
         }
         "http" => http(fields, surrounding),
         "mcp" | "mcp_tool" => {
@@ -171,6 +199,10 @@ fn action(fields: &mut Fields<'_>, surrounding: &Surrounding<'_>) -> Result<Acti
     }
 }
 
+fn no_variables() -> OwnVariables {
+    Arc::from([])
+}
+
 fn http(fields: &mut Fields<'_>, surrounding: &Surrounding<'_>) -> Result<Action, HookFault> {
     let written = fields.required("url")?;
     let headers = headers(fields)?;
@@ -180,7 +212,7 @@ fn http(fields: &mut Fields<'_>, surrounding: &Surrounding<'_>) -> Result<Action
         Err(reason) => return refused("http".to_owned(), reason),
     };
     let label = label(&url);
-    if !surrounding.lists.allow_url(surrounding.scope, &url) {
+    if !surrounding.lists.allow_url(surrounding.listed(), &url) {
         let reason = format!(
             "`{label}` is not a URL that hooks of the {} settings may call; list it in \
              `allowed_http_hook_urls`",
@@ -248,7 +280,7 @@ fn expand(text: &str, surrounding: &Surrounding<'_>) -> Result<String, String> {
             break;
         };
         let shown = name.escape_debug();
-        if !surrounding.lists.allow_variable(surrounding.scope, name) {
+        if !surrounding.lists.allow_variable(surrounding.listed(), name) {
             return Err(format!(
                 "it uses the environment variable `{shown}`; list it in `http_hook_allowed_env_vars`"
             ));

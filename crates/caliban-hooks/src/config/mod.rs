@@ -44,6 +44,18 @@ pub struct HookLayer {
     pub allowed_variables: Option<Vec<String>>,
 }
 
+/// The hooks that a plugin brings along.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginHooks {
+    pub name: Arc<str>,
+    /// Whose plugin it is.
+    pub scope: Scope,
+    /// Entries for each event, with everything of the plugin's own filled in.
+    pub hooks: BTreeMap<String, Vec<Value>>,
+    /// What its programs see beside the environment of all.
+    pub variables: Arc<[(String, String)]>,
+}
+
 /// Whether the operator wants hooks in this run (`--no-hooks`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HookSwitch {
@@ -143,7 +155,7 @@ impl HookConfig {
                         nearest: nearest(name, EventName::ALL.map(EventName::as_str)),
                     });
                 };
-                let mut entries = Entries::new(layer.scope, event, &lists, with);
+                let mut entries = Entries::new(layer.scope, event, &lists, with, None);
                 for value in values {
                     entries.read(value)?;
                 }
@@ -155,6 +167,46 @@ impl HookConfig {
             }
         }
         Ok(config)
+    }
+
+    /// Adds the hooks of plugins after those of the settings, which decide whether they run. What
+    /// is wrong with one is told and the rest of it used: it is not the user's to repair.
+    pub fn add_plugins(
+        &mut self,
+        plugins: &[PluginHooks],
+        layers: &[HookLayer],
+        with: &ParseWith<'_>,
+    ) -> Result<(), HookConfigError> {
+        let lists = Lists::parse(layers)?;
+        for plugin in plugins {
+            if !runs(&HookLayer::empty(plugin.scope), layers, with.switch) {
+                continue;
+            }
+            for (name, values) in &plugin.hooks {
+                let Some(event) = EventName::parse(name) else {
+                    let name = name.escape_debug();
+                    self.notices.push(format!(
+                        "the plugin `{}` has hooks for `{name}`, which never fires in this version",
+                        plugin.name
+                    ));
+                    continue;
+                };
+                let mut entries = Entries::new(plugin.scope, event, &lists, with, Some(plugin));
+                let mut wrong = Vec::new();
+                for value in values {
+                    if let Err(error) = entries.read(value) {
+                        wrong.push(format!("a hook of the plugin `{}` is not used: {error}", plugin.name));
+                    }
+                }
+                let (handlers, notices) = entries.finish();
+                self.notices.extend(wrong);
+                self.notices.extend(notices);
+                if !handlers.is_empty() {
+                    self.handlers.entry(event).or_default().extend(handlers);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Things to say once: what is configured and does nothing, or can only refuse.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::programs;
+use super::tree::Tree;
 use crate::hex::hex;
 use crate::source::{WorkspaceFile, read_workspace_file};
 
@@ -24,7 +25,10 @@ const NAMES: [&str; 10] = [
     ".claude/settings.local.json",
 ];
 
-/// At most so many plugin files are covered; a workspace with more cannot be recognised again.
+/// Where a workspace keeps plugins.
+const PLUGINS: &str = ".caliban/plugins";
+/// At most so many manifests and configuration files of plugins are looked through for programs; a
+/// workspace with more cannot be recognised again.
 const PLUGIN_FILES: usize = 256;
 const PLUGIN_DEPTH: usize = 4;
 
@@ -44,6 +48,8 @@ pub struct WorkspaceFiles {
     workspace: PathBuf,
     working_directory: PathBuf,
     files: BTreeMap<PathBuf, WorkspaceFile>,
+    /// The digest of everything that its plugins are made of, where it has any.
+    plugins: Option<String>,
     is_complete: bool,
 }
 
@@ -53,8 +59,10 @@ impl WorkspaceFiles {
     pub fn read(workspace: &Path, router: Option<&Path>) -> Self {
         let canonical = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let workspace = canonical(workspace);
-        let plugins = plugin_files(&workspace.join(".caliban/plugins"));
-        let is_complete = plugins.len() <= PLUGIN_FILES;
+        let root = workspace.join(PLUGINS);
+        let plugins = plugin_files(&root);
+        let tree = root.is_dir().then(|| Tree::read(&root));
+        let is_complete = plugins.len() <= PLUGIN_FILES && !matches!(tree, Some(Err(_)));
         let mut files: BTreeMap<PathBuf, WorkspaceFile> = NAMES
             .iter()
             .map(|name| workspace.join(name))
@@ -73,6 +81,7 @@ impl WorkspaceFiles {
             working_directory: workspace.clone(),
             workspace,
             files,
+            plugins: tree.and_then(Result::ok).map(|tree| tree.digest),
             is_complete,
         }
     }
@@ -123,6 +132,10 @@ impl WorkspaceFiles {
                 }
                 WorkspaceFile::Unusable(_) => field(b"unusable"),
             }
+        }
+        if let Some(plugins) = &self.plugins {
+            field(b"plugins");
+            field(plugins.as_bytes());
         }
         for path in &programs {
             let name = path.strip_prefix(&self.workspace).unwrap_or(path);
@@ -201,6 +214,7 @@ mod tests {
             "caliban.toml",
             ".caliban/plugins/p/plugin.json",
             ".caliban/plugins/p/hooks/hooks.json",
+            ".caliban/plugins/p/hooks/run.sh",
         ]);
         for name in names {
             for text in ["a", "b", ""] {

@@ -5,8 +5,10 @@ mod files;
 mod gating;
 mod programs;
 mod store;
+mod tree;
 
 pub use files::{FilesDigest, WorkspaceFiles};
 pub use gating::{Ignored, IgnoredBecause, TrustDecision, notice};
 pub(crate) use gating::{apply_gate, covers};
 pub use store::{Lookup, Recorded, TrustError, TrustRecord, TrustStore};
+pub use tree::{TREE_BYTES, TREE_ENTRIES, Tree, TreeError, TreeFile};

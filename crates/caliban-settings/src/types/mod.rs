@@ -4,6 +4,7 @@ mod bounded;
 mod mcp;
 mod model;
 mod permissions;
+mod plugins;
 mod refresh;
 mod sandbox;
 mod worktree;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 pub use mcp::{McpOauth, McpPermissions, McpServer, McpTransport, OauthMode};
 pub use model::{ApiKeyHelper, ApiKeyHelpers, AutoCompaction, ModelChoice, QualifiedModel};
 pub use permissions::{PermissionMode, Permissions, RuleAction, RuleSpec};
+pub use plugins::{PluginChoice, PluginMarketplaces, Plugins};
 pub use refresh::RefreshInterval;
 pub use sandbox::{Sandbox, SandboxFilesystem, SandboxNetwork};
 pub use worktree::Worktree;
@@ -96,9 +98,10 @@ pub struct Settings {
     #[serde(skip_serializing_if = "Memory::is_empty")]
     pub memory: Memory,
     /// Which plugins and marketplaces are used.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub plugins: Map<String, Value>,
-    /// Take customisation from plugins only.
+    #[serde(skip_serializing_if = "Plugins::is_empty")]
+    pub plugins: Plugins,
+    /// Take skills, commands, output styles, agents and hooks from plugins only. Once the managed
+    /// scope has set it, no other takes it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_plugin_only_customization: Option<bool>,
     /// How tools are offered to the model.

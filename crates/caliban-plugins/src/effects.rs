@@ -1,0 +1,139 @@
+//! What a plugin would run or decide, in lines that can be read and compared.
+
+use std::collections::BTreeSet;
+
+use caliban_settings::{McpServer, McpTransport, hex};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::hooks::handlers;
+use crate::package::Package;
+use crate::servers::variables;
+use crate::survey::Survey;
+
+/// Everything that a plugin does by itself, once it is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effects(Vec<String>);
+
+/// What changes from one version to the next.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    pub gone: Vec<String>,
+    pub new: Vec<String>,
+}
+
+impl Effects {
+    pub fn of(package: &Package, survey: &Survey) -> Self {
+        let mut lines = Vec::new();
+        for (event, matcher, handler) in handlers(&package.hooks) {
+            lines.push(hook(event, matcher, handler));
+        }
+        for (name, server) in &package.servers {
+            lines.push(self::server(&format!("{}:{name}", package.name()), server));
+        }
+        if let Some(style) = &survey.forced_style {
+            lines.push(format!("sets the output style to `{style}`"));
+        }
+        Self(lines)
+    }
+
+    /// Those that were written down before.
+    pub fn recorded(lines: Vec<String>) -> Self {
+        Self(lines)
+    }
+
+    pub fn lines(&self) -> &[String] {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One value for all of them.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        for line in &self.0 {
+            hasher.update((line.len() as u64).to_le_bytes());
+            hasher.update(line);
+        }
+        format!("sha256:{}", hex(&hasher.finalize()))
+    }
+
+    /// What is different in a later version.
+    pub fn until(&self, later: &Self) -> Difference {
+        let before: BTreeSet<&String> = self.0.iter().collect();
+        let after: BTreeSet<&String> = later.0.iter().collect();
+        let only = |lines: &Self, others: &BTreeSet<&String>| {
+            let lines = lines.0.iter().filter(|line| !others.contains(line));
+            lines.cloned().collect()
+        };
+        Difference {
+            gone: only(self, &after),
+            new: only(later, &before),
+        }
+    }
+}
+
+fn hook(event: &str, matcher: &str, handler: &Value) -> String {
+    let text = |key: &str| handler.get(key).and_then(Value::as_str);
+    let args = handler.get("args").and_then(Value::as_array);
+    let args: Vec<&str> = args.into_iter().flatten().filter_map(Value::as_str).collect();
+    let does = match text("type").unwrap_or_default() {
+        "command" => {
+            let command = text("command").unwrap_or_default();
+            format!("runs `{}`", [&[command], &*args].concat().join(" "))
+        }
+        "http" => format!("calls {}", text("url").unwrap_or_default()),
+        "prompt" => "asks a model".to_owned(),
+        "agent" => "starts an agent".to_owned(),
+        "mcp" | "mcp_tool" => format!("calls the tool `{}`", text("tool").unwrap_or_default()),
+        other => format!("does `{other}`"),
+    };
+    let condition = match (matcher, text("if")) {
+        ("*", None) => String::new(),
+        ("*", Some(condition)) => format!(" ({condition})"),
+        (matcher, None) => format!(" ({matcher})"),
+        (matcher, Some(condition)) => format!(" ({matcher}, {condition})"),
+    };
+    clean(&format!("{does} on {event}{condition}"))
+}
+
+fn server(name: &str, server: &McpServer) -> String {
+    let mut line = match server.transport() {
+        McpTransport::Stdio => {
+            let words: Vec<&str> = std::iter::once(&server.command)
+                .chain(&server.args)
+                .map(String::as_str)
+                .collect();
+            format!("starts the MCP server `{name}`: `{}`", words.join(" "))
+        }
+        McpTransport::Http | McpTransport::Sse => {
+            let url = server.url.as_deref().unwrap_or_default();
+            format!("connects to the MCP server `{name}`: {url}")
+        }
+    };
+    let own = ["PLUGIN_ROOT", "PLUGIN_DATA", "PROJECT_DIR"];
+    let variables = variables(server);
+    let given: Vec<&str> = variables
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !own.iter().any(|own| name.ends_with(own)))
+        .collect();
+    if !given.is_empty() {
+        line.push_str(&format!(", with the variables {}", given.join(", ")));
+    }
+    clean(&line)
+}
+
+/// On one line, and nothing in it that steers a terminal or hides.
+fn clean(line: &str) -> String {
+    line.chars()
+        .flat_map(|letter| {
+            let is_harmful = letter.is_control() || caliban_context::is_invisible(letter);
+            let spelled = is_harmful.then(|| letter.escape_unicode());
+            let plain = (!is_harmful).then_some(letter);
+            spelled.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}

@@ -1,0 +1,41 @@
+//! Plugins: directories that bring skills, commands, agents, hooks, MCP servers and output styles
+//! along. This crate reads them, says which of them count and what they would run, and keeps
+//! account of what was installed from where. Nothing here runs a program or reaches a network.
+
+mod agents;
+mod archive;
+mod discovery;
+mod effects;
+mod hooks;
+mod installed;
+mod manifest;
+mod market;
+mod name;
+mod package;
+mod places;
+mod record;
+mod relative;
+mod servers;
+mod skeleton;
+mod staging;
+mod state_file;
+mod survey;
+
+pub use agents::AgentFile;
+pub use archive::{ArchiveError, ArchiveKind, unpack};
+pub use discovery::{Found, Owner, Roots, Rules, Standing, Workspace, discover};
+pub use effects::{Difference, Effects};
+pub use hooks::HookTable;
+pub use installed::{Installed, InstalledPlugins, data_directory};
+pub use manifest::{Form, Manifest, ManifestError, Requires};
+pub use market::*;
+pub use name::{InvalidName, PluginName};
+pub use package::{MANIFESTS, Naming, Package, PackageError};
+pub use places::OwnPlaces;
+pub use record::{Acknowledged, TrustRecords};
+pub use relative::{LeadsOut, RelativePath};
+pub use servers::{ServerTable, variables as server_variables};
+pub use skeleton::{SkeletonError, create as create_skeleton};
+pub use staging::{Staging, StagingError};
+pub use state_file::StateError;
+pub use survey::{Cost, Survey};
