@@ -17,6 +17,7 @@ mod mcp_command;
 mod memory_command;
 mod models;
 mod perms_command;
+mod plugin_command;
 mod print;
 mod process;
 mod prompt;
@@ -248,6 +249,11 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
                 &mut console,
             ))
             .await
+        }
+        Some(Command::Plugin { command }) => {
+            let (_, configuration) = configured()?;
+            let running = plugin_command::run(&command, &configuration, &mut console);
+            Box::pin(running).await
         }
         Some(Command::Router { command }) => {
             let (options, configuration) = configured()?;

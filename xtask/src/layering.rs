@@ -39,6 +39,9 @@ const EDGES: &[Edge] = &[
     ("caliban-permissions", "caliban-model", "the table of tools says what their arguments are"),
     ("caliban-permissions", "caliban-settings", "rules and modes stand in the settings"),
 
+    ("caliban-plugins", "caliban-context", "what a plugin offers is read as a session reads it"),
+    ("caliban-plugins", "caliban-settings", "servers and choices stand in the settings, and state in private files"),
+
     ("caliban-protocol", "caliban-agent", "frames are made of the loop's events"),
     ("caliban-protocol", "caliban-model", "events carry messages, usage and errors"),
     ("caliban-protocol", "caliban-session", "questions and facts of a session are frames"),
@@ -104,6 +107,7 @@ const EDGES: &[Edge] = &[
     ("caliban-harness", "caliban-mcp", "wires the servers"),
     ("caliban-harness", "caliban-model", "wires the provider"),
     ("caliban-harness", "caliban-permissions", "wires the gate"),
+    ("caliban-harness", "caliban-plugins", "wires what plugins bring, and installs them"),
     ("caliban-harness", "caliban-process", "says who guards programs"),
     ("caliban-harness", "caliban-providers", "connects to who answers"),
     ("caliban-harness", "caliban-router", "makes routes of what is configured"),
@@ -124,6 +128,7 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-mcp", "commands list servers and log in to them"),
     ("caliban", "caliban-model", "names models and providers"),
     ("caliban", "caliban-permissions", "commands explain and change rules"),
+    ("caliban", "caliban-plugins", "commands show, check and begin plugins"),
     ("caliban", "caliban-process", "is the guardian"),
     ("caliban", "caliban-protocol", "faces are encoders of frames"),
     ("caliban", "caliban-providers", "connects to providers"),

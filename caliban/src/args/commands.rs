@@ -9,6 +9,7 @@ use clap_complete::Shell;
 
 use super::agents::AgentsCommand;
 use super::mcp::McpCommand;
+use super::plugin::PluginCommand;
 use super::reserved::Reserved;
 use super::router::RouterCommand;
 use super::run::ProviderArgs;
@@ -78,6 +79,11 @@ pub(crate) enum Command {
     Mcp {
         #[command(subcommand)]
         command: McpCommand,
+    },
+    /// Look at plugins, install, update and remove them, and begin one.
+    Plugin {
+        #[command(subcommand)]
+        command: PluginCommand,
     },
     /// Show what routes would do, test them, and rehearse outages.
     Router {

@@ -274,6 +274,7 @@ fn of_tools(args: &ToolArgs) -> ToolOptions {
         hooks: part(args.no_hooks),
         skills: part(args.no_skills),
         plugins: part(args.no_plugins),
+        plugin_directories: args.plugin_dir.clone(),
         sub_agents: part(args.no_sub_agent),
         parallel: match (args.no_parallel_tools, args.parallel_tool_limit) {
             (true, _) => Parallel::Off,
@@ -394,7 +395,7 @@ mod tests {
             --trust-workspace --provider openai --model m --fallback-model f --max-tokens 7 \
             --temperature 0.25 --no-prompt-cache --max-turns 3 --max-budget-usd 1.25 \
             --max-attach-bytes 1 --attach-budget-bytes 2 --no-tools --restrict-paths --add-dir /d \
-            --no-hooks --no-skills --no-plugins --no-sub-agent --parallel-tool-limit 2 --no-mcp \
+            --no-hooks --no-skills --no-plugins --plugin-dir /p --no-sub-agent --parallel-tool-limit 2 --no-mcp \
             --mcp-config {} --strict-mcp-config --permission-prompt-tool mcp__a__b \
             --permission-mode plan --auto-allow --allow-dangerously-skip-permissions \
             --disable-auto-mode --deny Bash --allow Read --deny Write -r s --fork-session \
@@ -435,6 +436,7 @@ mod tests {
                 hooks: Part::Off,
                 skills: Part::Off,
                 plugins: Part::Off,
+                plugin_directories: vec![PathBuf::from("/p")],
                 sub_agents: Part::Off,
                 parallel: Parallel::AtMost(2.try_into().unwrap()),
                 ..ToolOptions::default()

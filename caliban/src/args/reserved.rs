@@ -21,8 +21,6 @@ pub(crate) enum Reserved {
     Rm(Words),
     #[command(hide = true, disable_help_flag = true)]
     Daemon(Words),
-    #[command(hide = true, disable_help_flag = true)]
-    Plugin(Words),
 }
 
 /// Whatever follows.
@@ -43,7 +41,6 @@ impl Reserved {
             Self::Respawn(_) => ("respawn", BACKGROUND),
             Self::Rm(_) => ("rm", BACKGROUND),
             Self::Daemon(_) => ("daemon", BACKGROUND),
-            Self::Plugin(_) => ("plugin", "plugins"),
         };
         Failure::Runtime(format!(
             "`caliban {name}` is not available: this version has no {part}; to send the word to the model, use `-p`"

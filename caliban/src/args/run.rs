@@ -250,6 +250,10 @@ pub(crate) struct ToolArgs {
     #[arg(long)]
     pub(crate) no_plugins: bool,
 
+    /// Load the plugin of this directory for this run; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
     /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)
     #[arg(long)]
     pub(crate) no_sub_agent: bool,

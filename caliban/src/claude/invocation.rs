@@ -309,6 +309,8 @@ fn run_options(
         .transpose()?;
     let directories = flags.values("add-dir").iter().map(PathBuf::from);
     options.tools.further_directories.extend(directories);
+    let plugins = flags.values("plugin-dir").iter().map(PathBuf::from);
+    options.tools.plugin_directories.extend(plugins);
     options.tools.selection.built_in = tools(flags);
     options.debug = match flags.value("debug-file") {
         _ if flags.has("debug-to-stderr") => DebugTo::Diagnostics,

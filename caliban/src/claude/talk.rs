@@ -290,7 +290,13 @@ impl Talk<'_> {
             output_style: known.output_style,
             agents: known.agents.into_keys().collect(),
             skills: facts.skills.clone(),
-            plugins: [],
+            plugins: facts
+                .plugins
+                .iter()
+                .map(
+                    |it| serde_json::json!({"name": it.name, "path": it.path, "source": it.source}),
+                )
+                .collect(),
             memory_paths: serde_json::Map::new(),
             fast_mode_state: "off",
         }

@@ -15,7 +15,9 @@ pub(crate) fn own_places(text: &str, origin: &Origin, path: &Path, fence: &Fence
     };
     let directory = path.parent().unwrap_or(root);
     let names = ROOT.map(|name| (name, root.as_path()));
-    let names = names.into_iter().chain(DIRECTORY.map(|name| (name, directory)));
+    let names = names
+        .into_iter()
+        .chain(DIRECTORY.map(|name| (name, directory)));
     names.fold(text.to_owned(), |text, (name, place)| {
         text.replace(name, &place.display().to_string())
     })

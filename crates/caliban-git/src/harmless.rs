@@ -34,14 +34,24 @@ const NO_DRIVER: &str = "false";
 /// An environment without the variables of git that were in it, in which nothing that a repository
 /// configures is run. `programs` are the keys under which it names filters and merge drivers.
 pub fn harmless(
+    environment: Vec<(OsString, OsString)>,
+    programs: &[String],
+) -> Vec<(OsString, OsString)> {
+    configured(environment, programs, &[])
+}
+
+/// The same, with further configuration.
+pub(crate) fn configured(
     mut environment: Vec<(OsString, OsString)>,
     programs: &[String],
+    further: &[(&str, &'static str)],
 ) -> Vec<(OsString, OsString)> {
     environment.retain(|(name, _)| !name.to_string_lossy().starts_with("GIT_"));
     let pair = |(name, value): (&str, &str)| (name.into(), value.into());
     environment.extend(QUIET.map(pair));
-    let fixed = HARMLESS.map(|(key, value)| (key.to_owned(), value));
-    let mut neutral: Vec<(String, &str)> = fixed.into_iter().collect();
+    let fixed = HARMLESS.iter().chain(further);
+    let fixed = fixed.map(|(key, value)| ((*key).to_owned(), *value));
+    let mut neutral: Vec<(String, &str)> = fixed.collect();
     for key in programs {
         neutral.extend(neutralised(key));
     }

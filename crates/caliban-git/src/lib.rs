@@ -2,6 +2,7 @@
 //! `.git/config` and `.gitattributes` is the word of whoever made it, and nobody need have trusted
 //! that.
 
+mod fetching;
 mod harmless;
 
 use std::ffi::{OsStr, OsString};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use caliban_process::{Beyond, Bound, Bounds, CaptureError, Guard, Invocation};
 use tokio::time::timeout;
 
+pub use fetching::Reach;
 pub use harmless::harmless;
 
 /// The most that [`Git::ask`] keeps of an answer; the rest is cut.
@@ -103,6 +105,20 @@ impl Git {
             git.environment = harmless(environment, &programs);
         }
         git
+    }
+
+    /// For an empty directory of our own, into which somebody wants a repository to be fetched.
+    pub fn fetching(
+        directory: PathBuf,
+        environment: Vec<(OsString, OsString)>,
+        guard: Guard,
+        reach: Reach,
+    ) -> Self {
+        Self {
+            directory,
+            environment: fetching::fetching(environment, reach),
+            guard,
+        }
     }
 
     /// The same, somewhere else in the same repository.

@@ -1,16 +1,18 @@
 //! From options, variables and settings to what is added to a session: memory, skills, styles,
 //! commands and hooks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use caliban_agent::{Closed, ClosedReading, Confinement, ReadGuard, ToolCall, Workspace};
 use caliban_context::{
-    Context, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Notice, Options,
-    Places, SkillSources, notes_are_anothers, opted_in_directories,
+    Context, Customization, ImportApproval, InstructionFiles, MemoryCaps, NoteStore, Notes, Notice,
+    Options, Places, SkillSources, notes_are_anothers, opted_in_directories,
 };
 use caliban_hooks::{CallPattern, HookConfig, HookLayer, HookSwitch, ParseWith};
 use caliban_permissions::Probe;
+use caliban_settings::Scope;
 use caliban_settings::variables::names;
 
 use crate::choosing::further_directories;
@@ -19,11 +21,16 @@ use crate::error::{LaunchError, Problem};
 use crate::extras::{Extras, Repository};
 use crate::options::{Extent, Part, RunOptions};
 use crate::permissions::{judge, protected, reading};
+use crate::plugins::{is_plugin_only, plugins};
 
 /// Reads everything that is added. Nothing of it runs yet.
 pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Extras, LaunchError> {
     let environment = configuration.environment();
-    let places = context_places(configuration);
+    let plugins = plugins(run, configuration);
+    let places = Places {
+        plugins: plugins.places(),
+        ..context_places(configuration)
+    };
     let options = context_options(run, configuration)?;
     let context = Context::load(&places, &options, &caliban_slash::reserved());
     let style = environment
@@ -31,6 +38,7 @@ pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Ex
         .or_else(|| configuration.settings().output_style.clone());
     Ok(Extras {
         hook_wording: None,
+        plugins,
         context,
         style,
         notes: (options.notes == Notes::On).then(|| NoteStore::new(places.notes.clone())),
@@ -58,6 +66,7 @@ pub(crate) fn notices(extras: &Extras) -> Vec<String> {
         .filter(is_news)
         .map(ToString::to_string)
         .chain(extras.hooks.notices().iter().cloned())
+        .chain(extras.plugins.warnings.iter().cloned())
         .collect()
 }
 
@@ -158,6 +167,11 @@ pub fn context_options(
         } else {
             SkillSources::Own
         },
+        customization: if is_plugin_only(configuration) {
+            Customization::Plugins
+        } else {
+            Customization::All
+        },
         excludes: excludes(configuration),
         directories: opted_in_directories(variable.as_deref(), &further),
         skill_directories: further,
@@ -175,7 +189,7 @@ pub fn context_options(
     })
 }
 
-/// The hooks of the settings.
+/// The hooks of the settings and of the plugins.
 pub(crate) fn configured_hooks(
     run: &RunOptions,
     configuration: &Configuration,
@@ -184,11 +198,20 @@ pub(crate) fn configured_hooks(
     let off = run.settings.extent == Extent::Bare
         || run.tools.hooks == Part::Off
         || environment.is_on(names::CALIBAN_NO_HOOKS);
+    let plugin_only = is_plugin_only(configuration);
     let layers: Vec<HookLayer> = configuration
         .loaded
         .layers()
         .iter()
         .map(HookLayer::from)
+        .map(|layer| match layer.scope {
+            // What else the layer says holds: it decides which handlers run.
+            Scope::User | Scope::Project | Scope::Local | Scope::Cli if plugin_only => HookLayer {
+                hooks: BTreeMap::new(),
+                ..layer
+            },
+            _ => layer,
+        })
         .collect();
     let compile = |pattern: &str| {
         let probe = probe(pattern, configuration)?;
@@ -199,7 +222,12 @@ pub(crate) fn configured_hooks(
         pattern: &compile,
         variable: &|name| environment.text(name),
     };
-    HookConfig::parse(&layers, &with).map_err(|error| {
+    let read = || {
+        let mut hooks = HookConfig::parse(&layers, &with)?;
+        hooks.add_plugins(&plugins(run, configuration).hooks(), &layers, &with)?;
+        Ok(hooks)
+    };
+    read().map_err(|error: caliban_hooks::HookConfigError| {
         let (scope, path) = error.path();
         LaunchError::Configuration(match configuration.loaded.place_of(scope, &path) {
             Some(place) => Problem::caused(format!("{place}: {error}"), error),

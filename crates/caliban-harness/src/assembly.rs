@@ -39,6 +39,7 @@ use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
+use crate::plugins::offered;
 use crate::recorder::Recorder;
 use crate::reminders::{NestedMemory, TaskReminder};
 use crate::sandbox::{Bounds, confiner};
@@ -538,6 +539,7 @@ fn add(
     let context = extras.context;
     let style = extras.style.as_deref();
     added.inventory = Inventory::of(&context, style, extras.notes.as_ref());
+    added.inventory.plugins = extras.plugins.listed();
     // Also without handlers: those who watch events are told of all of them.
     added.external = Some(Arc::new(ExternalHooks::new(HookParts {
         config: extras.hooks,

@@ -12,13 +12,14 @@ use caliban_settings::write::Writer;
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
     RouterConfig, RouterSource, Scope, Settings, Sources, Trust, TrustDecision, TrustError,
-    TrustStore, WorkspaceFiles, find_router_file, idle_variables, load,
-    load_router_file, notice, project_of,
+    TrustStore, WorkspaceFiles, find_router_file, idle_variables, load, load_router_file, notice,
+    project_of,
 };
 
 use crate::child_environment::{Child, child_environment};
 use crate::error::{LaunchError, Problem};
 use crate::options::{Extent, SettingsEnvironment, SettingsOptions};
+use crate::plugins::PluginCell;
 use crate::provider::KeyHelpersInUse;
 use crate::surroundings::Process;
 
@@ -37,6 +38,7 @@ pub struct Configuration {
     pub(crate) key_helpers: KeyHelpersInUse,
     /// Who listens to what is sent to models and answered.
     pub(crate) wiretap: Option<Arc<dyn Wiretap>>,
+    pub(crate) plugins: PluginCell,
 }
 
 /// Where caliban keeps things for this user.
@@ -125,6 +127,7 @@ impl Configuration {
             router,
             key_helpers: KeyHelpersInUse::default(),
             wiretap: None,
+            plugins: PluginCell::default(),
         })
     }
 
@@ -144,6 +147,7 @@ impl Configuration {
             router: None,
             key_helpers: KeyHelpersInUse::default(),
             wiretap: None,
+            plugins: PluginCell::default(),
         }
     }
 

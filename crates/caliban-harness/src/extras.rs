@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{PromptStage, PromptVerdict};
-use caliban_context::{Commands, Context, Expansion, NoteStore};
+use caliban_context::{Commands, Context, Expansion, NoteStore, Origin};
 use caliban_hooks::{EventWording, HookConfig};
 use caliban_model::{Block, Message};
 use caliban_process::Guard;
@@ -14,10 +14,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::gate::Gate;
+use crate::plugins::PluginSet;
 
 /// Everything that is added.
 #[derive(Debug)]
 pub struct Extras {
+    pub plugins: Arc<PluginSet>,
     pub context: Context,
     /// The name of the output style.
     pub style: Option<String>,
@@ -55,9 +57,11 @@ pub(crate) struct CommandExpander {
 
 impl CommandExpander {
     fn lend(&self, expansion: &Expansion) {
-        let counts = match self.repository {
-            Repository::Trusted => true,
-            Repository::Untrusted => !expansion.origin.is_repository(),
+        let counts = match (&expansion.origin, self.repository) {
+            // A plugin asks for nothing that its user would not be asked about.
+            (Origin::Plugin(_), _) => false,
+            (_, Repository::Trusted) => true,
+            (origin, Repository::Untrusted) => !origin.is_repository(),
         };
         if counts {
             self.gate.lend(&expansion.allowed_tools);

@@ -10,6 +10,7 @@ use crate::profile_report::details;
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) skills: Vec<Listed>,
+    pub(crate) plugins: Vec<Listed>,
     pub(crate) styles: Vec<Listed>,
     pub(crate) profiles: Vec<ListedProfile>,
     /// The output style that counts.
@@ -65,6 +66,7 @@ impl Inventory {
         });
         Self {
             skills: skills.collect(),
+            plugins: Vec::new(),
             styles: styles.collect(),
             profiles: context.profiles.iter().map(listed_profile).collect(),
             style: Some(context.styles.select(style).style.name().to_owned()),

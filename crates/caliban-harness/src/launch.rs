@@ -360,14 +360,19 @@ impl Prepared {
         let commands = typeable(&context.commands);
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
+        let plugin_facts = extras.plugins.facts();
+        let mut given = dialect.agent_kinds;
+        let has_routes = configuration.routes()?.is_some();
+        given.extend(extras.plugins.agent_kinds(has_routes));
         let casting = Casting {
             configuration: &configuration,
             model_names: dialect.model_names.as_ref(),
         };
-        let kinds = casting.kinds(dialect.agent_kinds, &context.profiles);
+        let kinds = casting.kinds(given, &context.profiles);
         warnings.extend(unknown_default(&configuration, &kinds));
         let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
         warnings.extend(permissions.remarks(&inherited, &options.permissions));
+        warnings.extend(servers.left.iter().cloned());
         let mut partners = servers.partners();
         partners.advisers = dialect.advisers;
         partners.prompt_stages = dialect.prompt_stages;
@@ -427,6 +432,7 @@ impl Prepared {
             fallback_model: chosen.fallback_model,
             commands,
             skills,
+            plugins: plugin_facts,
             setting_sources: configuration.sources(),
             bare: options.settings.extent == Extent::Bare,
             trusted: configuration.is_trusted(),

@@ -45,6 +45,7 @@ mod notice_sink;
 mod obedience;
 pub mod options;
 mod permissions;
+pub mod plugins;
 pub mod profile_report;
 mod profiles;
 pub mod provider;

@@ -26,22 +26,24 @@ use crate::logins::logins;
 use crate::notice_sink::NoticeSink;
 use crate::options::{ConfiguredServers, Extent, Part, RunOptions};
 use crate::permissions::{judge, protected, rule_book};
+use crate::plugins::plugins;
 use crate::sandbox::confiner;
 use crate::servers::{Elicitations, MayAsk, Onlookers, PromptTool};
 
 /// How long a server of the embedding program may take to introduce itself.
 const HOSTED_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The servers to connect to, by name; those of the command line before those of the settings.
+/// The servers to connect to, by name: those of the command line before those of the settings, and
+/// those of plugins last; and what is said of those that are left out.
 fn configured(
     options: &RunOptions,
     configuration: &Configuration,
-) -> Result<Vec<(String, McpServer)>, LaunchError> {
+) -> Result<(Vec<(String, McpServer)>, Vec<String>), LaunchError> {
     let wanted = &options.servers;
     let is_off =
         wanted.servers == Part::Off || configuration.environment().is_on(names::CALIBAN_NO_MCP);
     if is_off {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let mut given = McpConfig::default();
     for config in &wanted.configs {
@@ -51,7 +53,13 @@ fn configured(
         wanted.configured == ConfiguredServers::Left || options.settings.extent == Extent::Bare;
     let settings = (!is_strict).then(|| configuration.settings().mcp_servers.clone());
     let settings = settings.into_iter().flatten();
-    Ok(given.servers.into_iter().chain(settings).collect())
+    let (of_plugins, left) = if is_strict {
+        (Vec::new(), Vec::new())
+    } else {
+        plugins(options, configuration).servers(configuration)
+    };
+    let all = given.servers.into_iter().chain(settings).chain(of_plugins);
+    Ok((all.collect(), left))
 }
 
 /// What servers are run with.
@@ -118,6 +126,8 @@ pub(crate) struct RunServers {
     connected: Option<caliban_mcp::Servers>,
     /// The names of those that live in the embedding program.
     hosted: Vec<String>,
+    /// What is said of servers that are left out.
+    pub(crate) left: Vec<String>,
     notice_sink: NoticeSink,
     operator: SharedOperator,
     onlookers: Onlookers,
@@ -136,7 +146,7 @@ impl RunServers {
         debug: Option<DebugLog>,
     ) -> Result<Self, LaunchError> {
         let names = hosted.iter().map(|(name, _)| name.clone()).collect();
-        let configured = configured(options, configuration)?;
+        let (configured, left) = configured(options, configuration)?;
         let is_needed = !configured.is_empty() || !hosted.is_empty();
         let onlookers = Onlookers::default();
         let connected = if is_needed && options.tools.built_in == Part::AsConfigured {
@@ -173,6 +183,7 @@ impl RunServers {
         Ok(Self {
             connected,
             hosted: names,
+            left,
             notice_sink,
             operator: Arc::clone(questions) as _,
             onlookers,

@@ -167,6 +167,10 @@ impl Session {
                 let text = reports::profiles(&self.inventory);
                 ("agents", text, reported::profiles(&self.inventory))
             }
+            Action::Plugins => {
+                let text = reports::listed(&self.inventory.plugins, "no plugins");
+                ("plugins", text, reported::plugins(&self.inventory))
+            }
             Action::Hooks => {
                 let hooks = self.hooks.as_deref();
                 ("hooks", reports::hooks(hooks), reported::hooks(hooks))
@@ -228,6 +232,7 @@ impl Session {
             | Action::Context
             | Action::Skills
             | Action::Agents
+            | Action::Plugins
             | Action::Hooks
             | Action::Mcp
             | Action::Sandbox

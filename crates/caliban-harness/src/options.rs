@@ -143,6 +143,8 @@ pub struct ToolOptions {
     pub hooks: Part,
     pub skills: Part,
     pub plugins: Part,
+    /// Plugins for this run alone.
+    pub plugin_directories: Vec<PathBuf>,
     pub sub_agents: Part,
     pub parallel: Parallel,
     pub selection: Selection,
@@ -363,6 +365,7 @@ mod tests {
                 hooks: Part::Off,
                 skills: Part::Off,
                 plugins: Part::Off,
+                plugin_directories: vec!["/p".into()],
                 sub_agents: Part::Off,
                 parallel: Parallel::AtMost(NonZeroUsize::MIN),
                 selection: Selection {

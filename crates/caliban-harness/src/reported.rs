@@ -89,6 +89,11 @@ pub(crate) fn profiles(inventory: &Inventory) -> Value {
     json!({ "profiles": inventory.profiles.iter().map(profile).collect::<Vec<_>>() })
 }
 
+pub(crate) fn plugins(inventory: &Inventory) -> Value {
+    let plugin = |plugin: &Listed| json!({"name": plugin.name, "state": plugin.about, "origin": plugin.origin});
+    json!({ "plugins": inventory.plugins.iter().map(plugin).collect::<Vec<_>>() })
+}
+
 pub(crate) fn memory(inventory: &Inventory) -> Value {
     let files = inventory.instructions.iter().map(|file| {
         json!({"kind": file.kind, "path": file.path.to_string_lossy(), "tokens": file.tokens})

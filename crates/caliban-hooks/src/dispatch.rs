@@ -227,9 +227,9 @@ impl Consulted<'_> {
                 format!("The user can disable the plugin: `caliban plugin disable {plugin}`.")
             }
             (None, true) => format!("The user can repair the hook `{label}` {place}."),
-            (None, false) => format!(
-                "The user can permit it when asked, or change the hook `{label}` {place}."
-            ),
+            (None, false) => {
+                format!("The user can permit it when asked, or change the hook `{label}` {place}.")
+            }
         }
     }
 }

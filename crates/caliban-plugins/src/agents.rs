@@ -72,8 +72,14 @@ pub(crate) fn read(path: &Path, remarks: &mut Vec<String>) -> Option<AgentFile> 
         description,
         prompt: file.body.trim().to_owned(),
         tools: file.fields.get("tools").and_then(tools),
-        without: file.fields.get("disallowedTools").and_then(tools).unwrap_or_default(),
-        model: text("model").filter(|model| !model.is_empty()).map(str::to_owned),
+        without: file
+            .fields
+            .get("disallowedTools")
+            .and_then(tools)
+            .unwrap_or_default(),
+        model: text("model")
+            .filter(|model| !model.is_empty())
+            .map(str::to_owned),
     })
 }
 
@@ -86,7 +92,11 @@ fn one_line(text: &str) -> String {
 /// business of rules.
 fn tools(value: &Value) -> Option<Vec<String>> {
     let items: Vec<String> = match value {
-        Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Array(items) => items
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         Value::String(text) => split(text),
         _ => return None,
     };
@@ -130,9 +140,15 @@ mod tests {
         let text = "---\nname: checker\ndescription: Checks\n  things\ntools: Read, Bash(git a, b), Grep\nmodel: opus\npermissionMode: x\n---\nYou check.\n";
         let (read, remarks) = agent("file.md", text);
         let read = read.unwrap();
-        assert_eq!((&*read.name, &*read.description), ("checker", "Checks things"));
+        assert_eq!(
+            (&*read.name, &*read.description),
+            ("checker", "Checks things")
+        );
         assert_eq!(read.tools.unwrap(), ["Read", "Bash", "Grep"]);
-        assert_eq!((&*read.prompt, read.model.as_deref()), ("You check.", Some("opus")));
+        assert_eq!(
+            (&*read.prompt, read.model.as_deref()),
+            ("You check.", Some("opus"))
+        );
         assert_eq!(remarks, ["the agent `file`: `permissionMode` is not used"]);
     }
 
@@ -141,13 +157,20 @@ mod tests {
         let text = "---\nname: planner\ndescription: Use it. user: \"a: b\" assistant: \"c\"\nmodel: inherit\n---\nPlan.";
         let read = agent("p.md", text).0.unwrap();
         assert_eq!(&*read.name, "planner");
-        assert!(read.description.starts_with("Use it. user:"), "{}", read.description);
+        assert!(
+            read.description.starts_with("Use it. user:"),
+            "{}",
+            read.description
+        );
     }
 
     #[test]
     fn without_a_head_the_file_says_who_it_is() {
         let read = agent("helper.md", "Help.").0.unwrap();
-        assert_eq!((&*read.name, &*read.prompt, read.tools), ("helper", "Help.", None));
+        assert_eq!(
+            (&*read.name, &*read.prompt, read.tools),
+            ("helper", "Help.", None)
+        );
         assert!(agent("no good.md", "x").0.is_none());
     }
 }

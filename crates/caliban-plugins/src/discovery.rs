@@ -182,7 +182,11 @@ fn judged(
     if let Some(by) = taken.get(&name) {
         return (name, Standing::Shadowed(*by));
     }
-    if let Some(reason) = package.manifest.requires.unmet(&rules.version, rules.platform) {
+    if let Some(reason) = package
+        .manifest
+        .requires
+        .unmet(&rules.version, rules.platform)
+    {
         return (name, Standing::Unsuitable(reason));
     }
     let is_wanted = match owner {
@@ -207,7 +211,9 @@ fn distrust(
     match owner {
         Owner::Managed | Owner::Given => None,
         Owner::Project => match rules.workspace {
-            Workspace::Untrusted => Some("the workspace is not trusted; `caliban trust` trusts it".to_owned()),
+            Workspace::Untrusted => {
+                Some("the workspace is not trusted; `caliban trust` trusts it".to_owned())
+            }
             Workspace::Trusted if path.is_symlink() => {
                 Some("it is a link, and trust covers only what is in the workspace".to_owned())
             }

@@ -9,7 +9,6 @@ use sha2::{Digest as _, Sha256};
 use crate::hooks::handlers;
 use crate::package::Package;
 use crate::servers::variables;
-use crate::survey::Survey;
 
 /// Everything that a plugin does by itself, once it is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +22,8 @@ pub struct Difference {
 }
 
 impl Effects {
-    pub fn of(package: &Package, survey: &Survey) -> Self {
+    /// `forced_style` is the output style that it insists on.
+    pub fn of(package: &Package, forced_style: Option<&str>) -> Self {
         let mut lines = Vec::new();
         for (event, matcher, handler) in handlers(&package.hooks) {
             lines.push(hook(event, matcher, handler));
@@ -31,7 +31,7 @@ impl Effects {
         for (name, server) in &package.servers {
             lines.push(self::server(&format!("{}:{name}", package.name()), server));
         }
-        if let Some(style) = &survey.forced_style {
+        if let Some(style) = forced_style {
             lines.push(format!("sets the output style to `{style}`"));
         }
         Self(lines)
@@ -78,7 +78,11 @@ impl Effects {
 fn hook(event: &str, matcher: &str, handler: &Value) -> String {
     let text = |key: &str| handler.get(key).and_then(Value::as_str);
     let args = handler.get("args").and_then(Value::as_array);
-    let args: Vec<&str> = args.into_iter().flatten().filter_map(Value::as_str).collect();
+    let args: Vec<&str> = args
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let does = match text("type").unwrap_or_default() {
         "command" => {
             let command = text("command").unwrap_or_default();
@@ -121,7 +125,8 @@ fn server(name: &str, server: &McpServer) -> String {
         .filter(|name| !own.iter().any(|own| name.ends_with(own)))
         .collect();
     if !given.is_empty() {
-        line.push_str(&format!(", with the variables {}", given.join(", ")));
+        line.push_str(", with the variables ");
+        line.push_str(&given.join(", "));
     }
     clean(&line)
 }

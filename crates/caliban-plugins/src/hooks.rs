@@ -11,8 +11,24 @@ pub type HookTable = BTreeMap<String, Vec<Value>>;
 
 /// Keys of a handler that mean something here.
 const HANDLER: &[&str] = &[
-    "type", "command", "args", "timeout", "async", "if", "url", "headers", "server", "mcp", "tool",
-    "prompt", "model", "schema", "agent", "on_error", "sandbox", "statusMessage",
+    "type",
+    "command",
+    "args",
+    "timeout",
+    "async",
+    "if",
+    "url",
+    "headers",
+    "server",
+    "mcp",
+    "tool",
+    "prompt",
+    "model",
+    "schema",
+    "agent",
+    "on_error",
+    "sandbox",
+    "statusMessage",
 ];
 /// Keys of a group of handlers.
 const GROUP: &[&str] = &["matcher", "if", "hooks", "handlers"];
@@ -33,7 +49,10 @@ pub(crate) fn read(document: &Map<String, Value>, remarks: &mut Vec<String>) -> 
     for (event, entries) in events {
         let Value::Array(entries) = entries else {
             if event != "description" && event != "$schema" {
-                remarks.push(format!("the hooks of `{}` are no list", event.escape_debug()));
+                remarks.push(format!(
+                    "the hooks of `{}` are no list",
+                    event.escape_debug()
+                ));
             }
             continue;
         };
@@ -112,7 +131,9 @@ pub(crate) fn handlers(table: &HookTable) -> impl Iterator<Item = (&str, &str, &
     table.iter().flat_map(|(event, entries)| {
         entries.iter().flat_map(move |entry| {
             let matcher = entry.get("matcher").and_then(Value::as_str).unwrap_or("*");
-            let lists = ["hooks", "handlers"].into_iter().filter_map(|list| entry.get(list));
+            let lists = ["hooks", "handlers"]
+                .into_iter()
+                .filter_map(|list| entry.get(list));
             let listed = lists.filter_map(Value::as_array).flatten();
             let own = entry.get("type").map(|_| entry);
             let matcher = if matcher.is_empty() { "*" } else { matcher };
@@ -187,13 +208,20 @@ mod tests {
         let event = json!([{"matcher": "Task|Edit", "hooks": [
             {"type": "command", "command": "x", "timeout": 5, "asyncRewake": true}
         ]}]);
-        let (wrapped, remarks) = table(&json!({"description": "d", "hooks": {"PostToolUse": event}}));
+        let (wrapped, remarks) =
+            table(&json!({"description": "d", "hooks": {"PostToolUse": event}}));
         let (flat, _) = table(&json!({"PostToolUse": event}));
         assert_eq!(wrapped, flat);
-        assert_eq!(remarks, ["`asyncRewake` of a hook of `PostToolUse` is not used"]);
+        assert_eq!(
+            remarks,
+            ["`asyncRewake` of a hook of `PostToolUse` is not used"]
+        );
         let entry = &wrapped["PostToolUse"][0];
         assert_eq!(entry["matcher"], "Task|Edit|AgentTool");
-        assert_eq!(entry["hooks"][0], json!({"type": "command", "command": "x", "timeout": 5}));
+        assert_eq!(
+            entry["hooks"][0],
+            json!({"type": "command", "command": "x", "timeout": 5})
+        );
     }
 
     #[test]
@@ -211,7 +239,10 @@ mod tests {
             expanded(&table(&value).0, &places)["Stop"][0]["hooks"][0].clone()
         };
         let plain = command("${CLAUDE_PLUGIN_ROOT}/run.sh");
-        assert_eq!((&plain["command"], &plain["args"]), (&json!("/p/x/run.sh"), &json!([])));
+        assert_eq!(
+            (&plain["command"], &plain["args"]),
+            (&json!("/p/x/run.sh"), &json!([]))
+        );
         let shell = command("python3 '${CALIBAN_PLUGIN_ROOT}/a.py' $HOME");
         assert_eq!(shell["command"], "python3 '/p/x/a.py' $HOME");
     }

@@ -27,8 +27,14 @@ pub use discovery::{Found, Owner, Roots, Rules, Standing, Workspace, discover};
 pub use effects::{Difference, Effects};
 pub use hooks::HookTable;
 pub use installed::{Installed, InstalledPlugins, data_directory};
-pub use manifest::{Form, Manifest, ManifestError, Requires};
-pub use market::*;
+pub use manifest::{
+    CommandSource, Declared, Form, Inlinable, Listing, Manifest, ManifestError, Requires,
+};
+pub use market::{
+    Acknowledgements, AddressError, Entry, EntrySource, GitAddress, INDEX_BYTES, INDEX_FILES,
+    IndexError, KnownMarketplace, KnownMarketplaces, MarketPolicy, MarketSource, Marketplace,
+    Origin, Refusal,
+};
 pub use name::{InvalidName, PluginName};
 pub use package::{MANIFESTS, Naming, Package, PackageError};
 pub use places::OwnPlaces;

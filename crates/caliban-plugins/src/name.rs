@@ -88,7 +88,9 @@ mod tests {
             assert_eq!(good.parse::<PluginName>().unwrap().as_str(), good);
         }
         let long = "a".repeat(LONGEST + 1);
-        for bad in ["", ".", "..", "../x", "a/b", "a..b", ".a", "-a", "é", "a b", "a:b", &long] {
+        for bad in [
+            "", ".", "..", "../x", "a/b", "a..b", ".a", "-a", "é", "a b", "a:b", &long,
+        ] {
             assert!(bad.parse::<PluginName>().is_err(), "{bad}");
         }
         assert!("my-plugin".parse::<PluginName>().unwrap().is_conventional());

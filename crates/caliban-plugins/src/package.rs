@@ -96,7 +96,9 @@ impl Package {
         let hooks = reader.hooks(&declared.hooks)?;
         let servers = reader.servers(&declared.servers)?;
         if root.join("CLAUDE.md").exists() {
-            reader.remarks.push("its `CLAUDE.md` is not read".to_owned());
+            reader
+                .remarks
+                .push("its `CLAUDE.md` is not read".to_owned());
         }
         Ok(Self {
             remarks: reader.remarks,
@@ -169,7 +171,15 @@ fn manifest(
         }
         return Ok((manifest, hex(&Sha256::digest(text.as_bytes()))));
     }
-    let usual = ["skills", "commands", "agents", "hooks", "output-styles", "SKILL.md", ".mcp.json"];
+    let usual = [
+        "skills",
+        "commands",
+        "agents",
+        "hooks",
+        "output-styles",
+        "SKILL.md",
+        ".mcp.json",
+    ];
     let name = called.parse::<PluginName>();
     match (naming, name) {
         (Naming::Free, Ok(name)) if usual.iter().any(|part| root.join(part).exists()) => {
@@ -211,7 +221,8 @@ impl Reader<'_> {
     fn named(&mut self, path: &RelativePath) -> Result<Option<PathBuf>, PackageError> {
         let place = path.within(self.root)?;
         if place.is_none() {
-            self.remarks.push(format!("`{path}` is named and is not there"));
+            self.remarks
+                .push(format!("`{path}` is named and is not there"));
         }
         Ok(place)
     }
@@ -267,13 +278,16 @@ impl Reader<'_> {
             markdown(&place, 0, &mut files);
         }
         if files.len() > AGENTS {
-            self.remarks.push(format!("only the first {AGENTS} agents are used"));
+            self.remarks
+                .push(format!("only the first {AGENTS} agents are used"));
             files.truncate(AGENTS);
         }
         let mut agents: BTreeMap<String, AgentFile> = BTreeMap::new();
         for file in files {
             // A link in a directory may lead anywhere.
-            let is_inside = file.canonicalize().is_ok_and(|file| file.starts_with(self.root));
+            let is_inside = file
+                .canonicalize()
+                .is_ok_and(|file| file.starts_with(self.root));
             if !is_inside {
                 return Err(LeadsOut::of(&file).into());
             }
@@ -318,7 +332,8 @@ impl Reader<'_> {
 
     fn not_used(&mut self, path: &Path, reason: &str) {
         let path = path.strip_prefix(self.root).unwrap_or(path);
-        self.remarks.push(format!("`{}` is not used: {reason}", path.display()));
+        self.remarks
+            .push(format!("`{}` is not used: {reason}", path.display()));
     }
 
     fn hooks(&mut self, listing: &Listing<Inlinable>) -> Result<HookTable, PackageError> {
@@ -354,7 +369,11 @@ fn markdown(place: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(place) else {
         return;
     };
-    let mut paths: Vec<PathBuf> = entries.take(4096).flatten().map(|entry| entry.path()).collect();
+    let mut paths: Vec<PathBuf> = entries
+        .take(4096)
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     paths.sort_unstable();
     for path in paths {
         markdown(&path, depth + 1, files);

@@ -40,7 +40,8 @@ impl OwnPlaces {
     pub(crate) fn in_shell(&self, text: &str) -> String {
         let is_harmless = |path: &Path| {
             let text = path.to_str().unwrap_or("$");
-            text.chars().all(|letter| letter.is_alphanumeric() || "/._-+@%:,".contains(letter))
+            text.chars()
+                .all(|letter| letter.is_alphanumeric() || "/._-+@%:,".contains(letter))
         };
         if is_harmless(&self.root) && is_harmless(&self.data) {
             return self.in_text(text);
@@ -54,7 +55,10 @@ impl OwnPlaces {
     /// The file of the plugin that a command is, where it is nothing else.
     pub(crate) fn as_program(&self, command: &str) -> Option<String> {
         let below = ROOT.iter().find_map(|name| {
-            let quoted = command.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            let quoted = command
+                .trim()
+                .strip_prefix('"')
+                .and_then(|rest| rest.strip_suffix('"'));
             let command = quoted.unwrap_or(command.trim());
             command.strip_prefix(&format!("${{{name}}}/"))
         })?;
@@ -67,7 +71,9 @@ impl OwnPlaces {
 
     fn filled(&self, text: &str, show: impl Fn(&Path) -> String) -> String {
         let places = ROOT.map(|name| (name, &self.root));
-        let places = places.into_iter().chain(DATA.map(|name| (name, &self.data)));
+        let places = places
+            .into_iter()
+            .chain(DATA.map(|name| (name, &self.data)));
         places.fold(text.to_owned(), |text, (name, path)| {
             let reference = format!("${{{name}}}");
             if text.contains(&reference) {
@@ -87,7 +93,9 @@ mod tests {
     fn other_variables_are_left_alone() {
         let places = OwnPlaces::new("/p".into(), "/d".into());
         assert_eq!(
-            places.in_text("${CLAUDE_PLUGIN_ROOT}:${CALIBAN_PLUGIN_ROOT}:${CLAUDE_PLUGIN_DATA}:${X:-y}"),
+            places.in_text(
+                "${CLAUDE_PLUGIN_ROOT}:${CALIBAN_PLUGIN_ROOT}:${CLAUDE_PLUGIN_DATA}:${X:-y}"
+            ),
             "/p:/p:/d:${X:-y}"
         );
     }
@@ -100,7 +108,9 @@ mod tests {
             "sh \"${CLAUDE_PLUGIN_ROOT}/x.sh\""
         );
         assert_eq!(
-            places.as_program("\"${CLAUDE_PLUGIN_ROOT}/x.sh\"").as_deref(),
+            places
+                .as_program("\"${CLAUDE_PLUGIN_ROOT}/x.sh\"")
+                .as_deref(),
             Some("/a b/$(touch x)/x.sh")
         );
         assert_eq!(places.as_program("${CLAUDE_PLUGIN_ROOT}/x.sh; y"), None);

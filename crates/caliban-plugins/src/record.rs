@@ -106,7 +106,9 @@ mod tests {
         assert!(records.holds(&name, "a") && records.holds(&name, "b"));
         assert!(!records.holds(&"q".parse().unwrap(), "a"));
         for index in 0..KEPT {
-            records.acknowledge(&name, entry(&index.to_string())).unwrap();
+            records
+                .acknowledge(&name, entry(&index.to_string()))
+                .unwrap();
         }
         assert!(!records.holds(&name, "a"), "the oldest goes");
         records.forget(&name).unwrap();

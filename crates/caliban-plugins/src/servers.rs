@@ -59,7 +59,11 @@ fn server(name: &str, value: &Value, remarks: &mut Vec<String>) -> Result<McpSer
     if server.url.is_some() && server.transport.is_none() {
         server.transport = Some(McpTransport::Http);
     }
-    match (server.transport(), server.url.is_some(), server.command.is_empty()) {
+    match (
+        server.transport(),
+        server.url.is_some(),
+        server.command.is_empty(),
+    ) {
         (McpTransport::Stdio, _, true) => return Err("it has no `command`".to_owned()),
         (McpTransport::Http | McpTransport::Sse, false, _) => {
             return Err("it has no `url`".to_owned());

@@ -83,6 +83,9 @@ mod tests {
         assert_eq!(survey.notices, Vec::<String>::new());
         assert_eq!(survey.skills, ["mine:example"]);
         assert_eq!(survey.agents, ["mine:example"]);
-        assert!(matches!(create(&directory, &name), Err(SkeletonError::Exists(_))));
+        assert!(matches!(
+            create(&directory, &name),
+            Err(SkeletonError::Exists(_))
+        ));
     }
 }

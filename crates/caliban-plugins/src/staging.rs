@@ -100,7 +100,9 @@ impl Staging {
         } else {
             fs::rename(&staged, &target).map_err(failed)?;
         }
-        File::open(&self.root).and_then(|root| root.sync_all()).map_err(failed)?;
+        File::open(&self.root)
+            .and_then(|root| root.sync_all())
+            .map_err(failed)?;
         Ok(target)
     }
 }

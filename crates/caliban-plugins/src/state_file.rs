@@ -55,7 +55,9 @@ impl<T: Default + Serialize + DeserializeOwned> StateFile<T> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(T::default()),
             Err(error) => return Err(unusable(error.to_string())),
         };
-        let metadata = file.metadata().map_err(|error| unusable(error.to_string()))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| unusable(error.to_string()))?;
         if is_writable_by_others(&metadata) {
             return Err(unusable("others can write to it".to_owned()));
         }
@@ -146,7 +148,8 @@ mod tests {
             for index in 0..10 {
                 let file = &file;
                 scope.spawn(move || {
-                    let insert = |content: &mut Content| content.numbers.insert(index.to_string(), index);
+                    let insert =
+                        |content: &mut Content| content.numbers.insert(index.to_string(), index);
                     file.update(insert).unwrap();
                 });
             }
@@ -174,7 +177,8 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let temp = tempfile::tempdir().unwrap();
         let file = file(temp.path());
-        file.update(|content| content.numbers.insert("a".to_owned(), 1)).unwrap();
+        file.update(|content| content.numbers.insert("a".to_owned(), 1))
+            .unwrap();
         fs::set_permissions(&file.path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(file.read().is_err());
     }

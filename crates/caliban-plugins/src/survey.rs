@@ -92,13 +92,26 @@ impl Survey {
         };
         let skill_names: Vec<&str> = skills.iter().map(caliban_context::Skill::name).collect();
         let command_names = commands.iter().map(caliban_context::Command::name);
-        let command_names = command_names.filter(|name| !skill_names.contains(name)).collect();
-        let style_names = styles.iter().map(caliban_context::OutputStyle::name).collect();
+        let command_names = command_names
+            .filter(|name| !skill_names.contains(name))
+            .collect();
+        let style_names = styles
+            .iter()
+            .map(caliban_context::OutputStyle::name)
+            .collect();
         Self {
             commands: sorted(command_names),
             styles: sorted(style_names),
-            agents: package.agents.iter().map(|agent| format!("{own}{}", agent.name)).collect(),
-            servers: package.servers.keys().map(|name| format!("{own}{name}")).collect(),
+            agents: package
+                .agents
+                .iter()
+                .map(|agent| format!("{own}{}", agent.name))
+                .collect(),
+            servers: package
+                .servers
+                .keys()
+                .map(|name| format!("{own}{name}"))
+                .collect(),
             hooks: crate::hooks::handlers(&package.hooks).count(),
             forced_style: forced.map(|style| style.name().to_owned()),
             skills: sorted(skill_names),

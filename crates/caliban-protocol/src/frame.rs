@@ -5,6 +5,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+/// A plugin that takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PluginState {
+    pub name: String,
+    pub path: String,
+    /// `managed`, `given`, `project`, `user`, or its name and marketplace.
+    pub source: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub version: Option<String>,
+}
+
 /// A frame on standard output.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -18,7 +31,7 @@ pub(crate) enum Frame<'a> {
         model: String,
         /// The names of the tools that are offered.
         tools: &'a [String],
-        plugins: [Value; 0],
+        plugins: &'a [PluginState],
         /// The scopes that settings were read from.
         #[serde(rename = "settingSources")]
         setting_sources: &'a [String],

@@ -9,7 +9,7 @@ mod line;
 mod native;
 mod schema;
 
-pub use frame::{McpServerState, SandboxState};
+pub use frame::{McpServerState, PluginState, SandboxState};
 pub use input::{Command, Decision, InputError, command};
 pub use line::line;
 pub use native::{

@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::frame::{
     self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ElicitationKind,
     ErrorSubtype, Frame, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
-    ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, Progress, Protocol,
-    SandboxState, Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
+    ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, PluginState, Progress,
+    Protocol, SandboxState, Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
 use crate::line::written;
 
@@ -38,6 +38,7 @@ pub struct Init {
     pub pricing_as_of: String,
     pub trusted: bool,
     pub fallback_model: Option<String>,
+    pub plugins: Vec<PluginState>,
     pub mcp_servers: Vec<McpServerState>,
     pub slash_commands: Vec<String>,
     pub sandbox: SandboxState,
@@ -89,6 +90,16 @@ impl From<&Facts> for Init {
             pricing_as_of: facts.pricing_as_of.clone(),
             trusted: facts.trusted,
             fallback_model: facts.fallback_model.clone(),
+            plugins: facts
+                .plugins
+                .iter()
+                .map(|plugin| PluginState {
+                    name: plugin.name.clone(),
+                    path: plugin.path.clone(),
+                    source: plugin.source.clone(),
+                    version: plugin.version.clone(),
+                })
+                .collect(),
             mcp_servers: servers
                 .map(|server| McpServerState {
                     name: server.name.clone(),
@@ -119,7 +130,7 @@ impl Init {
             session_id: &self.session_id,
             model: format!("{}/{}", self.provider, self.model),
             tools: &self.tools,
-            plugins: [],
+            plugins: &self.plugins,
             setting_sources: &self.setting_sources,
             mcp_servers: &self.mcp_servers,
             slash_commands: &self.slash_commands,

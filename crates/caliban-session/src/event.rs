@@ -103,6 +103,8 @@ pub struct Facts {
     pub setting_sources: Vec<String>,
     pub servers: Vec<McpServer>,
     pub skills: Vec<String>,
+    #[serde(default)]
+    pub plugins: Vec<PluginFacts>,
     /// Commands that can be typed, with what they do.
     pub commands: Vec<(String, String)>,
     /// Messages of the conversation.
@@ -115,6 +117,17 @@ pub struct Facts {
     /// What confines commands.
     #[serde(default)]
     pub sandbox: SandboxFacts,
+}
+
+/// A plugin that takes part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PluginFacts {
+    pub name: String,
+    pub path: String,
+    /// `managed`, `given`, `project`, `user`, or its name and marketplace.
+    pub source: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<String>,
 }
 
 /// What confines the commands of a session.

@@ -23,8 +23,8 @@ pub use command::{
 };
 pub use engine::{Controls, Engine, ExchangeEnd, Journal};
 pub use event::{
-    Answered, Asked, By, ClosedWhy, Facts, McpServer, PROTOCOL, Place, QuestionKind, Refused,
-    SandboxFacts, SessionEvent, What,
+    Answered, Asked, By, ClosedWhy, Facts, McpServer, PROTOCOL, Place, PluginFacts, QuestionKind,
+    Refused, SandboxFacts, SessionEvent, What,
 };
 pub use fanout::{Fanout, Retention};
 pub use handle::{Closed, EventBatch, Events, SessionHandle, Stage, State};

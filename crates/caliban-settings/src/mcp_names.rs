@@ -13,12 +13,19 @@ const PREFIX: &str = "mcp__";
 const SEPARATOR: &str = "__";
 /// The longest part of a server's name; the rest is the tool's.
 const LONGEST_SERVER: usize = 24;
+/// The same for a server of a plugin, which has the names of both.
+const LONGEST_OF_PLUGIN: usize = 40;
+/// What the names of servers of plugins begin with, as other programs have it.
+const PLUGIN: &str = "plugin_";
 /// Hexadecimal digits of a digest that tell two names apart.
 const DIGITS: usize = 6;
 
 /// The names that a server's tools begin with, one for each server and no two alike.
 pub fn server_parts<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
-    parts(names, LONGEST_SERVER)
+    parts(names, |name| match name.contains(':') {
+        true => (PLUGIN, LONGEST_OF_PLUGIN),
+        false => ("", LONGEST_SERVER),
+    })
 }
 
 /// What the names of a server's tools begin with.
@@ -33,7 +40,8 @@ pub fn tool_names<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> BTreeMap<String, String> {
     let prefix = prefix(server_part);
-    parts(names, LONGEST - prefix.len())
+    let longest = LONGEST - prefix.len();
+    parts(names, |_| ("", longest))
         .into_iter()
         .map(|(name, part)| (name, format!("{prefix}{part}")))
         .collect()
@@ -42,11 +50,15 @@ pub fn tool_names<'a>(
 /// A part for each name. Which name gets which does not depend on their order: a name that is
 /// usable as it is keeps it, and those that had to be changed give way to it and to each other
 /// with a digest at their end.
-fn parts<'a>(names: impl IntoIterator<Item = &'a str>, longest: usize) -> BTreeMap<String, String> {
+fn parts<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    form: impl Fn(&str) -> (&'static str, usize),
+) -> BTreeMap<String, String> {
     let names: BTreeSet<&str> = names.into_iter().collect();
     let mut wanted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names {
-        let part = normal(name);
+        let (beginning, longest) = form(name);
+        let part = format!("{beginning}{}", normal(name));
         let part = if part.len() > longest || part.is_empty() {
             marked(&part, name, longest)
         } else {
@@ -63,7 +75,7 @@ fn parts<'a>(names: impl IntoIterator<Item = &'a str>, longest: usize) -> BTreeM
                 given.insert(name.to_owned(), part.clone());
                 continue;
             }
-            let marked = marked(&part, name, longest);
+            let marked = marked(&part, name, form(name).1);
             if taken.insert(marked.clone()) {
                 given.insert(name.to_owned(), marked);
             }
@@ -132,6 +144,15 @@ mod tests {
     }
 
     #[test]
+    fn servers_of_plugins_have_the_names_that_others_give_them() {
+        let parts = server_parts(["tools:files", "plugin_tools_files", "tools_files"]);
+        assert_eq!(parts["tools_files"], "tools_files");
+        assert_eq!(parts["plugin_tools_files"], "plugin_tools_files");
+        assert!(parts["tools:files"].starts_with("plugin_tools_files_"));
+        assert_eq!(server_parts(["a:b"])["a:b"], "plugin_a_b");
+    }
+
+    #[test]
     fn servers_that_look_alike_are_told_apart() {
         let parts = server_parts(["my.server", "my_server", "x".repeat(60).as_str()]);
         assert_eq!(parts["my_server"], "my_server");
@@ -146,7 +167,7 @@ mod tests {
         ) {
             let mut seen = BTreeSet::new();
             for (_, part) in server_parts(servers.iter().map(String::as_str)) {
-                prop_assert!(part.len() <= LONGEST_SERVER);
+                prop_assert!(part.len() <= LONGEST_OF_PLUGIN);
                 for (_, name) in tool_names(&part, tools.iter().map(String::as_str)) {
                     prop_assert!(name.len() <= LONGEST, "{}", name);
                     prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));

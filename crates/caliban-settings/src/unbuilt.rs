@@ -37,16 +37,13 @@ enum Consequence {
 }
 
 /// Keys of settings, each with everything below it. The first row that fits counts.
-const KEYS: &[(&str, Part, Consequence)] = &[
-    ("available_models", Part::ModelList, Consequence::Told),
-];
+const KEYS: &[(&str, Part, Consequence)] =
+    &[("available_models", Part::ModelList, Consequence::Told)];
 
 /// Environment variables.
 const VARIABLES: &[(&str, Part, Consequence)] = {
     use Consequence::Told;
-    &[
-        (names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told),
-    ]
+    &[(names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told)]
 };
 
 /// The part a key of the settings waits for.

@@ -75,6 +75,7 @@ pub enum Action {
     Skills,
     /// Agent profiles.
     Agents,
+    Plugins,
     Hooks,
     Mcp,
     Permissions,
@@ -193,6 +194,7 @@ plain! {
     recap => Recap,
     skills => Skills,
     agents => Agents,
+    plugins => Plugins,
     hooks => Hooks,
     mcp => Mcp,
     permissions => Permissions,

@@ -117,8 +117,7 @@ pub const BUILT_IN: &[Entry] = {
         entry("mcp", Extensions, "", "List the MCP servers and their state", Act(action::mcp)),
         entry("config", Extensions, "", "Show the settings that count and where they come from",
             Act(action::config)),
-        entry("plugins", Extensions, "", "List the plugins",
-            Missing { part: "plugins", instead: "skills, commands, hooks and MCP servers can be configured one by one" }),
+        entry("plugins", Extensions, "", "List the plugins and whether they count", Act(action::plugins)),
         entry("agents", Extensions, "", "List the agent profiles", Act(action::agents)),
 
         entry("output-style", Output, "", "Show the output style and those there are", Act(action::output_style)),

@@ -115,10 +115,18 @@ impl Command {
             })?
             .ok_or_else(|| CommandError::Gone(path.clone()))?;
         match frontmatter::split(&document.text) {
-            Ok((_, body)) => Ok(expansion::own_places(body.trim(), &self.origin, path, fence)),
-            Err(_) if matches!(self.origin, Origin::Plugin(_)) => {
-                Ok(expansion::own_places(document.text.trim(), &self.origin, path, fence))
-            }
+            Ok((_, body)) => Ok(expansion::own_places(
+                body.trim(),
+                &self.origin,
+                path,
+                fence,
+            )),
+            Err(_) if matches!(self.origin, Origin::Plugin(_)) => Ok(expansion::own_places(
+                document.text.trim(),
+                &self.origin,
+                path,
+                fence,
+            )),
             Err(error) => Err(CommandError::Malformed {
                 path: path.clone(),
                 reason: error.to_string(),

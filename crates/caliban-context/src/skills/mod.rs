@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 pub use tool::SkillTool;
 
-use crate::frontmatter::{self, Lenient};
 use crate::expansion;
+use crate::frontmatter::{self, Lenient};
 use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Notes, Options, SkillSources};
@@ -127,11 +127,19 @@ impl Skill {
             })?
             .ok_or_else(|| SkillError::Gone(path.clone()))?;
         match frontmatter::split(&document.text) {
-            Ok((_, body)) => Ok(expansion::own_places(body.trim(), &self.origin, path, fence)),
+            Ok((_, body)) => Ok(expansion::own_places(
+                body.trim(),
+                &self.origin,
+                path,
+                fence,
+            )),
             // Whoever wrote it for another program may have left the block open.
-            Err(_) if matches!(self.origin, Origin::Plugin(_)) => {
-                Ok(expansion::own_places(document.text.trim(), &self.origin, path, fence))
-            }
+            Err(_) if matches!(self.origin, Origin::Plugin(_)) => Ok(expansion::own_places(
+                document.text.trim(),
+                &self.origin,
+                path,
+                fence,
+            )),
             Err(error) => Err(SkillError::Malformed {
                 path: path.clone(),
                 reason: error.to_string(),
@@ -315,7 +323,10 @@ fn of_plugin(
     let first = || file.body.lines().find(|line| !line.trim().is_empty());
     let described = field("description").filter(|text| !text.trim().is_empty());
     let described = described.or_else(first).unwrap_or(name);
-    let words: Vec<&str> = described.trim_start_matches('#').split_whitespace().collect();
+    let words: Vec<&str> = described
+        .trim_start_matches('#')
+        .split_whitespace()
+        .collect();
     let hides = ["disable-model-invocation", "disable_model_invocation"]
         .iter()
         .filter_map(|key| file.fields.get(*key))

@@ -170,8 +170,14 @@ fn action(fields: &mut Fields<'_>, surrounding: &Surrounding<'_>) -> Result<Acti
                 Some(true) => Confinement::Sandboxed,
                 Some(false) | None => Confinement::Open,
             };
-            let own = surrounding.plugin.map(|plugin| Arc::clone(&plugin.variables));
-            Ok(Action::Command(program, confinement, own.unwrap_or_else(no_variables)))
+            let own = surrounding
+                .plugin
+                .map(|plugin| Arc::clone(&plugin.variables));
+            Ok(Action::Command(
+                program,
+                confinement,
+                own.unwrap_or_else(no_variables),
+            ))
         }
         "http" => http(fields, surrounding),
         "mcp" | "mcp_tool" => {

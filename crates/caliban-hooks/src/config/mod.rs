@@ -195,7 +195,10 @@ impl HookConfig {
                 let mut wrong = Vec::new();
                 for value in values {
                     if let Err(error) = entries.read(value) {
-                        wrong.push(format!("a hook of the plugin `{}` is not used: {error}", plugin.name));
+                        wrong.push(format!(
+                            "a hook of the plugin `{}` is not used: {error}",
+                            plugin.name
+                        ));
                     }
                 }
                 let (handlers, notices) = entries.finish();

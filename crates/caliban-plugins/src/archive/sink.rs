@@ -114,10 +114,11 @@ impl<'a> Sink<'a> {
             if self.bytes > TREE_BYTES {
                 return Err(ArchiveError::TooLarge);
             }
-            file.write_all(&buffer[..read]).map_err(|source| ArchiveError::Write {
-                path: path.to_owned(),
-                source,
-            })?;
+            file.write_all(&buffer[..read])
+                .map_err(|source| ArchiveError::Write {
+                    path: path.to_owned(),
+                    source,
+                })?;
         }
     }
 
@@ -176,5 +177,8 @@ fn fold(path: &Path) -> String {
 
 /// The beginning of a name, with nothing in it that steers a terminal.
 pub(super) fn shown(name: &str) -> String {
-    name.chars().take(100).flat_map(char::escape_debug).collect()
+    name.chars()
+        .take(100)
+        .flat_map(char::escape_debug)
+        .collect()
 }

@@ -115,14 +115,20 @@ fn hostile_archives_are_refused_and_leave_nothing_outside() {
         ("backslash", tarball(&[file("..\\evil")])),
         ("drive", tarball(&[file("C:evil")])),
         ("control", tarball(&[file("a\x1b[2Jb")])),
-        ("not text", tarball(&[entry(b"a\xff", EntryType::Regular, 0o644, b"x", "")])),
+        (
+            "not text",
+            tarball(&[entry(b"a\xff", EntryType::Regular, 0o644, b"x", "")]),
+        ),
         ("symbolic link", tarball(&[link(EntryType::Symlink)])),
         ("hard link", tarball(&[link(EntryType::Link)])),
         ("character device", tarball(&[special(EntryType::Char)])),
         ("block device", tarball(&[special(EntryType::Block)])),
         ("pipe", tarball(&[special(EntryType::Fifo)])),
         ("twice", tarball(&[file("a"), file("a")])),
-        ("only case", tarball(&[file("README.md"), file("readme.md")])),
+        (
+            "only case",
+            tarball(&[file("README.md"), file("readme.md")]),
+        ),
         ("file as directory", tarball(&[file("a"), file("a/b")])),
         ("directory as file", tarball(&[file("a/b"), file("A")])),
         ("cut", tarball(&[file("a")])[..40].to_vec()),
@@ -158,9 +164,17 @@ fn links_through_which_files_would_be_written_are_never_made() {
 #[test]
 fn bombs_end_at_the_bounds() {
     let bench = Bench::new();
-    let many: Vec<Vec<u8>> = (0..=TREE_ENTRIES).map(|index| {
-        entry(format!("d{index}/").as_bytes(), EntryType::Directory, 0o755, b"", "")
-    }).collect();
+    let many: Vec<Vec<u8>> = (0..=TREE_ENTRIES)
+        .map(|index| {
+            entry(
+                format!("d{index}/").as_bytes(),
+                EntryType::Directory,
+                0o755,
+                b"",
+                "",
+            )
+        })
+        .collect();
     let error = bench.unpack(&tarball(&many)).unwrap_err();
     assert!(matches!(error, ArchiveError::TooMany), "{error}");
 

@@ -101,7 +101,10 @@ impl Declared {
         };
         for key in components.into_iter().flat_map(Map::keys) {
             if !ALL.iter().any(|known| known.ours == key) {
-                remarks.push(format!("`components.{}` is unknown and is not used", key.escape_debug()));
+                remarks.push(format!(
+                    "`components.{}` is unknown and is not used",
+                    key.escape_debug()
+                ));
             }
         }
         let sources = Sources { raw, components };
@@ -166,7 +169,9 @@ fn many<'a>(key: &str, value: &'a Value) -> Result<Vec<&'a Value>, ManifestError
 }
 
 fn path(key: &str, value: &Value) -> Result<RelativePath, ManifestError> {
-    let text = value.as_str().ok_or_else(|| wrong(key, "a path or a list of paths"))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| wrong(key, "a path or a list of paths"))?;
     RelativePath::parse(text).map_err(|source| ManifestError::Path {
         key: key.to_owned(),
         source,
@@ -241,10 +246,13 @@ mod tests {
     #[test]
     fn components_win() {
         let declared = read(json!({"skills": "a", "components": {"skills": ["b", "c"]}}));
-        assert_eq!(declared.skills, Listing::Only(vec![
-            RelativePath::parse("b").unwrap(),
-            RelativePath::parse("c").unwrap(),
-        ]));
+        assert_eq!(
+            declared.skills,
+            Listing::Only(vec![
+                RelativePath::parse("b").unwrap(),
+                RelativePath::parse("c").unwrap(),
+            ])
+        );
         assert_eq!(declared.agents, Listing::Usual);
     }
 }

@@ -6,7 +6,7 @@ mod declared;
 use semver::Version;
 use serde_json::{Map, Value};
 
-pub use declared::{Declared, Inlinable, Listing};
+pub use declared::{CommandSource, Declared, Inlinable, Listing};
 
 use crate::name::{InvalidName, PluginName};
 use crate::relative::LeadsOut;
@@ -72,11 +72,16 @@ impl Requires {
         if let Some(least) = &self.min_version
             && version < least
         {
-            return Some(format!("it needs caliban {least} or later, and this is {version}"));
+            return Some(format!(
+                "it needs caliban {least} or later, and this is {version}"
+            ));
         }
         let platforms = self.platforms.as_ref()?;
         (!platforms.iter().any(|known| known == platform)).then(|| {
-            format!("it is for {}, and this is {platform}", platforms.join(" and "))
+            format!(
+                "it is for {}, and this is {platform}",
+                platforms.join(" and ")
+            )
         })
     }
 }
@@ -275,7 +280,8 @@ mod tests {
         assert_eq!(manifest.author.as_deref(), Some("A <a@x>"));
         assert_eq!(manifest.raw["future"]["x"], 1);
         assert_eq!(manifest.remarks, ["`future` is unknown and is not used"]);
-        let claude = json!({"name": "p", "author": {"name": "A", "email": "a@x"}, "lspServers": {}});
+        let claude =
+            json!({"name": "p", "author": {"name": "A", "email": "a@x"}, "lspServers": {}});
         let manifest = Manifest::parse(&claude.to_string(), Form::Claude).unwrap();
         assert_eq!(manifest.author.as_deref(), Some("A <a@x>"));
         assert_eq!(manifest.version, None);

@@ -13,7 +13,9 @@ const LONGEST: usize = 2048;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    #[error("`{0}` is not an address; write `https://…`, `owner/repository` or the path of a directory")]
+    #[error(
+        "`{0}` is not an address; write `https://…`, `owner/repository` or the path of a directory"
+    )]
     Unknown(String),
     #[error("`{0}` has no scheme; write `https://{0}`")]
     NoScheme(String),
@@ -47,7 +49,9 @@ impl GitAddress {
             let is_host = |host: &str| {
                 !host.is_empty()
                     && !host.starts_with('-')
-                    && host.chars().all(|it| it.is_ascii_alphanumeric() || ".-".contains(it))
+                    && host
+                        .chars()
+                        .all(|it| it.is_ascii_alphanumeric() || ".-".contains(it))
             };
             if before.contains('/') || !is_host(host) || path.is_empty() || path.starts_with('-') {
                 return Err(unknown());
@@ -101,13 +105,17 @@ impl From<GitAddress> for String {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MarketSource {
     /// A document of the web.
-    Index { url: String },
+    Index {
+        url: String,
+    },
     Git {
         url: GitAddress,
         #[serde(skip_serializing_if = "Option::is_none", default)]
         reference: Option<String>,
     },
-    Directory { path: PathBuf },
+    Directory {
+        path: PathBuf,
+    },
 }
 
 impl MarketSource {
@@ -143,7 +151,9 @@ impl MarketSource {
         let is_name = |part: &&str| {
             !part.is_empty()
                 && !part.starts_with(['.', '-'])
-                && part.chars().all(|it| it.is_ascii_alphanumeric() || "._-".contains(it))
+                && part
+                    .chars()
+                    .all(|it| it.is_ascii_alphanumeric() || "._-".contains(it))
         };
         if parts.len() < 2 || !parts.iter().all(is_name) {
             return Err(unknown());
@@ -171,9 +181,13 @@ impl MarketSource {
         let is_list = path.ends_with(".json");
         let is_web = matches!(url.scheme(), "https" | "http");
         let is_repository = !is_web
-            || Path::new(path).extension().is_some_and(|it| it.eq_ignore_ascii_case("git"))
+            || Path::new(path)
+                .extension()
+                .is_some_and(|it| it.eq_ignore_ascii_case("git"))
             || path.contains("/_git/")
-            || url.host_str().is_some_and(|host| REPOSITORY_HOSTS.contains(&host));
+            || url
+                .host_str()
+                .is_some_and(|host| REPOSITORY_HOSTS.contains(&host));
         if is_repository && !is_list {
             let url = GitAddress::parse(address)?;
             return Ok(Self::Git { url, reference });
@@ -201,8 +215,14 @@ impl fmt::Display for MarketSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Index { url } => f.write_str(url),
-            Self::Git { url, reference: None } => f.write_str(url.as_str()),
-            Self::Git { url, reference: Some(reference) } => {
+            Self::Git {
+                url,
+                reference: None,
+            } => f.write_str(url.as_str()),
+            Self::Git {
+                url,
+                reference: Some(reference),
+            } => {
                 write!(f, "{}#{reference}", url.as_str())
             }
             Self::Directory { path } => write!(f, "{}", path.display()),
@@ -228,7 +248,9 @@ pub(crate) fn checked(reference: &str) -> Result<String, AddressError> {
         && reference.len() <= 200
         && !reference.starts_with(['-', '/', '.'])
         && !reference.contains("..")
-        && reference.chars().all(|it| it.is_ascii_alphanumeric() || "._-/+".contains(it));
+        && reference
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || "._-/+".contains(it));
     if is_plain {
         Ok(reference.to_owned())
     } else {
@@ -238,7 +260,9 @@ pub(crate) fn checked(reference: &str) -> Result<String, AddressError> {
 
 fn check_web(url: &Url, text: &str) -> Result<(), AddressError> {
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(AddressError::Credentials(url.host_str().unwrap_or_default().to_owned()));
+        return Err(AddressError::Credentials(
+            url.host_str().unwrap_or_default().to_owned(),
+        ));
     }
     match url.host_str() {
         Some(_) => Ok(()),
@@ -257,7 +281,11 @@ fn is_this_machine(url: &Url) -> bool {
 }
 
 fn place(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+    let host = url
+        .host_str()
+        .unwrap_or_default()
+        .trim_end_matches('.')
+        .to_ascii_lowercase();
     match url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host,
@@ -277,7 +305,10 @@ fn identity(host: &str, path: &str) -> String {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(200).flat_map(char::escape_debug).collect()
+    text.chars()
+        .take(200)
+        .flat_map(char::escape_debug)
+        .collect()
 }
 
 #[cfg(test)]

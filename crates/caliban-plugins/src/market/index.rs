@@ -65,7 +65,9 @@ pub struct Entry {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EntrySource {
     /// Beside the list.
-    Path { path: RelativePath },
+    Path {
+        path: RelativePath,
+    },
     Git {
         url: GitAddress,
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -76,14 +78,22 @@ pub enum EntrySource {
         #[serde(default)]
         directory: RelativePath,
     },
-    Archive { url: String, sha256: String },
+    Archive {
+        url: String,
+        sha256: String,
+    },
 }
 
 impl fmt::Display for EntrySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path { path } => path.fmt(f),
-            Self::Git { url, reference, directory, .. } => {
+            Self::Git {
+                url,
+                reference,
+                directory,
+                ..
+            } => {
                 f.write_str(url.as_str())?;
                 if let Some(reference) = reference {
                     write!(f, "#{reference}")?;
@@ -99,9 +109,26 @@ impl fmt::Display for EntrySource {
 }
 
 /// Keys of an entry that are not the manifest's.
-const MARKETS: &[&str] = &["source", "strict", "versions", "url", "sha256", "manifest_sha256", "category", "tags", "relevance"];
+const MARKETS: &[&str] = &[
+    "source",
+    "strict",
+    "versions",
+    "url",
+    "sha256",
+    "manifest_sha256",
+    "category",
+    "tags",
+    "relevance",
+];
 /// Keys that name parts.
-const PARTS: [&str; 6] = ["skills", "commands", "agents", "hooks", "mcpServers", "outputStyles"];
+const PARTS: [&str; 6] = [
+    "skills",
+    "commands",
+    "agents",
+    "hooks",
+    "mcpServers",
+    "outputStyles",
+];
 
 impl Marketplace {
     pub fn parse(text: &str) -> Result<Self, IndexError> {
@@ -112,9 +139,15 @@ impl Marketplace {
             true => Ok(name.to_owned()),
             false => Err(IndexError::Name(name.chars().take(100).collect())),
         };
-        let name = document.get("name").and_then(Value::as_str).map(plain).transpose()?;
+        let name = document
+            .get("name")
+            .and_then(Value::as_str)
+            .map(plain)
+            .transpose()?;
         let metadata = document.get("metadata");
-        let base = metadata.and_then(|it| it.get("pluginRoot")).and_then(Value::as_str);
+        let base = metadata
+            .and_then(|it| it.get("pluginRoot"))
+            .and_then(Value::as_str);
         let listed = match document.get("plugins") {
             Some(Value::Array(entries)) => entries.iter().collect::<Vec<_>>(),
             _ => return Err(IndexError::NoPlugins),
@@ -147,7 +180,9 @@ impl Marketplace {
     }
 
     pub fn entry(&self, name: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.name.as_str() == name)
+        self.entries
+            .iter()
+            .find(|entry| entry.name.as_str() == name)
     }
 }
 
@@ -161,8 +196,13 @@ impl Entry {
         let Value::Object(fields) = value else {
             return Err("an entry is no table".to_owned());
         };
-        let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
-        let name: PluginName = name.parse().map_err(|error| format!("an entry is left out: {error}"))?;
+        let name = fields
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let name: PluginName = name
+            .parse()
+            .map_err(|error| format!("an entry is left out: {error}"))?;
         let mut fields = fields.clone();
         if let Some(version) = latest(&fields) {
             // An index of archives: the latest is meant.
@@ -173,7 +213,10 @@ impl Entry {
             version: text("version"),
             description: text("description"),
             source: source(&fields, base),
-            strict: fields.get("strict").and_then(Value::as_bool).unwrap_or(true),
+            strict: fields
+                .get("strict")
+                .and_then(Value::as_bool)
+                .unwrap_or(true),
             name,
             fields,
         })
@@ -185,9 +228,16 @@ impl Entry {
     }
 
     /// The manifest of a plugin of this entry, from its own where it has one.
-    pub fn manifest(&self, own: Option<&Map<String, Value>>, root_is_market: bool) -> Map<String, Value> {
+    pub fn manifest(
+        &self,
+        own: Option<&Map<String, Value>>,
+        root_is_market: bool,
+    ) -> Map<String, Value> {
         let mut manifest = Map::new();
-        let said = self.fields.iter().filter(|(key, _)| !MARKETS.contains(&key.as_str()));
+        let said = self
+            .fields
+            .iter()
+            .filter(|(key, _)| !MARKETS.contains(&key.as_str()));
         manifest.extend(said.map(|(key, value)| (key.clone(), value.clone())));
         if self.strict {
             manifest.extend(own.cloned().unwrap_or_default());
@@ -222,7 +272,9 @@ fn latest(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
         let version = Version::parse(fields.get("version")?.as_str()?).ok()?;
         Some((version, fields))
     });
-    versions.max_by(|a, b| a.0.cmp(&b.0)).map(|(_, fields)| fields.clone())
+    versions
+        .max_by(|a, b| a.0.cmp(&b.0))
+        .map(|(_, fields)| fields.clone())
 }
 
 fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource, String> {
@@ -261,9 +313,16 @@ fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource
                     git(&url, get("ref"), get("sha"), Some(need("path")?))
                 }
                 "archive" => archive(&need("url")?, get("sha256")),
-                "npm" => Err("it is a package of npm, which caliban does not install from".to_owned()),
-                "command" => Err("its source is a program to run, which caliban does not do".to_owned()),
-                other => Err(format!("its kind of source, `{}`, is unknown", other.escape_debug())),
+                "npm" => {
+                    Err("it is a package of npm, which caliban does not install from".to_owned())
+                }
+                "command" => {
+                    Err("its source is a program to run, which caliban does not do".to_owned())
+                }
+                other => Err(format!(
+                    "its kind of source, `{}`, is unknown",
+                    other.escape_debug()
+                )),
             }
         }
         Some(_) => Err("its source is neither a path nor a table".to_owned()),
@@ -305,7 +364,10 @@ fn git(
 fn archive(url: &str, sha256: Option<String>) -> Result<EntrySource, String> {
     web_address(url).map_err(|error| error.to_string())?;
     let sha256 = sha256.ok_or("its archive has no `sha256`")?;
-    let digest = sha256.strip_prefix("sha256:").unwrap_or(&sha256).to_ascii_lowercase();
+    let digest = sha256
+        .strip_prefix("sha256:")
+        .unwrap_or(&sha256)
+        .to_ascii_lowercase();
     if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err("its `sha256` is none".to_owned());
     }
@@ -319,12 +381,22 @@ fn archive(url: &str, sha256: Option<String>) -> Result<EntrySource, String> {
 pub(crate) fn name_of(place: &str) -> String {
     let name: String = place
         .chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' })
+        .map(|letter| {
+            if letter.is_ascii_alphanumeric() || letter == '.' {
+                letter
+            } else {
+                '-'
+            }
+        })
         .collect();
     let name = name.trim_matches(['-', '.']);
     let name: String = name.replace("..", ".").chars().take(64).collect();
     let name = name.trim_end_matches(['-', '.']).to_owned();
-    if is_plain(&name) { name } else { "marketplace".to_owned() }
+    if is_plain(&name) {
+        name
+    } else {
+        "marketplace".to_owned()
+    }
 }
 
 impl Marketplace {
@@ -350,8 +422,12 @@ mod tests {
     use super::*;
 
     fn one(entry: Value) -> Entry {
-        let list = json!({"name": "m", "metadata": {"pluginRoot": "./plugins"}, "plugins": [entry]});
-        Marketplace::parse(&list.to_string()).unwrap().entries.remove(0)
+        let list =
+            json!({"name": "m", "metadata": {"pluginRoot": "./plugins"}, "plugins": [entry]});
+        Marketplace::parse(&list.to_string())
+            .unwrap()
+            .entries
+            .remove(0)
     }
 
     #[rstest]
@@ -379,18 +455,23 @@ mod tests {
     #[case(json!({"source": "archive", "url": "https://h.example/a.zip"}), "no `sha256`")]
     #[case(json!({"source": "archive", "url": "http://h.example/a.zip", "sha256": "0".repeat(64)}), "not https")]
     #[case(json!(3), "neither")]
-    fn a_source_that_cannot_be_had_spoils_only_its_entry(#[case] source: Value, #[case] said: &str) {
-        let reason = one(json!({"name": "p", "source": source})).source.unwrap_err();
+    fn a_source_that_cannot_be_had_spoils_only_its_entry(
+        #[case] source: Value,
+        #[case] said: &str,
+    ) {
+        let reason = one(json!({"name": "p", "source": source}))
+            .source
+            .unwrap_err();
         assert!(reason.contains(said), "{reason}");
     }
 
     #[test]
     fn an_index_of_archives_gives_the_latest() {
         let digest = "0".repeat(64);
-        let version = |version: &str| {
-            json!({"version": version, "url": format!("https://h.example/{version}.tgz"), "sha256": digest})
-        };
-        let entry = one(json!({"name": "p", "versions": [version("1.9.0"), version("1.10.0"), version("1.2.0")]}));
+        let version = |version: &str| json!({"version": version, "url": format!("https://h.example/{version}.tgz"), "sha256": digest});
+        let entry = one(
+            json!({"name": "p", "versions": [version("1.9.0"), version("1.10.0"), version("1.2.0")]}),
+        );
         assert_eq!(entry.version.as_deref(), Some("1.10.0"));
         let flat = json!({"plugins": [
             {"name": "p", "version": "1.0.0", "url": "https://h.example/1.tgz", "sha256": digest},
@@ -405,7 +486,9 @@ mod tests {
 
     #[test]
     fn an_entry_may_be_the_manifest() {
-        let entry = one(json!({"name": "p", "source": "./", "strict": false, "skills": ["./skills/a"], "category": "x"}));
+        let entry = one(
+            json!({"name": "p", "source": "./", "strict": false, "skills": ["./skills/a"], "category": "x"}),
+        );
         let manifest = entry.manifest(Some(json!({"name": "other"}).as_object().unwrap()), true);
         assert_eq!(manifest["name"], "p");
         assert_eq!(manifest["components"]["skills"], json!(["./skills/a"]));

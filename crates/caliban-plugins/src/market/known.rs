@@ -61,7 +61,8 @@ impl KnownMarketplaces {
     }
 
     pub fn remove(&self, name: &str) -> Result<bool, StateError> {
-        self.file.update(|records| records.marketplaces.remove(name).is_some())
+        self.file
+            .update(|records| records.marketplaces.remove(name).is_some())
     }
 }
 
@@ -88,7 +89,8 @@ impl Acknowledgements {
 
     pub fn add(&self, source: &MarketSource) -> Result<(), StateError> {
         self.0.update(|list| {
-            list.marketplaces.insert(source.to_string(), Timestamp::now());
+            list.marketplaces
+                .insert(source.to_string(), Timestamp::now());
         })
     }
 }

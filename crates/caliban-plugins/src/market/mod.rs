@@ -49,7 +49,12 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory { path } => write!(f, "{}", path.display()),
-            Self::Marketplace { source, plugin, commit, .. } => {
+            Self::Marketplace {
+                source,
+                plugin,
+                commit,
+                ..
+            } => {
                 match plugin {
                     EntrySource::Path { path } => write!(f, "{source}, {path}")?,
                     other => write!(f, "{other}")?,

@@ -32,7 +32,10 @@ impl MarketPolicy {
     ) -> Self {
         let place = |text: String| known.get(&text).cloned().unwrap_or(text);
         Self {
-            blocked: blocked.into_iter().flat_map(|text| [place(text.clone()), text]).collect(),
+            blocked: blocked
+                .into_iter()
+                .flat_map(|text| [place(text.clone()), text])
+                .collect(),
             allowed: allowed.map(|list| list.into_iter().map(place).collect()),
         }
     }
@@ -48,7 +51,11 @@ impl MarketPolicy {
     pub fn judge_source(&self, name: Option<&str>, source: &MarketSource) -> Result<(), Refusal> {
         let shown = name.map_or_else(|| source.to_string(), str::to_owned);
         let is_named = |text: &String| name.is_some_and(|name| name.eq_ignore_ascii_case(text));
-        if self.blocked.iter().any(|text| is_named(text) || means(text, source)) {
+        if self
+            .blocked
+            .iter()
+            .any(|text| is_named(text) || means(text, source))
+        {
             return Err(Refusal::Blocked(shown));
         }
         match &self.allowed {
@@ -96,10 +103,18 @@ mod tests {
     #[test]
     fn what_is_blocked_is_so_in_every_spelling() {
         let policy = policy(&["evil/repo", "bad-name"], None);
-        for text in ["evil/repo", "https://github.com/Evil/repo.git", "git@github.com:evil/repo"] {
+        for text in [
+            "evil/repo",
+            "https://github.com/Evil/repo.git",
+            "git@github.com:evil/repo",
+        ] {
             assert!(policy.judge_source(None, &source(text)).is_err(), "{text}");
         }
-        assert!(policy.judge_source(Some("Bad-Name"), &source("a/b")).is_err());
+        assert!(
+            policy
+                .judge_source(Some("Bad-Name"), &source("a/b"))
+                .is_err()
+        );
         assert_eq!(policy.judge_source(Some("good"), &source("a/b")), Ok(()));
     }
 

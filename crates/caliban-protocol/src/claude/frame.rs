@@ -123,7 +123,7 @@ pub struct InitFacts {
     pub output_style: String,
     pub agents: Vec<String>,
     pub skills: Vec<String>,
-    pub plugins: [Value; 0],
+    pub plugins: Vec<Value>,
     pub memory_paths: Map<String, Value>,
     pub fast_mode_state: &'static str,
 }

@@ -189,7 +189,10 @@ impl Bash {
         let mut live = Live::default();
         let recent = Arc::clone(&live.recent);
         let trace = context.trace.as_deref();
-        let started = match self.shell.start(&input.command, directory, input.room(), trace) {
+        let started = match self
+            .shell
+            .start(&input.command, directory, input.room(), trace)
+        {
             Ok(started) => started,
             Err(error) => return Once::Done(could_not_run(&error)),
         };

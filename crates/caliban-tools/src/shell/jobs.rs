@@ -585,7 +585,9 @@ mod tests {
     }
 
     async fn finished(jobs: &Jobs, command: &str, parent: &Path) -> Arc<Job> {
-        let id = jobs.start(command, parent, None, Room::Usual, None).unwrap();
+        let id = jobs
+            .start(command, parent, None, Room::Usual, None)
+            .unwrap();
         let job = jobs.find(&id).unwrap();
         job.ended.cancelled().await;
         job

@@ -1,0 +1,123 @@
+//! The arguments that concern plugins.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginCommand {
+    /// List the plugins that were found, and whether they count.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a plugin's manifest as JSON, with what it brings, runs and costs.
+    Info {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Install a plugin from a marketplace or a directory.
+    #[command(after_help = "Examples:\n  \
+        caliban plugin install reviewer@team-tools\n  \
+        caliban plugin install reviewer@https://plugins.example.com/index.json\n  \
+        caliban plugin install reviewer@owner/repository\n  \
+        caliban plugin install --dir ./my-plugin")]
+    Install(PluginInstallArgs),
+    /// Bring a plugin up to date; what changes is shown first.
+    Update {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Agree to what is shown.
+        #[arg(long, short = 'y')]
+        yes: bool,
+    },
+    /// Remove a plugin that is installed.
+    Remove {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Use a plugin again.
+    Enable {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Keep a plugin, but do not use it.
+    Disable {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Check a plugin or a marketplace in a directory; exits with 1 when it cannot be used.
+    Validate {
+        #[arg(value_name = "PATH", default_value = ".")]
+        path: PathBuf,
+        /// Also exit with 1 where something is only worth a remark.
+        #[arg(long)]
+        strict: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Look for a plugin in the marketplaces that were added.
+    Search {
+        /// Part of a name or description; everything if left out.
+        #[arg(value_name = "WORD", default_value = "")]
+        word: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Begin a plugin: a directory that can be used as it is.
+    New {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Where to make it [default: a directory of its name]
+        #[arg(long, value_name = "PATH")]
+        dir: Option<PathBuf>,
+    },
+    /// Add and remove marketplaces.
+    Marketplace {
+        #[command(subcommand)]
+        command: MarketplaceCommand,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").required(true).multiple(false))]
+pub(crate) struct PluginInstallArgs {
+    /// The plugin and its marketplace, by name or address.
+    #[arg(value_name = "NAME@MARKETPLACE", group = "what")]
+    pub(crate) plugin: Option<String>,
+    /// A directory of this machine instead, which is copied.
+    #[arg(long, value_name = "PATH", group = "what")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Agree to what is shown.
+    #[arg(long, short = 'y')]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MarketplaceCommand {
+    /// Add a marketplace: an address, `owner/repository` of GitHub, or a directory.
+    Add {
+        #[arg(value_name = "SOURCE")]
+        source: String,
+    },
+    /// List the marketplaces that are known.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch the lists of marketplaces anew.
+    Update {
+        /// Only this one.
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Forget a marketplace; what was installed from it stays.
+    Remove {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}

@@ -1,0 +1,101 @@
+//! Which plugins are used, as the user's settings say.
+
+use caliban_harness::Configuration;
+use caliban_harness::plugins::PluginSet;
+use caliban_plugins::Owner;
+use caliban_settings::write::{SettingEdit, written_value};
+use caliban_settings::{PluginChoice, Scope};
+use serde_json::json;
+
+use crate::console::Console;
+use crate::exit::Failure;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Wanted,
+    Unwanted,
+}
+
+pub(super) fn set(
+    name: &str,
+    wanted: Use,
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let set = PluginSet::all(configuration);
+    let known = set.found.iter().find(|found| found.name == name);
+    let verb = match wanted {
+        Use::Wanted => "enabled",
+        Use::Unwanted => "disabled",
+    };
+    match (known.map(|found| found.owner), wanted) {
+        (None, Use::Wanted) => {
+            return Err(Failure::NoInput(format!(
+                "there is no plugin `{name}`; `caliban plugin list` shows those there are"
+            )));
+        }
+        (Some(Owner::Managed), _) => {
+            return Err(Failure::Runtime(format!(
+                "`{name}` is the organisation's: it is always used"
+            )));
+        }
+        // Whoever disables a plugin that is not there means it should it come.
+        (None, Use::Unwanted) | (Some(Owner::Given | Owner::Project | Owner::User), _) => {}
+    }
+    let layers = configuration.loaded.layers();
+    let user = layers.iter().find(|layer| layer.scope == Scope::User);
+    let plugins = user
+        .map(|layer| layer.settings.plugins.clone())
+        .unwrap_or_default();
+    let mut edits = Vec::new();
+    match (&plugins.enabled, wanted) {
+        (Some(PluginChoice::Names(names)), wanted) => {
+            let mut names = names.clone();
+            names.retain(|known| known != name);
+            if wanted == Use::Wanted {
+                names.push(name.to_owned());
+            }
+            edits.push(("plugins.enabled".to_owned(), put(&json!(names))));
+        }
+        (Some(PluginChoice::Switches(_)), wanted) => {
+            let value = put(&json!(wanted == Use::Wanted));
+            edits.push((format!("plugins.enabled.\"{name}\""), value));
+        }
+        (None, Use::Unwanted) if !plugins.disabled.iter().any(|known| known == name) => {
+            let mut names = plugins.disabled.clone();
+            names.push(name.to_owned());
+            edits.push(("plugins.disabled".to_owned(), put(&json!(names))));
+        }
+        (None, _) => {}
+    }
+    if wanted == Use::Wanted && plugins.disabled.iter().any(|known| known == name) {
+        let names: Vec<&String> = plugins
+            .disabled
+            .iter()
+            .filter(|known| *known != name)
+            .collect();
+        let edit = if names.is_empty() {
+            SettingEdit::Remove
+        } else {
+            put(&json!(names))
+        };
+        edits.push(("plugins.disabled".to_owned(), edit));
+    }
+    let files = configuration
+        .locations
+        .settings(Scope::User, configuration.project());
+    let path = files
+        .map(|files| files.toml)
+        .ok_or_else(|| Failure::Runtime("there is no file for the user's settings".to_owned()))?;
+    let writer = configuration.writer();
+    for (key, edit) in &edits {
+        writer.edit_setting(&path, Scope::User, key, edit)?;
+    }
+    console.write(&format!(
+        "`{name}` is {verb}; running sessions stay as they are\n"
+    ))
+}
+
+fn put(value: &serde_json::Value) -> SettingEdit {
+    SettingEdit::Put(written_value(value))
+}

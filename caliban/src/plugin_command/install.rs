@@ -1,0 +1,201 @@
+//! Installing and updating: what would be done is shown, and done when somebody agrees.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, IsTerminal};
+
+use caliban_harness::Configuration;
+use caliban_harness::plugins::{Manager, Plan, Wanted};
+
+use crate::args::PluginInstallArgs;
+use crate::console::{Console, note};
+use crate::exit::Failure;
+
+/// The most files that are named.
+const FILES: usize = 20;
+
+/// Whether somebody agreed beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consent {
+    Given,
+    AskedFor,
+}
+
+impl Consent {
+    pub(super) fn of(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::AskedFor }
+    }
+}
+
+pub(super) async fn install(
+    args: &PluginInstallArgs,
+    manager: &Manager<'_>,
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let wanted = match (&args.dir, &args.plugin) {
+        (Some(path), _) => Wanted::Directory(path.clone()),
+        (None, plugin) => {
+            let text = plugin.as_deref().unwrap_or_default();
+            let (plugin, marketplace) = text.split_once('@').ok_or_else(|| {
+                Failure::Usage(format!(
+                    "`{text}` names no marketplace; write `NAME@MARKETPLACE`, or `--dir PATH` for a directory"
+                ))
+            })?;
+            Wanted::Listed {
+                plugin: plugin.to_owned(),
+                marketplace: marketplace.to_owned(),
+            }
+        }
+    };
+    let plan = manager.plan(&wanted).await?;
+    finish(plan, Consent::of(args.yes), manager, configuration, console)
+}
+
+pub(super) async fn update(
+    name: &str,
+    consent: Consent,
+    manager: &Manager<'_>,
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    match manager.plan_update(name).await? {
+        None => console.write(&format!("`{name}` is up to date\n")),
+        Some(plan) => finish(plan, consent, manager, configuration, console),
+    }
+}
+
+fn finish(
+    plan: Plan,
+    consent: Consent,
+    manager: &Manager<'_>,
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let name = plan.package.name().clone();
+    let message = configuration.settings().plugins.trust_message.as_deref();
+    console.write(&described(&plan, message))?;
+    if !plan.is_acknowledged && consent == Consent::AskedFor {
+        ask(console)?;
+    }
+    let version = plan
+        .version
+        .clone()
+        .unwrap_or_else(|| "without a version".to_owned());
+    let path = manager.carry_out(plan)?;
+    console.write(&format!(
+        "installed `{name}` {version} in `{}`\n",
+        path.display()
+    ))
+}
+
+/// Asks whoever sits at the terminal; without one nothing is installed.
+fn ask(console: &mut Console) -> Result<(), Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Failure::Usage(
+            "nothing was installed: nobody can be asked here; `--yes` agrees to what is shown"
+                .to_owned(),
+        ));
+    }
+    console.write("install it? [y/N] ")?;
+    let mut answer = String::new();
+    stdin
+        .lock()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::Runtime(error.to_string()))?;
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    note("nothing was installed");
+    Err(Failure::Silent(1))
+}
+
+/// Everything that somebody who decides should know.
+fn described(plan: &Plan, message: Option<&str>) -> String {
+    let package = &plan.package;
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let mut line = |said: &str| {
+        let _ = writeln!(text, "{said}");
+    };
+    if let Some(message) = message.filter(|_| !plan.is_acknowledged) {
+        line(message);
+        line("");
+    }
+    let version = plan.version.as_deref().unwrap_or("-");
+    match &plan.previous {
+        Some(previous) => {
+            let before = previous.version.as_deref().unwrap_or("-");
+            line(&format!("{} {before} -> {version}", package.name()));
+        }
+        None => line(&format!("{} {version}", package.name())),
+    }
+    line(&format!("from      {}", plan.origin));
+    line(&format!("manifest  sha256:{}", package.manifest_sha256));
+    line(&format!("files     {}", plan.tree.digest));
+    line(&format!(
+        "          {} files, {} bytes",
+        plan.tree.files.len(),
+        plan.tree.bytes()
+    ));
+    let cost = plan.survey.cost;
+    line(&format!(
+        "costs     about {} tokens with every request, {} more when all of it is used",
+        cost.always, cost.on_demand
+    ));
+    let survey = &plan.survey;
+    for (what, names) in [
+        ("skills", &survey.skills),
+        ("commands", &survey.commands),
+        ("agents", &survey.agents),
+        ("styles", &survey.styles),
+        ("servers", &survey.servers),
+    ] {
+        if !names.is_empty() {
+            line(&format!("{what:<9} {}", names.join(", ")));
+        }
+    }
+    let manifest = serde_json::Value::Object(package.manifest.raw.clone());
+    line(&format!("\n{manifest:#}\n"));
+    if plan.previous.is_none() {
+        if plan.effects.is_empty() {
+            line("It runs nothing by itself.");
+        } else {
+            line("By itself it");
+            plan.effects
+                .lines()
+                .iter()
+                .for_each(|effect| line(&format!("  {effect}")));
+        }
+    } else {
+        let difference = &plan.difference;
+        if difference.new.is_empty() && difference.gone.is_empty() {
+            line("What it runs by itself is written as before.");
+        } else {
+            line("What it does by itself changes:");
+            difference
+                .gone
+                .iter()
+                .for_each(|effect| line(&format!("  - {effect}")));
+            difference
+                .new
+                .iter()
+                .for_each(|effect| line(&format!("  + {effect}")));
+        }
+        if !plan.changed.is_empty() {
+            line("Files that change:");
+            plan.changed
+                .iter()
+                .take(FILES)
+                .for_each(|file| line(&format!("  {file}")));
+            let more = plan.changed.len().saturating_sub(FILES);
+            if more > 0 {
+                line(&format!("  … and {more} more"));
+            }
+        }
+    }
+    let remarks = package.remarks.iter().chain(&survey.notices);
+    remarks.for_each(|remark| line(&format!("note: {remark}")));
+    text.push('\n');
+    text
+}

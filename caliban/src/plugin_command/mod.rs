@@ -1,0 +1,109 @@
+//! `caliban plugin`: the plugins there are, and where they come from.
+
+mod choice;
+mod install;
+mod market;
+mod show;
+mod validate;
+
+use caliban_harness::Configuration;
+use caliban_harness::plugins::{ManageError, Manager};
+use caliban_plugins::{PluginName, create_skeleton};
+
+use crate::args::{MarketplaceCommand, PluginCommand};
+use crate::console::{Console, note};
+use crate::exit::Failure;
+
+pub(crate) async fn run(
+    command: &PluginCommand,
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    for warning in configuration.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    let manager = Manager::new(configuration);
+    match command {
+        PluginCommand::List { json } => show::list(configuration, *json, console),
+        PluginCommand::Info { name } => show::info(configuration, name, console),
+        PluginCommand::Install(args) => {
+            install::install(args, &manager, configuration, console).await
+        }
+        PluginCommand::Update { name, yes } => {
+            let consent = install::Consent::of(*yes);
+            install::update(name, consent, &manager, configuration, console).await
+        }
+        PluginCommand::Remove { name } => {
+            let removed = manager.remove(name)?;
+            console.write(&format!("removed `{}`\n", removed.path.display()))
+        }
+        PluginCommand::Enable { name } => {
+            choice::set(name, choice::Use::Wanted, configuration, console)
+        }
+        PluginCommand::Disable { name } => {
+            choice::set(name, choice::Use::Unwanted, configuration, console)
+        }
+        PluginCommand::Validate { path, strict, json } => {
+            let path = configuration.process.current_directory.join(path);
+            validate::run(&path, *strict, *json, console)
+        }
+        PluginCommand::Search { word, json } => market::search(&manager, word, *json, console),
+        PluginCommand::New { name, dir } => {
+            let name: PluginName = name
+                .parse()
+                .map_err(|error: caliban_plugins::InvalidName| Failure::Usage(error.to_string()))?;
+            let from = &configuration.process.current_directory;
+            let directory = match dir {
+                Some(dir) => from.join(dir),
+                None => from.join(name.as_str()),
+            };
+            let made = create_skeleton(&directory, &name)
+                .map_err(|error| Failure::Runtime(error.to_string()))?;
+            let made: Vec<String> = made
+                .iter()
+                .map(|path| format!("{}\n", path.display()))
+                .collect();
+            console.write(&made.concat())?;
+            console.write(&format!(
+                "\ntry it with `caliban --plugin-dir {0}`, check it with `caliban plugin validate {0}`\n",
+                directory.display()
+            ))
+        }
+        PluginCommand::Marketplace { command } => match command {
+            MarketplaceCommand::Add { source } => market::add(&manager, source, console).await,
+            MarketplaceCommand::List { json } => market::list(&manager, *json, console),
+            MarketplaceCommand::Update { name } => {
+                market::update(&manager, name.as_deref(), console).await
+            }
+            MarketplaceCommand::Remove { name } => {
+                manager.remove_market(name)?;
+                console.write(&format!("forgot the marketplace `{name}`\n"))
+            }
+        },
+    }
+}
+
+impl From<ManageError> for Failure {
+    fn from(error: ManageError) -> Self {
+        match error {
+            ManageError::Address(_) => Self::Usage(error.to_string()),
+            ManageError::NoMarketplace(_)
+            | ManageError::NoEntry { .. }
+            | ManageError::NotInstalled(_) => Self::NoInput(error.to_string()),
+            ManageError::Refused(_)
+            | ManageError::Fetch { .. }
+            | ManageError::Index { .. }
+            | ManageError::Archive { .. }
+            | ManageError::Package(_)
+            | ManageError::Staging(_)
+            | ManageError::Tree(_)
+            | ManageError::LeadsOut(_)
+            | ManageError::State(_)
+            | ManageError::Uninstallable { .. }
+            | ManageError::Unsuitable(..)
+            | ManageError::Managed(_)
+            | ManageError::Another(..)
+            | ManageError::ByHand(_) => Self::Runtime(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The plugins of a run: which of them count, and what they bring to each part of a session.
+
+mod fetch;
+mod manage;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use caliban_context::PluginPlace;
+use caliban_hooks::PluginHooks;
+use caliban_model::BuiltInTool;
+use caliban_plugins::{
+    Acknowledgements, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces, Owner, Package,
+    Roots, Rules, Standing, TrustRecords, Workspace, data_directory, discover, server_variables,
+};
+use caliban_session::PluginFacts;
+use caliban_settings::variables::names;
+use caliban_settings::{McpServer, PluginChoice, Scope};
+use caliban_tools::AgentKind;
+use semver::Version;
+
+use crate::configuration::Configuration;
+use crate::inventory::Listed;
+use crate::options::{Extent, Part, RunOptions};
+
+pub use manage::{ManageError, Manager, Plan, Removed, SearchHit, Wanted};
+
+/// The most of what a new plugin runs that is told in one warning.
+const TOLD: usize = 8;
+
+/// The plugins of a run.
+#[derive(Debug, Default)]
+pub struct PluginSet {
+    /// All that were found, those that have precedence first.
+    pub found: Vec<Found>,
+    pub warnings: Vec<String>,
+    extent: Brings,
+    data: PathBuf,
+}
+
+/// How much of the plugins counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Brings {
+    #[default]
+    Everything,
+    /// The hooks of the organisation's; without plugins those stay, as they do without hooks.
+    ManagedHooks,
+}
+
+/// The plugins of a configuration and its copies, found once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PluginCell(Arc<OnceLock<Arc<PluginSet>>>);
+
+/// The plugins that a run has. They are looked for once; what changes on disk counts from the next
+/// run on.
+pub fn plugins(run: &RunOptions, configuration: &Configuration) -> Arc<PluginSet> {
+    let cell = &configuration.plugins.0;
+    Arc::clone(cell.get_or_init(|| Arc::new(PluginSet::load(run, configuration))))
+}
+
+/// What settings, variables and acknowledgements say about marketplaces.
+pub fn market_policy(configuration: &Configuration) -> MarketPolicy {
+    let environment = configuration.environment();
+    let settings = &configuration.settings().plugins.marketplaces;
+    let layers = configuration.loaded.layers();
+    let managed = layers.iter().find(|layer| layer.scope == Scope::Managed);
+    let managed = managed.and_then(|it| it.settings.plugins.marketplaces.strict_known.clone());
+    let mut blocked = settings.blocked.clone();
+    blocked.extend(environment.list(names::CALIBAN_BLOCKED_MARKETPLACES, &[',']));
+    let listed = managed.or_else(|| settings.strict_known.clone());
+    let is_strict = environment.is_on(names::CALIBAN_STRICT_KNOWN_MARKETPLACES);
+    let allowed = match (listed, is_strict) {
+        (Some(listed), _) => Some(listed),
+        (None, true) => {
+            let path = configuration.locations.marketplaces_allowlist();
+            let acknowledged = Acknowledgements::new(path).all();
+            Some(
+                settings
+                    .known
+                    .values()
+                    .cloned()
+                    .chain(acknowledged)
+                    .collect(),
+            )
+        }
+        (None, false) => None,
+    };
+    MarketPolicy::new(blocked, allowed, &settings.known)
+}
+
+/// Whether only plugins customise. What the organisation said is not taken back.
+pub(crate) fn is_plugin_only(configuration: &Configuration) -> bool {
+    let key = |settings: &caliban_settings::Settings| settings.strict_plugin_only_customization;
+    let layers = configuration.loaded.layers();
+    let managed = layers.iter().find(|layer| layer.scope == Scope::Managed);
+    managed.is_some_and(|layer| key(&layer.settings) == Some(true))
+        || key(configuration.settings()) == Some(true)
+        || configuration
+            .environment()
+            .is_on(names::CALIBAN_STRICT_PLUGIN_ONLY_CUSTOMIZATION)
+}
+
+/// The names that commands of plugins cannot have.
+pub fn reserved() -> Vec<&'static str> {
+    caliban_slash::reserved()
+}
+
+/// The name of this system, as manifests write it.
+fn platform() -> &'static str {
+    std::env::consts::OS
+}
+
+fn version() -> Version {
+    // The version of a crate is one.
+    Version::parse(env!("CARGO_PKG_VERSION")).unwrap_or_else(|_| Version::new(0, 0, 0))
+}
+
+impl PluginSet {
+    fn load(run: &RunOptions, configuration: &Configuration) -> Self {
+        let environment = configuration.environment();
+        let is_off = run.tools.plugins == Part::Off
+            || environment.is_on(names::CALIBAN_NO_PLUGINS)
+            || run.settings.extent != Extent::Everything;
+        let extent = if is_off {
+            Brings::ManagedHooks
+        } else {
+            Brings::Everything
+        };
+        let from = &configuration.process.current_directory;
+        let given = run.tools.plugin_directories.iter();
+        Self::find(
+            configuration,
+            extent,
+            given.map(|path| from.join(path)).collect(),
+        )
+    }
+
+    /// All plugins, whether this run has any or not.
+    pub fn all(configuration: &Configuration) -> Self {
+        Self::find(configuration, Brings::Everything, Vec::new())
+    }
+
+    fn find(configuration: &Configuration, extent: Brings, given: Vec<PathBuf>) -> Self {
+        let locations = &configuration.locations;
+        let user = locations.user_plugins();
+        let mut warnings = Vec::new();
+        let installed = InstalledPlugins::of(&user).all().unwrap_or_else(|error| {
+            warnings.push(error.to_string());
+            Default::default()
+        });
+        let nowhere = PathBuf::new();
+        let roots = match extent {
+            Brings::Everything => Roots {
+                managed: locations.managed_plugins(),
+                project: locations.project_plugins(configuration.project()),
+                user,
+                given,
+            },
+            Brings::ManagedHooks => Roots {
+                managed: locations.managed_plugins(),
+                project: nowhere.clone(),
+                user: nowhere,
+                given: Vec::new(),
+            },
+        };
+        let settings = &configuration.settings().plugins;
+        let environment = configuration.environment();
+        let variable = names::CALIBAN_ENABLED_PLUGINS;
+        let listed = environment
+            .text(variable)
+            .map(|_| environment.list(variable, &[',']));
+        let enabled = listed
+            .map(PluginChoice::Names)
+            .or_else(|| settings.enabled.clone());
+        let rules = Rules {
+            workspace: if configuration.is_trusted() {
+                Workspace::Trusted
+            } else {
+                Workspace::Untrusted
+            },
+            enabled,
+            disabled: &settings.disabled,
+            version: version(),
+            platform: platform(),
+            installed: &installed,
+            markets: &market_policy(configuration),
+        };
+        let mut set = Self {
+            found: discover(&roots, &rules),
+            warnings,
+            extent,
+            data: locations.data_dir().to_owned(),
+        };
+        set.warn(configuration);
+        set
+    }
+
+    /// What somebody who begins a session should know.
+    fn warn(&mut self, configuration: &Configuration) {
+        let mut strangers = Vec::new();
+        let mut warnings = Vec::new();
+        for found in &self.found {
+            let name = &found.name;
+            match (&found.standing, found.owner) {
+                (Standing::Untrusted(_), Owner::Project) => strangers.push(format!("`{name}`")),
+                (Standing::Untrusted(reason) | Standing::Broken(reason), _) => {
+                    warnings.push(format!("the plugin `{name}` is not used: {reason}"));
+                }
+                (Standing::Unsuitable(reason), _) => {
+                    warnings.push(format!("the plugin `{name}` is not used: {reason}"));
+                }
+                (Standing::Active(package), Owner::User) => {
+                    warnings.extend(first_sight(package, found, configuration));
+                }
+                (Standing::Active(_) | Standing::Disabled(_) | Standing::Shadowed(_), _) => {}
+            }
+        }
+        if !strangers.is_empty() {
+            warnings.push(format!(
+                "the workspace's plugins ({}) are not used, because it is not trusted; look at them and run `caliban trust`",
+                strangers.join(", ")
+            ));
+        }
+        self.warnings.extend(warnings);
+    }
+
+    fn active(&self) -> impl Iterator<Item = (&Found, &Package)> {
+        self.found
+            .iter()
+            .filter_map(|found| Some((found, found.active()?)))
+    }
+
+    /// Those that bring everything they have.
+    fn whole(&self) -> impl Iterator<Item = (&Found, &Package)> {
+        let extent = self.extent;
+        self.active().filter(move |_| extent == Brings::Everything)
+    }
+
+    fn places_of(&self, package: &Package) -> OwnPlaces {
+        OwnPlaces::new(
+            package.root.clone(),
+            data_directory(&self.data, package.name()),
+        )
+    }
+
+    /// What skills, styles and commands are read from.
+    pub(crate) fn places(&self) -> Vec<PluginPlace> {
+        self.whole().map(|(_, package)| package.place()).collect()
+    }
+
+    pub(crate) fn hooks(&self) -> Vec<PluginHooks> {
+        let hooks = |(found, package): (&Found, &Package)| {
+            let places = self.places_of(package);
+            PluginHooks {
+                name: package.name().as_str().into(),
+                scope: scope(found.owner),
+                hooks: package.hooks_at(&places),
+                variables: places.environment().into(),
+            }
+        };
+        self.active()
+            .filter(|(_, package)| !package.hooks.is_empty())
+            .map(hooks)
+            .collect()
+    }
+
+    /// The servers under the names that everybody knows them by, and what is said of those that
+    /// are left out: a plugin may not ask for what is kept from programs.
+    pub(crate) fn servers(
+        &self,
+        configuration: &Configuration,
+    ) -> (Vec<(String, McpServer)>, Vec<String>) {
+        let mut servers = Vec::new();
+        let mut left = Vec::new();
+        let mut shown: Option<BTreeSet<String>> = None;
+        for (_, package) in self.whole() {
+            for (name, server) in package.servers_at(&self.places_of(package)) {
+                let shown = shown.get_or_insert_with(|| {
+                    let environment = configuration.child_environment();
+                    let names = environment.iter().map(|(name, _)| name.to_string_lossy());
+                    names.map(std::borrow::Cow::into_owned).collect()
+                });
+                let environment = configuration.environment();
+                let is_kept =
+                    |name: &String| environment.text(name).is_some() && !shown.contains(name);
+                match server_variables(&server).iter().find(|name| is_kept(name)) {
+                    Some(variable) => left.push(format!(
+                        "the MCP server `{name}` is not started: it asks for `{variable}`, which is kept from programs; name it in `env` of the settings to hand it over"
+                    )),
+                    None => servers.push((name, server)),
+                }
+            }
+        }
+        (servers, left)
+    }
+
+    /// The kinds of sub-agents. Words for tiers of models mean something only where routes do.
+    pub(crate) fn agent_kinds(&self, has_routes: bool) -> Vec<AgentKind> {
+        let kinds = self.whole().flat_map(|(_, package)| {
+            package.agents.iter().map(move |agent| {
+                let canonical = |name: &String| BuiltInTool::canonical(name).to_owned();
+                let listed = agent.tools.as_ref();
+                AgentKind {
+                    tools: listed.map(|tools| tools.iter().map(canonical).collect()),
+                    without: agent.without.iter().map(canonical).collect(),
+                    model: agent.model.clone().filter(|model| {
+                        let is_tier = !model.contains(['-', '.', '/', ':']);
+                        model != "inherit" && (has_routes || !is_tier)
+                    }),
+                    ..AgentKind::new(
+                        format!("{}:{}", package.name(), agent.name),
+                        agent.description.clone(),
+                        self.places_of(package).in_text(&agent.prompt),
+                    )
+                }
+            })
+        });
+        kinds.collect()
+    }
+
+    /// What the first frame says of them.
+    pub(crate) fn facts(&self) -> Vec<PluginFacts> {
+        let facts = |(found, package): (&Found, &Package)| PluginFacts {
+            name: package.name().to_string(),
+            path: found.path.display().to_string(),
+            source: source(found),
+            version: package.manifest.version.clone(),
+        };
+        self.whole().map(facts).collect()
+    }
+
+    /// What lists show of them.
+    pub(crate) fn listed(&self) -> Vec<Listed> {
+        let row = |found: &Found| {
+            let description = found
+                .package()
+                .and_then(|it| it.manifest.description.clone());
+            let description = description.map_or_else(String::new, |text| format!(", {text}"));
+            Listed {
+                name: found.name.clone(),
+                about: format!("{}{description}", standing(&found.standing)),
+                origin: source(found),
+            }
+        };
+        self.found.iter().map(row).collect()
+    }
+}
+
+/// Where a plugin comes from, in a word.
+pub fn source(found: &Found) -> String {
+    let marketplace = found
+        .installed
+        .as_ref()
+        .and_then(|it| it.origin.marketplace());
+    match marketplace {
+        Some(marketplace) => format!("{}@{marketplace}", found.name),
+        None => found.owner.as_str().to_owned(),
+    }
+}
+
+/// Whether a plugin counts, in a word.
+pub fn standing(standing: &Standing) -> String {
+    match standing {
+        Standing::Active(_) => "enabled".to_owned(),
+        Standing::Disabled(_) => "disabled".to_owned(),
+        Standing::Shadowed(by) => format!("replaced by the {} one", by.as_str()),
+        Standing::Untrusted(reason) => format!("not trusted: {reason}"),
+        Standing::Unsuitable(reason) => format!("not suitable: {reason}"),
+        Standing::Broken(reason) => format!("broken: {reason}"),
+    }
+}
+
+/// The scope whose hooks those of a plugin stand beside.
+fn scope(owner: Owner) -> Scope {
+    match owner {
+        Owner::Managed => Scope::Managed,
+        Owner::Project => Scope::Project,
+        Owner::Given => Scope::Cli,
+        Owner::User => Scope::User,
+    }
+}
+
+/// Nobody was asked about a plugin that was put into the user's directory by hand: what it runs is
+/// told once.
+fn first_sight(package: &Package, found: &Found, configuration: &Configuration) -> Option<String> {
+    if found
+        .installed
+        .as_ref()
+        .is_some_and(|it| it.origin.is_gated())
+    {
+        return None;
+    }
+    let effects = Effects::of(package, None);
+    if effects.is_empty() {
+        return None;
+    }
+    let records = TrustRecords::new(configuration.locations.plugin_trust());
+    let digest = effects.digest();
+    if records.has_told(package.name(), &digest) {
+        return None;
+    }
+    // Where it cannot be kept, it is told again.
+    let _ = records.tell(package.name(), digest);
+    let lines = effects.lines();
+    let more = match lines.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown: Vec<&str> = lines.iter().take(TOLD).map(String::as_str).collect();
+    Some(format!(
+        "the plugin `{}` is new or changed. It {}{more}. `caliban plugin disable {0}` keeps it from that",
+        package.name(),
+        shown.join("; ")
+    ))
+}
