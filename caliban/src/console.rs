@@ -74,6 +74,15 @@ impl Console {
         written
     }
 
+    /// Shows something in the place of everything else on the terminal. `clear` is ours, and the
+    /// rest is made harmless.
+    pub(crate) fn redraw(&mut self, clear: &str, text: &str) -> Result<(), Failure> {
+        self.flush()?;
+        // What fails here fails again below, and is told there.
+        let _ = self.out.write_all(clear.as_bytes());
+        self.write(text)
+    }
+
     /// Ends the current line, if there is one.
     pub(crate) fn end_line(&mut self) -> Result<(), Failure> {
         if self.mid_line {

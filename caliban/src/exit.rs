@@ -68,7 +68,12 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
-        ExitCode::from(match self {
+        ExitCode::from(self.number())
+    }
+
+    /// The same as a number.
+    pub(crate) fn number(&self) -> u8 {
+        match self {
             Self::Outcome(outcome) => outcome.exit_code(),
             Self::Launch(error) => match error {
                 LaunchError::Usage(_) => 64,
@@ -82,7 +87,7 @@ impl Failure {
             Self::Usage(_) => 64,
             Self::NoInput(_) => 66,
             Self::Config(_) => 78,
-        })
+        }
     }
 }
 

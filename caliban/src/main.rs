@@ -1,7 +1,6 @@
 //! The `caliban` program: arguments in, exit code out. Everything else is in the modules and
 //! crates it wires together.
 
-mod agents_command;
 mod args;
 mod claude;
 mod consent;
@@ -10,6 +9,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod face;
+mod fleet;
 mod interactive;
 mod manual;
 mod masking;
@@ -57,6 +57,7 @@ use crate::console::{Console, note};
 use crate::doctor::Doctor;
 use crate::exit::Failure;
 use crate::face::{Face, FrameFace, Stream};
+use crate::fleet::{Fleet, Sender};
 use crate::masking::Secrets;
 use crate::print::{Denials, Print, Prompts};
 use crate::prompt::Stdin;
@@ -96,10 +97,19 @@ fn main() -> ExitCode {
 
 /// The programs that this one starts itself as: a guardian, and the steps to a confined program.
 fn another_program() -> Option<ExitCode> {
+    if fleet::is_daemon_name(std::env::args_os().next().as_ref()) {
+        return Some(fleet::daemon_main(std::env::args_os().nth(1)));
+    }
     let mut words = std::env::args_os().skip(1);
     let first = words.next()?;
     if first == caliban_process::GUARD_ARGUMENT {
         return Some(caliban_process::guard_main(words));
+    }
+    if first == caliban_fleet::WORKER_ARGUMENT {
+        return Some(fleet::worker_main());
+    }
+    if first == caliban_fleet::DAEMON_ARGUMENT {
+        return Some(fleet::daemon_main(words.next()));
     }
     #[cfg(target_os = "linux")]
     {
@@ -212,10 +222,6 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             let store = session_store(&options.session, &configuration);
             rewind_command::run(&args, &store, &configuration, &mut console)
         }
-        Some(Command::Agents { command }) => {
-            let (options, configuration) = configured()?;
-            agents_command::run(&command, &options, &configuration, &mut console)
-        }
         Some(Command::Worktrees { command }) => {
             let (_, configuration) = configured()?;
             Box::pin(worktrees_command::run(
@@ -268,7 +274,26 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             let options = line.options()?;
             Box::pin(serve::heddle::serve(options, process, &cancel, console)).await
         }
-        Some(Command::Reserved(command)) => Err(command.refusal()),
+        Some(Command::Agents { command }) => {
+            let (options, configuration) = configured()?;
+            let fleet = Fleet::new(&options, &configuration);
+            Box::pin(fleet.run(command, &cancel, &mut console)).await
+        }
+        Some(Command::Agent(command)) => {
+            let (options, configuration) = configured()?;
+            let fleet = Fleet::new(&options, &configuration);
+            Box::pin(fleet.run(command.into(), &cancel, &mut console)).await
+        }
+        Some(Command::Daemon { command }) => {
+            let (options, configuration) = configured()?;
+            let fleet = Fleet::new(&options, &configuration);
+            fleet::daemon_command(&command, &fleet, &mut console).await
+        }
+        None if let Some(task) = line.cli.run.background.clone() => {
+            let (options, configuration) = configured()?;
+            let fleet = Fleet::new(&options, &configuration);
+            Box::pin(fleet.detach(task, &mut console)).await
+        }
         None if interactive::is_wanted(&line) => {
             Box::pin(interactive::run(&line, process, &interrupts)).await
         }
@@ -347,9 +372,6 @@ async fn prepare(
     } else {
         Stdin::Piped
     };
-    if args.background.is_some() {
-        return Err(args::no_background());
-    }
     args::check_prompt(args)?;
     prompt::check_headless(args, stdin)?;
     line.check_attendance()?;
@@ -366,7 +388,12 @@ async fn prepare(
         options: options.clone(),
         process: process.clone(),
     };
+    let sender = Sender {
+        options: options.clone(),
+        process: process.clone(),
+    };
     let mut surroundings = Surroundings::new(process);
+    surroundings.dialect.fleet = Some(Arc::new(sender));
     surroundings.dialect.bounds = Bounds::PIPE;
     surroundings.dialect.examiner = Some(Arc::new(doctor));
     let mut launched = launch(options, surroundings).await?;

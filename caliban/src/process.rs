@@ -34,6 +34,14 @@ pub(crate) fn current(environment: Environment) -> Process {
     }
 }
 
+/// A process whose variables and directory are not those it was started with.
+pub(crate) fn of(environment: Environment, current_directory: PathBuf) -> Process {
+    Process {
+        current_directory,
+        ..current(environment)
+    }
+}
+
 /// This very program, also when its file is replaced while it runs.
 fn guard() -> Guard {
     if cfg!(target_os = "linux") {

@@ -205,13 +205,6 @@ fn a_negative_number_is_refused_for_what_it_is(#[case] flag: &[&str], #[case] wh
 }
 
 #[rstest]
-#[case(&["agents", "list"], "background agents")]
-#[case(&["agents"], "background agents")]
-#[case(&["agents", "spawn", "--bg", "--prompt", "x"], "background agents")]
-#[case(&["rm", "1", "--force"], "background agents")]
-#[case(&["stop", "1"], "background agents")]
-#[case(&["daemon", "status"], "background agents")]
-#[case(&["--bg", "a task"], "background agents")]
 #[case(&["plugin", "install", "a@b", "--yes"], "plugins")]
 #[case(&["plugin", "help"], "plugins")]
 #[case(&["plugin"], "plugins")]

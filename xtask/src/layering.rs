@@ -18,6 +18,12 @@ const EDGES: &[Edge] = &[
 
     ("caliban-egress", "caliban-http", "names must lead to public addresses, as pages that are fetched must"),
 
+    ("caliban-fleet", "caliban-agent", "answers are the loop's, and so are outcomes"),
+    ("caliban-fleet", "caliban-model", "what is typed are messages"),
+    ("caliban-fleet", "caliban-process", "workers and the daemon are programs"),
+    ("caliban-fleet", "caliban-protocol", "those who are attached read and write frames"),
+    ("caliban-fleet", "caliban-session", "a worker is around a session"),
+    ("caliban-fleet", "caliban-settings", "knows where things are kept, and keeps them private"),
     ("caliban-git", "caliban-process", "git is a program"),
 
     ("caliban-hooks", "caliban-agent", "handlers advise the loop"),
@@ -122,6 +128,7 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-agent", "faces show the loop's events"),
     ("caliban", "caliban-checkpoints", "commands list and restore what prompts changed"),
     ("caliban", "caliban-context", "commands show and change memory"),
+    ("caliban", "caliban-fleet", "commands start, steer and end agents, and one is a worker"),
     ("caliban", "caliban-harness", "asks for sessions"),
     ("caliban", "caliban-hooks", "reads the handlers of all layers"),
     ("caliban", "caliban-images", "attaches images"),

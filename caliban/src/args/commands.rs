@@ -7,10 +7,9 @@ use caliban_settings::RuleAction;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use super::agents::AgentsCommand;
+use super::agents::{AgentShorthand, AgentsCommand, DaemonCommand};
 use super::mcp::McpCommand;
 use super::plugin::PluginCommand;
-use super::reserved::Reserved;
 use super::router::RouterCommand;
 use super::run::ProviderArgs;
 use super::worktrees::WorktreesCommand;
@@ -44,11 +43,6 @@ pub(crate) enum Command {
     Usage(UsageArgs),
     /// Take back what prompts changed in the workspace.
     Rewind(RewindArgs),
-    /// Look at kinds of agents.
-    Agents {
-        #[command(subcommand)]
-        command: AgentsCommand,
-    },
     /// Look at the worktrees of sub-agents, bring their work back, and remove them.
     Worktrees {
         #[command(subcommand)]
@@ -101,8 +95,18 @@ pub(crate) enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+    /// Start, list, steer and end agents in the background, and look at kinds of agents.
+    Agents {
+        #[command(subcommand)]
+        command: AgentsCommand,
+    },
+    /// Look at the daemon that supervises the agents of this repository.
+    Daemon {
+        #[command(subcommand)]
+        command: DaemonCommand,
+    },
     #[command(flatten)]
-    Reserved(Reserved),
+    Agent(AgentShorthand),
 }
 
 #[derive(Debug, Default, Args)]

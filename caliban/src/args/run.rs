@@ -34,8 +34,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) print: Option<String>,
 
-    /// A task for a background agent.
-    #[arg(long = "bg", value_name = "TASK", hide = true)]
+    /// Start an agent on this task in the background, print its id and return at once.
+    #[arg(long = "bg", value_name = "TASK", help_heading = "Background agents")]
     pub(crate) background: Option<String>,
 
     #[command(flatten)]

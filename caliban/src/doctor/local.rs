@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use caliban_fleet::Places;
 use caliban_harness::{Configuration, HAS_SECRET_STORE, LaunchError, LoginPlace};
 
 use super::report::Row;
+use crate::fleet::fleet_row;
 
 pub(super) fn settings(loaded: &Result<Configuration, LaunchError>) -> Row {
     const NAME: &str = "settings";
@@ -31,6 +33,21 @@ pub(super) fn settings(loaded: &Result<Configuration, LaunchError>) -> Row {
             .chain(warnings)
             .cloned(),
     )
+}
+
+/// Agents in the background, and the daemon that supervises them.
+pub(super) fn agents(configuration: &Configuration) -> Row {
+    const NAME: &str = "agents";
+    let places = Places::new(&configuration.locations, &configuration.workspace);
+    if places.runtime.exists()
+        && let Err(error) = places.check_runtime()
+    {
+        return Row::fail(NAME, error.to_string());
+    }
+    match fleet_row(&places) {
+        Ok(told) => Row::pass(NAME, told),
+        Err(problem) => Row::fail(NAME, problem),
+    }
 }
 
 /// Nowhere if they are switched off.

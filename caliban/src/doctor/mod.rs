@@ -132,6 +132,7 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
         local::secret_store(&login_place(configuration)),
         local::program("git", process.environment.text("PATH").as_deref()),
         local::shell(),
+        local::agents(configuration),
     ]);
     rows
 }

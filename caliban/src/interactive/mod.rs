@@ -31,6 +31,7 @@ use futures::future::BoxFuture;
 use crate::args::{CommandLine, InputFormat};
 use crate::doctor::Doctor;
 use crate::exit::Failure;
+use crate::fleet::Sender;
 use crate::prompt;
 use crate::signals::Interrupts;
 
@@ -57,9 +58,6 @@ pub(crate) async fn run(
     interrupts: &Interrupts,
 ) -> Result<(), Failure> {
     let run = &line.cli.run;
-    if run.background.is_some() {
-        return Err(crate::args::no_background());
-    }
     crate::args::check_prompt(run)?;
     crate::args::check_attended(run)?;
     let prompt = prompt::typed(run)?;
@@ -214,6 +212,10 @@ impl Program {
         // A person began it, whatever ran in the shell before.
         surroundings.dialect.trace = Ambient::Ignored;
         surroundings.dialect.examiner = Some(Arc::new(Doctor {
+            options: options.clone(),
+            process: self.process.clone(),
+        }));
+        surroundings.dialect.fleet = Some(Arc::new(Sender {
             options: options.clone(),
             process: self.process.clone(),
         }));

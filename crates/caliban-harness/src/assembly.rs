@@ -22,12 +22,13 @@ use caliban_session::Facts;
 use caliban_sessions::{SessionState, Writer};
 use caliban_settings::PermissionMode;
 use caliban_tools::{
-    AgentKind, AgentTool, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode, FileState, Glob,
-    Grep, Grounds, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool, PlanMode, ReadTool,
-    Shell, TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
+    AgentKind, AgentTool, Background, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode,
+    FileState, Glob, Grep, Grounds, JobLimits, Jobs, KillShell, MultiEditTool, NotebookEditTool,
+    PlanMode, ReadTool, Shell, TodoList, TodoWrite, WebFetch, WebSearch, WriteTool,
 };
 use tokio_util::task::TaskTracker;
 
+use crate::background::{self as detached, Detacher};
 use crate::checkpoints::Checkpoints;
 use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools};
 use crate::edited::EditedFiles;
@@ -251,6 +252,11 @@ impl Session {
             &workspace,
             &Beginning::new(earlier, memory.as_ref(), &opening, &shared),
         );
+        let in_process = if choices.partners.advisers.is_empty() {
+            detached::Company::Elsewhere
+        } else {
+            detached::Company::InThisProcess
+        };
         company.witnesses.extend(witness(checkpoints.as_ref()));
         choices.partners.onlookers.set(&company.observers);
         let onlookers = choices.partners.onlookers.clone();
@@ -273,8 +279,15 @@ impl Session {
         added.hook_agents.set(agent.clone());
         let grounds = grounds(&mut shared, &agent, &gate, onlookers, &notice_sink);
         if shared.sub_agents == SubAgents::Offered {
+            let background = choices.partners.fleet.clone().map(|fleet| {
+                Arc::new(Detacher {
+                    fleet,
+                    gate: Arc::clone(&gate),
+                    company: in_process,
+                }) as Arc<dyn Background>
+            });
             let source = choices.partners.tool_source;
-            agent.tools = with_sub_agents(&agent, &shared, grounds.as_ref(), source);
+            agent.tools = with_sub_agents(&agent, &shared, grounds.as_ref(), source, background);
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
         let source = source_of(earlier);
@@ -306,6 +319,7 @@ impl Session {
             watch: choices.partners.watch,
             excludes: added.on_demand.as_ref().map(OnDemand::excludes),
             following: None,
+            fleet: choices.partners.fleet,
             facts: Facts::default(),
             source,
             stage: Stage::New,
@@ -446,13 +460,15 @@ fn with_sub_agents(
     shared: &Shared,
     grounds: Option<&Arc<WorktreeGrounds>>,
     source: Option<Arc<dyn ToolSource>>,
+    background: Option<Arc<dyn Background>>,
 ) -> Toolbox {
     let prompt = sub_agent_prompt(agent.workspace.root());
     let grounds = grounds.map(|it| Arc::new(SessionGrounds(Arc::clone(it))) as Arc<dyn Grounds>);
     let tool = AgentTool::new(agent.clone(), Some(prompt))
         .with_kinds(shared.agent_kinds.clone())
         .with_default(shared.default_agent.clone())
-        .with_grounds(grounds);
+        .with_grounds(grounds)
+        .with_background(background);
     shared.toolbox([tool.boxed()], source)
 }
 

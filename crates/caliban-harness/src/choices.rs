@@ -18,6 +18,7 @@ use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 use caliban_sessions::{SessionState, Writer};
 use serde::{Deserialize, Serialize};
 
+use crate::background::Fleet;
 use crate::checkpoints::CheckpointPlace;
 use crate::config_watch::ConfigWatch;
 use crate::extras::Extras;
@@ -80,6 +81,8 @@ pub struct Partners {
     pub onlookers: Onlookers,
     /// Who knows the trace that a prompt is, where somebody follows it.
     pub traces: Option<Arc<Traces>>,
+    /// Where agents are sent that go on by themselves.
+    pub fleet: Option<Arc<dyn Fleet>>,
 }
 
 impl Default for Partners {
@@ -98,6 +101,7 @@ impl Default for Partners {
             observers: Vec::new(),
             onlookers: Onlookers::default(),
             traces: None,
+            fleet: None,
         }
     }
 }

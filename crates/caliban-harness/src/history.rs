@@ -30,6 +30,8 @@ pub(crate) struct Found {
     store: Store,
     kind: Kind,
     pub(crate) session_id: Uuid,
+    /// What checkpoints are kept under instead of the session's name.
+    checkpoints: Option<String>,
     warnings: Vec<String>,
 }
 
@@ -122,6 +124,7 @@ impl Found {
             store,
             kind,
             session_id,
+            checkpoints: options.checkpoints.clone(),
             warnings,
         })
     }
@@ -176,6 +179,10 @@ impl Found {
         configuration: &Configuration,
     ) -> Result<(History, Vec<String>), LaunchError> {
         let mut warnings = self.warnings;
+        let kept_under = |name: &SessionName| {
+            let own = self.checkpoints.clone();
+            own.unwrap_or_else(|| name.as_str().to_owned())
+        };
         let transcript = |name: &SessionName| -> PathBuf {
             self.store
                 .directory()
@@ -197,7 +204,7 @@ impl Found {
                 };
                 match self.store.create(&name, new) {
                     Ok(writer) => History {
-                        checkpoints: CheckpointPlace::wanted(name.as_str(), configuration)?,
+                        checkpoints: CheckpointPlace::wanted(&kept_under(&name), configuration)?,
                         earlier: None,
                         writer: Some(writer),
                         transcript: Some(transcript(&name)),
@@ -215,7 +222,7 @@ impl Found {
             } => {
                 let mut checkpoints = None;
                 if let Some(writer) = &mut writer {
-                    checkpoints = CheckpointPlace::wanted(state.name.as_str(), configuration)?;
+                    checkpoints = CheckpointPlace::wanted(&kept_under(&state.name), configuration)?;
                     let rewinder = checkpoints
                         .as_ref()
                         .map(|place| place.rewinder(configuration.workspace.clone()));

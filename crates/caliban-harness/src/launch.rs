@@ -379,6 +379,7 @@ impl Prepared {
         partners.stop_stages = dialect.stop_stages;
         partners.observers = dialect.observers;
         partners.traces = telemetry.as_ref().map(Telemetry::traces);
+        partners.fleet = dialect.fleet;
         let watch = ConfigWatch::new(configuration.clone(), options.clone());
         partners.watch = Some(Arc::new(watch));
         partners.tool_source = source(

@@ -218,6 +218,9 @@ pub struct SessionOptions {
     pub directory: Option<PathBuf>,
     /// The id of a new session or of a copy.
     pub id: Option<Uuid>,
+    /// What the changes of its prompts are kept under, where the name of the session is not one
+    /// that no other has.
+    pub checkpoints: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -399,6 +402,7 @@ mod tests {
                 saving: Saving::Off,
                 directory: Some("/s".into()),
                 id: Some(Uuid::nil()),
+                checkpoints: Some("c".to_owned()),
             },
             system: SystemPrompt::Extended("more".to_owned()),
             agent: Some("scout".to_owned()),

@@ -37,6 +37,7 @@ pub(crate) fn status(session: &Session) -> Value {
         "context_window": facts.context_window,
         "mcp_servers": facts.servers.len(),
         "skills": facts.skills.len(),
+        "agents": session.fleet.as_ref().map(|fleet| fleet.status()),
     })
 }
 

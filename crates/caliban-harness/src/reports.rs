@@ -105,6 +105,11 @@ pub(crate) fn status(session: &Session) -> String {
         ("servers", facts.servers.len().to_string()),
         ("skills", facts.skills.len().to_string()),
     ];
+    let agents = session
+        .fleet
+        .as_ref()
+        .map(|fleet| ("agents", fleet.status()));
+    let rows = rows.into_iter().chain(agents);
     columns(rows.map(|(name, value)| (name.to_owned(), value)))
 }
 

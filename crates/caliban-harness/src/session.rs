@@ -82,6 +82,8 @@ pub(crate) struct Session {
     /// Which instruction files are left out.
     pub(crate) excludes: Option<Excludes>,
     pub(crate) following: Option<AbortOnDropHandle<()>>,
+    /// Where agents are that go on by themselves.
+    pub(crate) fleet: Option<Arc<dyn crate::background::Fleet>>,
     /// What is told of it, but for what changes.
     pub(crate) facts: Facts,
     pub(crate) source: SessionSource,

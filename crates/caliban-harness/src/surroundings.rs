@@ -22,6 +22,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::background::Fleet;
+
 /// Hears what is said outside the events of a run.
 pub trait Diagnostics: Debug + Send + Sync {
     /// Something that the user should know.
@@ -117,6 +119,8 @@ pub struct DialectParts {
     pub agent_kinds: Vec<AgentKind>,
     /// What the names of models in files stand for.
     pub model_names: Option<ModelNames>,
+    /// Where agents are sent that go on by themselves.
+    pub fleet: Option<Arc<dyn Fleet>>,
     /// Who looks the installation over when the operator asks for it.
     pub examiner: Option<Arc<dyn Examiner>>,
     /// Whether the run belongs to the trace that the environment names.
@@ -141,6 +145,7 @@ impl Default for DialectParts {
             hook_wording: None,
             agent_kinds: Vec::new(),
             model_names: None,
+            fleet: None,
             examiner: None,
             trace: Ambient::Counts,
         }

@@ -84,7 +84,22 @@ impl Invocation {
         Ok((Process::new(child, hold)?, streams))
     }
 
-    /// Every program starts here.
+    /// Starts a program that outlives this process: nobody guards it, and what it needs to be
+    /// found and ended by is its own business. Needs a running tokio runtime.
+    pub fn detach(&self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::Result<Child> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .current_dir(&self.directory)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr);
+        tokio::process::Command::from(command).spawn()
+    }
+
+    /// Every program starts here, but for those that outlive this one.
     fn spawn(
         &self,
         guard: &Guard,

@@ -59,10 +59,10 @@ pub use trust::{
     notice,
 };
 pub use types::{
-    ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, McpOauth, McpPermissions,
-    McpServer, McpTransport, Memory, ModelChoice, OauthMode, ParentSettingsBehavior,
-    PermissionMode, Permissions, PluginChoice, PluginMarketplaces, Plugins, QualifiedModel,
-    RefreshInterval, RuleAction, RuleSpec, Sandbox, SandboxFilesystem, SandboxNetwork, Settings,
-    StatusLine, Telemetry, Tools, Tui, ViewMode, Worktree,
+    ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, Fleet, McpOauth,
+    McpPermissions, McpServer, McpTransport, Memory, ModelChoice, OauthMode, OnQuestion,
+    ParentSettingsBehavior, PermissionMode, Permissions, PluginChoice, PluginMarketplaces, Plugins,
+    QualifiedModel, RefreshInterval, Restart, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
+    SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode, Worktree,
 };
 pub use unbuilt::{Part, idle_variables, part_of_key, part_of_variable};

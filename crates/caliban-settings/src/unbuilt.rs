@@ -13,7 +13,6 @@ use crate::variables::{Environment, names};
 /// A part of the program that is described and not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    Fleet,
     ModelList,
 }
 
@@ -21,7 +20,6 @@ impl Part {
     /// What this version has none of.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Fleet => "background agents",
             Self::ModelList => "list of models to choose from",
         }
     }
@@ -41,10 +39,7 @@ const KEYS: &[(&str, Part, Consequence)] =
     &[("available_models", Part::ModelList, Consequence::Told)];
 
 /// Environment variables.
-const VARIABLES: &[(&str, Part, Consequence)] = {
-    use Consequence::Told;
-    &[(names::CALIBAN_DAEMON_RUNTIME_DIR, Part::Fleet, Told)]
-};
+const VARIABLES: &[(&str, Part, Consequence)] = { &[] };
 
 /// The part a key of the settings waits for.
 pub fn part_of_key(key: &str) -> Option<Part> {

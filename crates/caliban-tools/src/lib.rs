@@ -1,6 +1,7 @@
 //! The built-in tools: files, shell, search, web, tasks, plans and sub-agents.
 
 mod agent;
+mod background_agent;
 mod files;
 mod search;
 mod session;
@@ -11,6 +12,7 @@ pub use agent::{
     AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, Occupant,
     Recollection,
 };
+pub use background_agent::{Background, BackgroundHooks, BackgroundTask};
 pub use files::{
     EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool, conflict_key_for,
 };

@@ -29,6 +29,7 @@ use super::super::structured::{Fixed, Reminder, StructuredOutput};
 use super::Work;
 use crate::console::note;
 use crate::exit::Failure;
+use crate::fleet::Sender;
 
 /// Commands that only look, and run without a rule.
 const LOOKING: [&str; 24] = [
@@ -160,6 +161,10 @@ impl Work {
             hook_wording: Some(Arc::new(TheirEvents(Arc::clone(host)))),
             agent_kinds: agents,
             model_names: Some(self.model_names()),
+            fleet: Some(Arc::new(Sender {
+                options: self.invocation.options.clone(),
+                process: self.configuration.process.clone(),
+            })),
             ..DialectParts::default()
         };
         let mut own: Vec<Arc<dyn Tool>> = Vec::new();

@@ -1,6 +1,7 @@
 //! The settings as types: every key of a settings file, its values, and what an absent key means.
 
 mod bounded;
+mod fleet;
 mod mcp;
 mod model;
 mod permissions;
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use fleet::{Fleet, OnQuestion, Restart};
 pub use mcp::{McpOauth, McpPermissions, McpServer, McpTransport, OauthMode};
 pub use model::{ApiKeyHelper, ApiKeyHelpers, AutoCompaction, ModelChoice, QualifiedModel};
 pub use permissions::{PermissionMode, Permissions, RuleAction, RuleSpec};
@@ -69,6 +71,9 @@ pub struct Settings {
     /// What worktrees of sub-agents are made of.
     #[serde(skip_serializing_if = "Worktree::is_empty")]
     pub worktree: Worktree,
+    /// Agents in the background.
+    #[serde(skip_serializing_if = "Fleet::is_empty")]
+    pub fleet: Fleet,
     /// Handlers for each hook event, in the order they run.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, Vec<Value>>,

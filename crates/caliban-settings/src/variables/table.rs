@@ -202,7 +202,8 @@ variables! {
     SubAgents {
         CALIBAN_NO_SUB_AGENT: "Switch: the model cannot start sub-agents.";
         CALIBAN_KEEP_WORKTREES: "Switch: worktrees of sub-agents are not removed.";
-        CALIBAN_DAEMON_RUNTIME_DIR: "Where the daemon keeps its sockets.";
+        CALIBAN_DAEMON_RUNTIME_DIR: "Where the daemon and background agents keep their sockets.";
+        CALIBAN_AGENT_ID: "Set for everything that a background agent starts: its id.";
     }
     Memory {
         CALIBAN_DISABLE_AUTO_MEMORY: "Switch: no notes are read or written.";

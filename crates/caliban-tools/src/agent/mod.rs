@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 pub use ground::{Ground, GroundWish, Grounds, Occupant};
 pub use kind::{AgentKind, Attendance, Isolation, Recollection};
 
+use crate::background_agent::{Background, BackgroundHooks, BackgroundTask};
+
 /// The most turns a sub-agent takes.
 const MAX_TURNS: u32 = 20;
 /// The most characters of its answer that its parent reads.
@@ -36,6 +38,7 @@ pub struct AgentTool {
     /// The kind that is meant where a call names none.
     default_kind: Option<String>,
     grounds: Option<Arc<dyn Grounds>>,
+    background: Option<Arc<dyn Background>>,
 }
 
 /// The most that the model reads about all kinds, and about one, in characters.
@@ -69,8 +72,8 @@ pub struct AgentInput {
     isolation: Option<Isolation>,
     #[serde(default)]
     worktree: Option<GroundWish>,
+    /// Let it go on by itself, after this session too; returns its id at once and no answer.
     #[serde(default, alias = "run_in_background")]
-    #[schemars(skip)]
     background: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
@@ -115,7 +118,15 @@ impl AgentTool {
             kinds: Vec::new(),
             default_kind: None,
             grounds: None,
+            background: None,
         }
+    }
+
+    /// The same where agents can go on by themselves.
+    #[must_use]
+    pub fn with_background(mut self, background: Option<Arc<dyn Background>>) -> Self {
+        self.background = background;
+        self
     }
 
     /// The same with kinds that a call may name.
@@ -159,6 +170,42 @@ impl AgentTool {
         })
     }
 
+    /// Hands the task to an agent that outlives this session.
+    async fn detach(&self, input: AgentInput, kind: Option<&AgentKind>) -> ToolOutput {
+        let Some(background) = &self.background else {
+            return ToolOutput::new(ToolStatus::CouldNotRun, NO_BACKGROUND);
+        };
+        if input.isolation(kind) == Isolation::Worktree {
+            return ToolOutput::new(ToolStatus::CouldNotRun, NO_WORKTREE);
+        }
+        let hooks = match input.inheritance(kind) {
+            Inheritance::All => BackgroundHooks::Inherited,
+            Inheritance::Managed => BackgroundHooks::Managed,
+        };
+        // Where the operator chose another model since, it is that one.
+        let dialled = self.parent.dial.as_ref().map(|dial| dial.read().model);
+        let dialled = dialled.filter(|model| *model != self.parent.settings.model);
+        let task = BackgroundTask {
+            tools: narrowed(
+                input.tool_allowlist,
+                kind.and_then(|kind| kind.tools.clone()),
+            ),
+            without: kind.map(|kind| kind.without.clone()).unwrap_or_default(),
+            model: input
+                .model
+                .or_else(|| kind.and_then(|kind| kind.model.clone()))
+                .or_else(|| dialled.map(|model| model.to_string())),
+            kind: kind.map(|kind| (kind.name.clone(), kind.prompt.clone())),
+            prompt: input.prompt,
+            description: input.description,
+            hooks,
+        };
+        match background.start(task).await {
+            Ok(told) => ToolOutput::ok(told),
+            Err(reason) => ToolOutput::new(ToolStatus::Failed, reason),
+        }
+    }
+
     fn sub_agent(&self, input: &AgentInput, kind: Option<&AgentKind>, call_id: Arc<str>) -> Agent {
         let mut agent = Agent::clone(&self.parent);
         if let Some(dial) = &agent.dial {
@@ -196,6 +243,17 @@ impl AgentTool {
         agent.company = self.parent.company.for_sub_agent(input.inheritance(kind));
         agent.works_for = Some(call_id);
         agent
+    }
+}
+
+/// The tools that a call names and its kind has: a call may narrow, and never widen.
+fn narrowed(of_call: Option<Vec<String>>, of_kind: Option<Vec<String>>) -> Option<Vec<String>> {
+    match (of_call, of_kind) {
+        (Some(mut of_call), Some(of_kind)) => {
+            of_call.retain(|name| of_kind.contains(name));
+            Some(of_call)
+        }
+        (of_call, of_kind) => of_call.or(of_kind),
     }
 }
 
@@ -275,8 +333,12 @@ say what to find out, where to look and what to answer with. It takes at most 20
             Ok(kind) => kind,
             Err(problem) => return ToolOutput::invalid(problem),
         };
-        if input.attendance(kind) == Attendance::Background && input.background == Some(true) {
-            return ToolOutput::new(ToolStatus::CouldNotRun, NO_BACKGROUND);
+        match input.attendance(kind) {
+            Attendance::Background if self.background.is_some() || input.background.is_some() => {
+                return self.detach(input, kind).await;
+            }
+            // What its file says is a wish, and somebody has to do the task.
+            Attendance::Background | Attendance::Foreground => {}
         }
         let mut agent = self.sub_agent(&input, kind, Arc::clone(&context.call_id));
         let ground = match self.ground(&input, kind, &context).await {
@@ -344,6 +406,9 @@ say what to find out, where to look and what to answer with. It takes at most 20
 
 const NO_BACKGROUND: &str = "Sub-agents cannot work in the background here. Leave out \
 `background`: start several in one turn to have them work in parallel.";
+
+const NO_WORKTREE: &str = "Agents in the background cannot work in a worktree of their own: leave out \
+`isolation` or `background`.";
 
 const NO_GROUND: &str = "Sub-agents cannot work in a worktree of their own here, and this one was \
 to: leave out `isolation` to have it work in your directory.";

@@ -1,0 +1,107 @@
+//! The daemon: its process, and the commands about it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use caliban_fleet::{Client, Places, Setup, serve};
+use caliban_harness::locations;
+use jiff::Timestamp;
+
+use super::{Fleet, LINGER, executable, listing};
+use crate::args::DaemonCommand;
+use crate::console::{Console, note};
+use crate::exit::Failure;
+use crate::process;
+
+/// Whether the program was started as the daemon.
+pub(crate) fn is_daemon_name(program: Option<&OsString>) -> bool {
+    program.map(Path::new).and_then(Path::file_stem) == Some(OsStr::new("caliband"))
+}
+
+/// Runs the daemon of a repository, or of the current directory's.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn daemon_main(root: Option<OsString>) -> ExitCode {
+    let process = process::current(process::environment());
+    let root = root.map_or_else(|| process.current_directory.clone(), PathBuf::from);
+    let places = match root.canonicalize() {
+        Ok(root) => Places::new(&locations(&process), &root),
+        Err(error) => {
+            note(&format!("caliband: `{}`: {error}", root.display()));
+            return ExitCode::FAILURE;
+        }
+    };
+    let setup = Setup {
+        places,
+        executable: executable(),
+        linger: LINGER,
+    };
+    match Box::pin(serve(setup)).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let mut console = Console::new();
+            // Whoever waits for it reads the first line.
+            let _ = console.write(&format!("{error}\n"));
+            note(&format!("caliband: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+pub(crate) async fn daemon_command(
+    command: &DaemonCommand,
+    fleet: &Fleet<'_>,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let client = Client::find(&fleet.places).await?;
+    match (command, client) {
+        (DaemonCommand::Stop, None) => console.write("there is no daemon\n"),
+        (DaemonCommand::Stop, Some(mut client)) => {
+            let left = match client.stop().await? {
+                0 => String::new(),
+                1 => "; 1 agent goes on without it".to_owned(),
+                count => format!("; {count} agents go on without it"),
+            };
+            console.write(&format!("the daemon has ended{left}\n"))
+        }
+        (DaemonCommand::Status { json }, None) => {
+            let socket = fleet.places.control_socket();
+            if *json {
+                let status = serde_json::json!({"running": false, "socket": socket});
+                return console.write(&listing::json_line(&status));
+            }
+            console.write(&format!(
+                "no daemon runs; the next `caliban --bg` or `caliban agents` starts one\n\
+                 socket  {}\n",
+                socket.display()
+            ))
+        }
+        (DaemonCommand::Status { json }, Some(mut client)) => {
+            let status = client.status().await?;
+            if *json {
+                let mut value = serde_json::to_value(&status)
+                    .map_err(|error| Failure::Runtime(error.to_string()))?;
+                value["running"] = true.into();
+                return console.write(&listing::json_line(&value));
+            }
+            let up = listing::age(Timestamp::now().duration_since(status.started));
+            console.write(&format!(
+                "healthy\n\
+                 pid     {}\n\
+                 uptime  {up}\n\
+                 version {} (protocol {})\n\
+                 agents  {} ({} alive, {} waiting for a place)\n\
+                 root    {}\n\
+                 socket  {}\n",
+                status.pid,
+                status.build,
+                status.protocol,
+                status.agents,
+                status.alive,
+                status.waiting,
+                status.root.display(),
+                status.socket.display(),
+            ))
+        }
+    }
+}

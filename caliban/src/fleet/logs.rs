@@ -1,0 +1,109 @@
+//! What an agent said and did, from its files; with more as it comes.
+
+use std::fs;
+use std::io;
+
+use caliban_fleet::{Answers, Attachment, Input, Past, Wanted};
+use caliban_model::CancellationToken;
+use caliban_sessions::Transcript;
+use serde_json::Value;
+
+use super::Fleet;
+use super::frames::Reader;
+use super::worker::{SESSION, name, store};
+use crate::args::LogsArgs;
+use crate::console::{Console, note};
+use crate::exit::Failure;
+
+impl Fleet<'_> {
+    pub(super) async fn logs(
+        &self,
+        args: &LogsArgs,
+        cancel: &CancellationToken,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let (id, directory) = self.find(&args.id)?;
+        if args.worker {
+            return console.write(&last(&read(&directory.log())?, args.tail));
+        }
+        if args.json {
+            let file = directory.path().join(format!("{SESSION}.json"));
+            return console.write(&read(&file)?);
+        }
+        let view = directory.view(&id);
+        if args.follow && view.state.is_alive() {
+            let wanted = Wanted {
+                input: Input::None,
+                after: None,
+                past: Past::Told,
+                answers: Answers::AsTheyCome,
+            };
+            let attachment = self.reach(view, wanted).await?;
+            return follow(attachment, cancel, console).await;
+        }
+        let text = match store(directory.path()).load(&name()?) {
+            Ok((state, warnings)) => {
+                for warning in warnings {
+                    note(&format!("warning: {warning}"));
+                }
+                Transcript::of(&state).markdown()
+            }
+            // It had no time to say anything.
+            Err(_) => String::new(),
+        };
+        console.write(&last(&text, args.tail))?;
+        if text.is_empty() {
+            note(&format!(
+                "{id} ({}) has no conversation yet",
+                view.state.as_str()
+            ));
+        }
+        Ok(())
+    }
+}
+
+async fn follow(
+    mut attachment: Attachment,
+    cancel: &CancellationToken,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let mut reader = Reader::default();
+    loop {
+        let line = cancel.run_until_cancelled(attachment.lines.recv()).await;
+        let Some(Some(line)) = line else {
+            return Ok(());
+        };
+        let frame: Value = serde_json::from_str(&line).unwrap_or_default();
+        console.write(&reader.read(&frame))?;
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<String, Failure> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Failure::Runtime(format!("`{}`: {error}", path.display()))),
+    }
+}
+
+/// The last so many lines.
+fn last(text: &str, lines: Option<usize>) -> String {
+    let Some(lines) = lines else {
+        return text.to_owned();
+    };
+    let count = text.lines().count();
+    let kept = text.lines().skip(count.saturating_sub(lines));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last;
+
+    #[test]
+    fn the_last_lines_are_the_last() {
+        assert_eq!(last("a\nb\nc\n", Some(2)), "b\nc\n");
+        assert_eq!(last("a\n", Some(5)), "a\n");
+        assert_eq!(last("a", None), "a");
+    }
+}

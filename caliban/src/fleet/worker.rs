@@ -1,0 +1,138 @@
+//! The process of an agent: a session made of what the daemon says, without a face of its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use caliban_fleet::worker::{Conduct, NotStarted, OnQuestion, Snapshot, Started};
+use caliban_fleet::{AGENT_VARIABLE, Launch};
+use caliban_harness::options::SessionChoice;
+use caliban_harness::{Configuration, RunOptions, Surroundings, SystemPrompt, configure, launch};
+use caliban_sessions::{SessionName, Store};
+use caliban_settings::variables::Environment;
+use serde_json::Value;
+
+use super::sender::Sender;
+use super::world::together;
+use crate::console::note;
+use crate::doctor::Doctor;
+use crate::exit::Failure;
+use crate::process;
+use crate::signals::Interrupts;
+
+/// What the session of an agent is called in its directory.
+pub(super) const SESSION: &str = "session";
+
+/// Runs one agent to its end; its exit code is that of its last result.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn worker_main() -> ExitCode {
+    let interrupts = Interrupts::listen();
+    let running = caliban_fleet::worker::run(begin, interrupts.cancel.clone());
+    match Box::pin(running).await {
+        Ok(end) => ExitCode::from(end.exit_code),
+        Err(error) => {
+            note(&format!("caliban: the agent cannot go on: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes a session of what the daemon says.
+async fn begin(work: Launch) -> Result<Started, NotStarted> {
+    start(work).await.map_err(|failure| NotStarted {
+        reason: failure.to_string(),
+        exit_code: failure.number(),
+    })
+}
+
+async fn start(work: Launch) -> Result<Started, Failure> {
+    let variables: BTreeMap<String, String> = work
+        .world
+        .environment
+        .iter()
+        .chain(&work.world.secrets)
+        .cloned()
+        .chain([(AGENT_VARIABLE.to_owned(), work.spec.id.to_string())])
+        .collect();
+    let known = variables.clone();
+    let environment = Environment::new(move |name| known.get(name).cloned());
+    let mut process = process::of(environment, work.spec.task.cwd.clone());
+    process.variables = variables
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let mut options: RunOptions = serde_json::from_value(work.spec.task.options.clone())
+        .map_err(|error| Failure::Config(format!("the options of the agent: {error}")))?;
+    together(&mut options, &work.world);
+    let directory = work.directory.clone();
+    options.session.choice = SessionChoice::Named(SESSION.to_owned());
+    options.session.checkpoints = Some(format!("agent-{}", work.spec.id));
+    options.session.directory = Some(directory.clone());
+    if store(&directory).load(&name()?).is_ok() {
+        // It keeps what it began with.
+        options.system = SystemPrompt::Default;
+    }
+    let configuration = configure(&options, process.clone())?;
+    let conduct = conduct(&configuration);
+    let sender = Sender {
+        options: options.clone(),
+        process: process.clone(),
+    };
+    let doctor = Doctor {
+        options: options.clone(),
+        process: process.clone(),
+    };
+    let mut surroundings = Surroundings::new(process);
+    surroundings.dialect.examiner = Some(Arc::new(doctor));
+    surroundings.dialect.fleet = Some(Arc::new(sender));
+    let launched = Box::pin(launch(options, surroundings)).await?;
+    let (handle, events) = launched.begin();
+    Ok(Started {
+        handle,
+        events,
+        conduct,
+        snapshot: Arc::new(Kept(directory)),
+    })
+}
+
+fn conduct(configuration: &Configuration) -> Conduct {
+    let fleet = &configuration.settings().fleet;
+    Conduct {
+        idle_timeout: fleet.idle_timeout(),
+        question_patience: fleet.question_patience(),
+        on_question: match fleet.on_question {
+            Some(caliban_settings::OnQuestion::Deny) => OnQuestion::Deny,
+            Some(caliban_settings::OnQuestion::Fail) => OnQuestion::Fail,
+            Some(caliban_settings::OnQuestion::Park) | None => OnQuestion::Park,
+        },
+    }
+}
+
+/// Where the conversation of an agent is kept.
+pub(super) fn store(directory: &Path) -> Store {
+    Store::new(directory)
+}
+
+pub(super) fn name() -> Result<SessionName, Failure> {
+    SessionName::new(SESSION).map_err(|error| Failure::Runtime(error.to_string()))
+}
+
+/// The conversation as it is on disk.
+#[derive(Debug)]
+struct Kept(PathBuf);
+
+impl Snapshot for Kept {
+    fn messages(&self) -> Vec<Value> {
+        let Ok(name) = name() else {
+            return Vec::new();
+        };
+        let Ok((state, _)) = store(&self.0).load(&name) else {
+            return Vec::new();
+        };
+        let messages = state.messages.iter();
+        messages
+            .filter_map(|message| serde_json::to_value(message).ok())
+            .collect()
+    }
+}

@@ -1,0 +1,184 @@
+//! What survives what: workers and daemons that are killed in the middle of their work.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use caliban_testkit::{After, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, PATIENCE, is_alive, kill};
+
+fn sleeping() -> Reply {
+    Reply::tool("Bash", json!({"command": "sleep 300"}))
+}
+
+/// Processes that an agent started and that still live.
+fn left(id: &str) -> Vec<String> {
+    let mark = format!("CALIBAN_AGENT_ID={id}");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(variables) = std::fs::read(entry.path().join("environ")) else {
+            continue;
+        };
+        let is_marked = variables
+            .split(|byte| *byte == 0)
+            .any(|it| it == mark.as_bytes());
+        let pid: Value = entry
+            .file_name()
+            .into_string()
+            .unwrap()
+            .parse::<u64>()
+            .unwrap_or(0)
+            .into();
+        if is_marked && is_alive(&pid) {
+            let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(String::from_utf8_lossy(&words).replace('\0', " "));
+        }
+    }
+    found
+}
+
+fn wait_for_nobody(id: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !left(id).is_empty() {
+        assert!(Instant::now() < deadline, "{:?}", left(id));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_worker_has_crashed_and_goes_on_where_it_was() {
+    let fleet = Fleet::new([sleeping(), Reply::text("finished after all")]);
+    let id = fleet.ok(&["--allow", "Bash:sleep *", "--bg", "take your time"]);
+    let id = id.trim();
+    let agent = fleet.until(id, |_| !left(id).iter().all(|it| !it.contains("sleep 300")));
+    assert_eq!(agent["state"], "running");
+    kill(&agent["pid"]);
+    let agent = fleet.until_state(id, "crashed");
+    assert_eq!(agent["reason"], "its process ended without a word");
+    assert!(!fleet.directory(id).join("end.json").exists());
+    wait_for_nobody(id);
+    assert!(fleet.ok(&["logs", id]).contains("take your time"));
+
+    fleet.ok(&["agents", "resume", "--all-crashed"]);
+    let agent = fleet.until_state(id, "idle");
+    assert_eq!(agent["id"], id);
+    let body = fleet.bench.server.model_requests()[1].json().to_string();
+    assert!(
+        body.contains("take your time") && body.contains("You were cut off"),
+        "{body}"
+    );
+    assert!(fleet.ok(&["logs", id]).contains("finished after all"));
+}
+
+#[test]
+fn a_killed_daemon_takes_nobody_along() {
+    let mut held = Reply::text("slow answer");
+    held.hold_after = Some(0);
+    let fleet = Fleet::new([held]);
+    let id = fleet.spawn("x");
+    fleet.bench.server.wait_for_requests(1);
+    let agent = fleet.until_state(&id, "running");
+    let mut viewer = fleet.attach(&id, &["--read-only"]);
+    viewer.until(|line| line == "> x");
+    kill(&fleet.daemon()["pid"]);
+    fleet.bench.server.release();
+    viewer.until(|line| line.contains("slow answer"));
+    // The next command starts another daemon, which finds the agent alive.
+    let found = fleet.until_state(&id, "idle");
+    assert_eq!(found["pid"], agent["pid"]);
+    assert_eq!(fleet.daemon()["alive"], 1);
+    fleet.ok(&["kill", &id]);
+    assert_eq!(fleet.agent(&id)["state"], "killed");
+    assert!(!is_alive(&agent["pid"]));
+}
+
+#[test]
+fn one_that_crashes_is_begun_again_where_that_is_wanted() {
+    let fleet = Fleet::new([sleeping(), Reply::text("second life")]);
+    fleet.settings("[fleet]\nrestart = \"on-crash\"\n");
+    let id = fleet.ok(&["--allow", "Bash:sleep *", "--bg", "x"]);
+    let id = id.trim();
+    fleet.bench.server.wait_for_requests(1);
+    let before = fleet.until_state(id, "running");
+    kill(&before["pid"]);
+    let agent = fleet.until_state(id, "idle");
+    assert_ne!(agent["pid"], before["pid"]);
+    assert!(fleet.ok(&["logs", id]).contains("second life"));
+}
+
+#[test]
+fn what_does_not_end_in_time_is_killed_all_the_same() {
+    let fleet = Fleet::new([sleeping()]);
+    fleet.settings("[fleet]\ngrace = \"10s\"\n");
+    let id = fleet.ok(&["--allow", "Bash:sleep *", "--bg", "x"]);
+    let id = id.trim();
+    let agent = fleet.until(id, |_| left(id).iter().any(|it| it.contains("sleep 300")));
+    // A process that is stopped hears no request.
+    let pid = agent["pid"].to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-STOP", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let killed = fleet.ok(&["kill", id, "--now"]);
+    assert_eq!(killed, format!("{id} killed: it was ended at once\n"));
+    assert_eq!(fleet.agent(id)["state"], "killed");
+    wait_for_nobody(id);
+}
+
+/// Kills workers, daemons or both at any moment; `CALIBAN_TEST_FLEET_ROUNDS` does it as often as
+/// it says. Every agent is in a true state after each, and nothing it started is left.
+#[test]
+fn kills_at_any_moment_leave_true_states_and_nobody_behind() {
+    let rounds = std::env::var("CALIBAN_TEST_FLEET_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(4_u64);
+    let mut script = Script::new([sleeping()]);
+    script.after = After::RepeatLast;
+    let fleet = Fleet::scripted(script);
+    for round in 0..rounds {
+        let id = fleet.ok(&["--allow", "Bash:sleep *", "--bg", &format!("round {round}")]);
+        let id = id.trim();
+        // From before it speaks for the first time to in the middle of its call.
+        std::thread::sleep(Duration::from_millis((round * 97) % 400));
+        let agent = fleet.agent(id);
+        let daemon = fleet.daemon()["pid"].clone();
+        match round % 3 {
+            0 => kill(&daemon),
+            1 if agent["pid"].is_u64() => kill(&agent["pid"]),
+            _ => {
+                kill(&daemon);
+                if agent["pid"].is_u64() {
+                    kill(&agent["pid"]);
+                }
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let state = loop {
+            let found = fleet.agent(id);
+            let state = found["state"].as_str().unwrap().to_owned();
+            let is_true = match state.as_str() {
+                "running" | "idle" => is_alive(&found["pid"]),
+                "crashed" => left(id).is_empty(),
+                _ => false,
+            };
+            if is_true {
+                break state;
+            }
+            assert!(Instant::now() < deadline, "{round}: {found} {:?}", left(id));
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert!(fleet.directory(id).join("spec.json").exists());
+        if state == "crashed" {
+            fleet.ok(&["rm", id]);
+        } else {
+            fleet.ok(&["rm", id, "--force"]);
+        }
+        wait_for_nobody(id);
+    }
+    assert!(fleet.list().is_empty());
+}

@@ -1,0 +1,129 @@
+//! What an agent is asked to do, and by whom: what is written down, and what never is.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::AgentId;
+
+/// A task for an agent in the background. No field of it is a secret.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub prompt: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// The options of its run, as whoever begins the run understands them.
+    pub options: Value,
+    /// The agent that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<AgentId>,
+    /// The agent profile it works by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// What was given beside the options and is not written down: flags whose values may hold
+    /// secrets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
+}
+
+/// Where the files are that an agent changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In its working directory.
+    #[default]
+    None,
+    /// In a worktree of its own.
+    Worktree { name: String },
+}
+
+/// What is written down of an agent when it is registered: `spec.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    pub id: AgentId,
+    /// The repository whose daemon lists it.
+    pub root: PathBuf,
+    pub created: Timestamp,
+    /// How many agents asked for each other before it.
+    #[serde(default)]
+    pub depth: u32,
+    #[serde(flatten)]
+    pub task: Task,
+}
+
+/// The world of whoever asked, as far as the agent shall see it. It travels over sockets and is
+/// never written down.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallerWorld {
+    /// Variables without secrets.
+    pub environment: Vec<(String, String)>,
+    /// Those that may hold one.
+    pub secrets: Vec<(String, String)>,
+    /// Values that were left out of the options, by what they are.
+    pub withheld: Vec<(String, Value)>,
+}
+
+impl std::fmt::Debug for CallerWorld {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallerWorld")
+            .field("environment", &self.environment.len())
+            .field("secrets", &self.secrets.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many agents there may be, as the settings of whoever asks say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Agents that run at the same time; the others wait.
+    pub running: usize,
+    /// Agents that are registered.
+    pub registered: usize,
+    /// Milliseconds between the request to end and the end.
+    pub grace_ms: u64,
+    /// What all agents of a repository may have cost before no other is begun.
+    pub budget: Option<Decimal>,
+    pub restart: Restart,
+}
+
+/// Whether an agent that crashed is begun again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    #[default]
+    Never,
+    /// Three times in ten minutes at most.
+    OnCrash,
+}
+
+/// What a worker is told when it starts: over its socket, by its parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    pub spec: Spec,
+    pub world: CallerWorld,
+    /// Where `spec.json` and the session are.
+    pub directory: PathBuf,
+    pub socket: PathBuf,
+    pub begin: Begin,
+}
+
+/// What a worker does first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Begin {
+    /// The task.
+    Task,
+    /// It goes on where it was cut off.
+    GoOn,
+    /// It goes on with this.
+    Prompt(String),
+    /// It waits for somebody to say something.
+    Wait,
+}

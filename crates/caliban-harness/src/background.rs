@@ -1,0 +1,56 @@
+//! Agents that a session sends into the background: never with more rights than it has itself.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use caliban_permissions::Regime;
+use caliban_tools::{Background, BackgroundHooks, BackgroundTask};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::gate::Gate;
+
+/// Where agents in the background are started and looked after.
+pub trait Fleet: Debug + Send + Sync {
+    /// Starts an agent and returns its id; the error says why there is none.
+    fn start(&self, task: BackgroundTask, regime: Regime) -> BoxFuture<'_, Result<String, String>>;
+
+    /// How it is doing, in one line.
+    fn status(&self) -> String;
+}
+
+/// Whether somebody looks into this session who cannot look into another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Company {
+    Elsewhere,
+    InThisProcess,
+}
+
+/// Starts agents for a session, by its rules as they are at that moment.
+#[derive(Debug)]
+pub(crate) struct Detacher {
+    pub(crate) fleet: Arc<dyn Fleet>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) company: Company,
+}
+
+impl Background for Detacher {
+    fn start(&self, task: BackgroundTask) -> BoxFuture<'_, Result<String, String>> {
+        async move {
+            let hooks = task.hooks;
+            let id = self.fleet.start(task, self.gate.regime()).await?;
+            let mut told = format!(
+                "The agent {id} works on it in the background and goes on after this session. Its \
+                 answer does not come back here: `caliban attach {id}` shows it to the user."
+            );
+            if self.company == Company::InThisProcess && hooks == BackgroundHooks::Inherited {
+                told.push_str(
+                    "\nWarning: hooks that live in the program which drives this session do not \
+                     reach it; those in the settings do.",
+                );
+            }
+            Ok(told)
+        }
+        .boxed()
+    }
+}
