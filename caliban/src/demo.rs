@@ -89,6 +89,8 @@ fn choices(
         web: WebPolicy::default(),
         sub_agents: SubAgents::Offered,
         agent_kinds: Vec::new(),
+        default_agent: None,
+        grounds: None,
     };
     Ok(Choices {
         settings: Settings::new(chosen.model),

@@ -28,7 +28,6 @@ pub(crate) enum WorktreesCommand {
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("how").required(true).multiple(false))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct MergeArgs {
     /// Its name, or the beginning of it.
     #[arg(value_name = "NAME")]

@@ -406,8 +406,8 @@ impl RequestHandler {
         known.hosted = hosted;
         known.commands.clone_from(&launched.facts.commands);
         let profiles = launched.desk().profiles().into_iter();
-        for (name, about, ..) in profiles {
-            known.agents.entry(name).or_insert(about);
+        for profile in profiles {
+            known.agents.entry(profile.name).or_insert(profile.about);
         }
         if self.environment.is_on(CHECKPOINTING) {
             self.files.enable(launched.desk().rewinder().cloned());

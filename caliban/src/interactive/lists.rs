@@ -35,15 +35,15 @@ impl ListsDesk for ProgramDesk {
     fn profiles(&self) -> Vec<ListRow> {
         let profiles = self.session.profiles().into_iter();
         profiles
-            .map(|(name, about, origin, path, details)| ListRow {
-                group: origin,
-                name,
-                about: if details.is_empty() {
-                    about
+            .map(|profile| ListRow {
+                group: profile.origin,
+                name: profile.name,
+                about: if profile.details.is_empty() {
+                    profile.about
                 } else {
-                    format!("{about} ({details})")
+                    format!("{} ({})", profile.about, profile.details)
                 },
-                value: path.display().to_string(),
+                value: profile.path.display().to_string(),
             })
             .collect()
     }
@@ -110,7 +110,7 @@ impl ProgramDesk {
     /// Whether this is the file of an agent profile.
     fn is_profile(&self, value: &str) -> bool {
         let profiles = self.session.profiles();
-        let mut files = profiles.iter().map(|(_, _, _, path, _)| path);
+        let mut files = profiles.iter().map(|profile| &profile.path);
         files.any(|path| path.display().to_string() == value)
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::checkpoints::Checkpoints;
 use crate::gate::Gate;
-use crate::inventory::{Inventory, Listed};
+use crate::inventory::{Inventory, Listed, ListedProfile};
 use crate::mcp::status_name;
 use crate::recorder::Recorder;
 use crate::reports::fired;
@@ -185,12 +185,9 @@ impl SessionDesk {
         listed(&self.inventory.skills)
     }
 
-    /// Name, description, origin, file and peculiarities of each agent profile.
-    pub fn profiles(&self) -> Vec<(String, String, String, PathBuf, String)> {
-        let profiles = self.inventory.profiles.iter().cloned();
-        profiles
-            .map(|it| (it.name, it.about, it.origin, it.path, it.details))
-            .collect()
+    /// The agent profiles.
+    pub fn profiles(&self) -> Vec<ListedProfile> {
+        self.inventory.profiles.clone()
     }
 
     /// The output style that counts, and those there are.

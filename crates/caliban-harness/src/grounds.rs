@@ -68,10 +68,6 @@ pub async fn repository(
     Repository::open(git, configuration.locations.data_dir()).await
 }
 
-/// A shared part of the grounds, which outlives the call that made a worktree.
-#[derive(Debug, Clone)]
-struct Shared(Arc<WorktreeGrounds>);
-
 /// How [`WorktreeGrounds`] are handed to a tool.
 #[derive(Debug)]
 pub(crate) struct SessionGrounds(pub(crate) Arc<WorktreeGrounds>);
@@ -161,7 +157,7 @@ impl WorktreeGrounds {
 /// A worktree that a sub-agent works in.
 #[derive(Debug)]
 struct Occupied {
-    shared: Shared,
+    grounds: Arc<WorktreeGrounds>,
     call_id: Arc<str>,
     workspace: Workspace,
     jobs: Arc<Jobs>,
@@ -240,7 +236,7 @@ impl Occupied {
             .await;
         Ok(Self {
             briefing: briefing(&worktree),
-            shared: Shared(grounds),
+            grounds,
             call_id: occupant.call_id,
             workspace,
             jobs: Arc::new(jobs),
@@ -259,7 +255,7 @@ impl Occupied {
 
     /// Ends what still runs in it, and then it.
     fn departure(&self, worktree: Worktree) -> impl Future<Output = String> + Send + 'static {
-        let grounds = Arc::clone(&self.shared.0);
+        let grounds = Arc::clone(&self.grounds);
         let jobs = Arc::clone(&self.jobs);
         let sandbox = self.sandbox.clone();
         let call_id = Arc::clone(&self.call_id);
@@ -287,7 +283,7 @@ impl Occupied {
 }
 
 impl Ground for Occupied {
-    fn furnish(&self, agent: &mut Agent) -> Result<(), String> {
+    fn furnish(&self, agent: &mut Agent) {
         agent.workspace = Arc::new(self.workspace.clone());
         agent.company = agent.company.clone().elsewhere();
         let own: Vec<Arc<dyn Tool>> = vec![
@@ -301,7 +297,6 @@ impl Ground for Occupied {
         agent.tools = agent
             .tools
             .with(own.into_iter().filter(is_offered).collect());
-        Ok(())
     }
 
     fn briefing(&self) -> String {
@@ -313,7 +308,7 @@ impl Ground for Occupied {
             return async { String::new() }.boxed();
         };
         // Whoever waits for it may be dropped; it goes on.
-        let departing = self.shared.0.leaving.spawn(self.departure(worktree));
+        let departing = self.grounds.leaving.spawn(self.departure(worktree));
         async move {
             departing
                 .await
@@ -329,7 +324,7 @@ impl Drop for Occupied {
             let departure = self.departure(worktree);
             // Without a runtime the process is ending, and the next session takes care of it.
             if let Ok(handle) = tokio::runtime::Handle::try_current() {
-                self.shared.0.leaving.spawn_on(departure, &handle);
+                self.grounds.leaving.spawn_on(departure, &handle);
             }
         }
     }

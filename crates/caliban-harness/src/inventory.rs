@@ -31,12 +31,13 @@ pub(crate) struct Listed {
 
 /// An agent profile.
 #[derive(Debug, Clone)]
-pub(crate) struct ListedProfile {
-    pub(crate) name: String,
-    pub(crate) about: String,
-    pub(crate) origin: String,
-    pub(crate) path: PathBuf,
-    pub(crate) details: String,
+pub struct ListedProfile {
+    pub name: String,
+    pub about: String,
+    pub origin: String,
+    pub path: PathBuf,
+    /// What it has of its own, in one line.
+    pub details: String,
 }
 
 /// A file of instructions.

@@ -93,6 +93,7 @@ pub use extras::{Extras, Repository};
 pub use grounds::{GroundParts, repository};
 pub use history::{glimpse, session_age, session_store};
 pub use hosts::{HostQuestions, NETWORK_ACCESS};
+pub use inventory::ListedProfile;
 pub use keys::{Forgotten, KeptIn, forget_key, save_key};
 pub use launch::{Launched, Prepared, configure, launch, launch_apart};
 pub use logins::{HAS_SECRET_STORE, LoginPlace, login_place, logins};

@@ -16,6 +16,7 @@ use crate::name::Name;
 use crate::registry::Lease;
 use crate::repository::{Repository, Uncommitted};
 use crate::seed;
+use crate::words::with_path;
 
 /// The most worktrees of agents that a repository has at a time.
 const MAX_LIVE: usize = 16;
@@ -196,15 +197,13 @@ impl Repository {
             .await?;
         let is_sparse = !request.sparse_paths.is_empty() || request.base == Base::Fresh;
         let reason = format!("caliban {} {}", entry.name, entry.session);
-        let path = entry.path.as_os_str().to_owned();
-        let mut args: Vec<&std::ffi::OsStr> = ["worktree", "add", "--lock", "--reason", &reason]
-            .map(std::ffi::OsStr::new)
-            .to_vec();
+        let mut words = vec!["worktree", "add", "--lock", "--reason", &reason];
         if is_sparse {
-            args.push("--no-checkout".as_ref());
+            words.push("--no-checkout");
         }
-        args.extend(["--no-track", "-b", &entry.branch].map(std::ffi::OsStr::new));
-        args.extend([path.as_os_str(), entry.base.as_ref()]);
+        words.extend(["--no-track", "-b", &entry.branch]);
+        let mut args = with_path(&words, &entry.path);
+        args.push(entry.base.as_ref());
         self.git.run(args).await?;
         let git = self.git.at(&entry.path);
         if is_sparse {
@@ -286,15 +285,8 @@ impl Repository {
     pub(crate) async fn unmake(&self, entry: &Entry) -> Result<(), WorktreeError> {
         seed::unlink(entry);
         if self.is_known_to_git(entry).await? {
-            let path = entry.path.as_os_str().to_owned();
-            let args: [&std::ffi::OsStr; 5] = [
-                "worktree".as_ref(),
-                "remove".as_ref(),
-                "--force".as_ref(),
-                "--force".as_ref(),
-                &path,
-            ];
-            self.git.run(args).await?;
+            let words = ["worktree", "remove", "--force", "--force"];
+            self.git.run(with_path(&words, &entry.path)).await?;
         }
         self.forget(entry).await
     }

@@ -1,7 +1,6 @@
 //! The end of a worktree. What was done in it is on a branch before the tree goes; where that
 //! cannot be had, everything stays.
 
-use std::ffi::OsStr;
 use std::fs;
 
 use crate::create::Worktree;
@@ -12,6 +11,7 @@ use crate::registry::{GLANCE, Lease};
 use crate::repository::Repository;
 use crate::seed;
 use crate::survey::{Survey, shown, survey};
+use crate::words::{add_everything, with_path};
 
 /// Files that a summary of changes tells one by one.
 const STAT_FILES: &str = "--stat-count=20";
@@ -188,16 +188,16 @@ impl Repository {
         if fs::symlink_metadata(&entry.path).is_err() {
             return self.end_vanished(entry).await;
         }
-        let survey = survey(self, entry, how.rebuildable).await?;
+        let found = survey(self, entry, how.rebuildable).await?;
         if entry.stage == Stage::Creating {
-            return self.end_unfinished(entry, &survey).await;
+            return self.end_unfinished(entry, &found).await;
         }
-        if let Some(reason) = &survey.obstacle {
-            let work = self.work(entry, &survey, 0).await.ok().flatten();
+        if let Some(reason) = &found.obstacle {
+            let work = self.work(entry, &found, 0).await.ok().flatten();
             return Ok(kept(reason, work));
         }
-        let committed = self.save(entry, &survey).await?;
-        let survey = crate::survey::survey(self, entry, how.rebuildable).await?;
+        let committed = self.save(entry, &found).await?;
+        let survey = survey(self, entry, how.rebuildable).await?;
         if !survey.changes.is_empty() {
             let names: Vec<String> = survey
                 .changes
@@ -296,19 +296,7 @@ impl Repository {
         if survey.has_two_versions() {
             commit("Staged work").await?;
         }
-        let mut args: Vec<Vec<u8>> = ["add", "--all", "--sparse", "--", ":(top)"]
-            .map(|arg| arg.as_bytes().to_vec())
-            .to_vec();
-        for link in &entry.links {
-            let path = link.path.as_os_str().as_encoded_bytes();
-            args.push([b":(top,exclude,literal)", path].concat());
-        }
-        let args: Vec<std::path::PathBuf> = args
-            .iter()
-            .filter_map(|arg| crate::status::name(arg))
-            .collect();
-        git.run(args.iter().map(|arg| arg.as_os_str() as &OsStr))
-            .await?;
+        git.run(add_everything(entry)).await?;
         let staged = git.attempt(["diff", "--cached", "--quiet"], &[]).await?;
         if !staged.is_success() {
             commit("Uncommitted work").await?;
@@ -379,21 +367,16 @@ impl Repository {
     /// which is final.
     async fn remove_tree(&self, entry: &Entry) -> Result<(), WorktreeError> {
         seed::unlink(entry);
-        let path = entry.path.as_os_str();
-        let unlock: [&OsStr; 3] = ["worktree".as_ref(), "unlock".as_ref(), path];
+        let words = |words| with_path(words, &entry.path);
         // It is unlocked already where we were cut off here before.
-        let _ = self.git.attempt(unlock, &[]).await?;
-        let remove: [&OsStr; 3] = ["worktree".as_ref(), "remove".as_ref(), path];
-        if let Err(error) = self.git.run(remove).await {
+        let _ = self
+            .git
+            .attempt(words(&["worktree", "unlock"]), &[])
+            .await?;
+        if let Err(error) = self.git.run(words(&["worktree", "remove"])).await {
             // As it was before, so that nobody prunes it meanwhile.
             let reason = format!("caliban {} {}", entry.name, entry.session);
-            let lock: [&OsStr; 5] = [
-                "worktree".as_ref(),
-                "lock".as_ref(),
-                "--reason".as_ref(),
-                reason.as_ref(),
-                path,
-            ];
+            let lock = with_path(&["worktree", "lock", "--reason", &reason], &entry.path);
             let _ = self.git.attempt(lock, &[]).await;
             let _ = seed::link(entry);
             return Err(error.into());

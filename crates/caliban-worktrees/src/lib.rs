@@ -20,6 +20,7 @@ mod repository;
 mod seed;
 mod status;
 mod survey;
+mod words;
 
 pub use create::{Base, Request, Worktree};
 pub use entry::{Entry, Stage};

@@ -8,6 +8,7 @@ use crate::error::WorktreeError;
 use crate::registry::GLANCE;
 use crate::repository::Repository;
 use crate::status::{Detail, Kind, status};
+use crate::words::add_everything;
 
 /// A worktree as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,12 +166,7 @@ impl Repository {
         fs::copy(&index, &copy).map_err(WorktreeError::io(&index))?;
         let copy = copy.display().to_string();
         let git = git.with(&[("GIT_INDEX_FILE", copy.as_str())]);
-        let mut args = vec!["add".to_owned(), "--all".to_owned(), "--sparse".to_owned()];
-        args.extend(["--".to_owned(), ":(top)".to_owned()]);
-        for link in &entry.links {
-            args.push(format!(":(top,exclude,literal){}", link.path.display()));
-        }
-        git.run(&args).await?;
+        git.run(add_everything(entry)).await?;
         Ok(git.run(["write-tree"]).await?.text())
     }
 }

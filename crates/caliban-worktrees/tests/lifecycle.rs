@@ -1,5 +1,12 @@
 //! Worktrees of real repositories: whatever is in one when it ends is in the tree, on a branch or
 //! under a ref of ours afterwards.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+#![cfg(unix)]
 
 use std::ffi::OsString;
 use std::fs;

@@ -35,6 +35,8 @@ fn stated() -> Vec<Stated> {
         web: WebPolicy::default(),
         sub_agents: SubAgents::Withheld,
         agent_kinds: Vec::new(),
+        default_agent: None,
+        grounds: None,
     };
     let mut tools = build_tools(Tools::BuiltIn(Box::new(built_in)), None).tools;
     let notes = NoteStore::new(directory);

@@ -48,7 +48,7 @@ pub trait Grounds: Send + Sync + Debug {
 /// ended, what is in it is taken care of all the same.
 pub trait Ground: Send + Sync + Debug {
     /// Makes it the place where an agent works.
-    fn furnish(&self, agent: &mut Agent) -> Result<(), String>;
+    fn furnish(&self, agent: &mut Agent);
 
     /// What the agent is told about where it is.
     fn briefing(&self) -> String;

@@ -345,10 +345,8 @@ say what to find out, where to look and what to answer with. It takes at most 20
             Ok(ground) => ground,
             Err(reason) => return ToolOutput::new(ToolStatus::CouldNotRun, reason),
         };
-        if let Some(ground) = &ground
-            && let Err(reason) = ground.furnish(&mut agent)
-        {
-            return ToolOutput::new(ToolStatus::CouldNotRun, reason);
+        if let Some(ground) = &ground {
+            ground.furnish(&mut agent);
         }
         // Whether there is a sub-agent is its parent's business, whatever it inherits.
         self.parent
