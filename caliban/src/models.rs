@@ -9,11 +9,11 @@ use caliban_harness::provider::KeySource;
 use caliban_harness::routes::{Asked, Routes, Vacancies};
 use caliban_harness::{Configuration, provider};
 use caliban_model::{
-    Capabilities, ModelInfo, Provider, ProviderKind, RateCard, ToolSupport, base_model,
+    Capabilities, ModelInfo, Provider, ProviderKind, Rate, RateCard, ToolSupport, base_model,
 };
 use caliban_settings::variables::names;
 use futures::future::join_all;
-use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive;
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -45,14 +45,25 @@ type ProviderName = &'static str;
 /// In USD per million tokens.
 #[derive(Debug, Serialize)]
 struct PriceList {
-    #[serde(with = "rust_decimal::serde::float")]
-    input: Decimal,
-    #[serde(with = "rust_decimal::serde::float")]
-    output: Decimal,
-    #[serde(with = "rust_decimal::serde::float_option")]
-    cache_read: Option<Decimal>,
-    #[serde(with = "rust_decimal::serde::float_option")]
-    cache_write: Option<Decimal>,
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    /// As it is shown.
+    #[serde(skip)]
+    text: String,
+}
+
+impl PriceList {
+    fn of(rate: &Rate) -> Self {
+        Self {
+            input: rate.input.to_f64(),
+            output: rate.output.to_f64(),
+            cache_read: rate.cache_read.and_then(|price| price.to_f64()),
+            cache_write: rate.cache_write_5m.and_then(|price| price.to_f64()),
+            text: format!("${} in, ${} out", rate.input, rate.output),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -226,12 +237,7 @@ fn offered(
             provider: kind.as_str(),
             context_window: model.context_window.or(known.context_window),
             max_output: model.max_output.or(known.max_output),
-            price: price.map(|rate| PriceList {
-                input: rate.input,
-                output: rate.output,
-                cache_read: rate.cache_read,
-                cache_write: rate.cache_write_5m,
-            }),
+            price: price.map(PriceList::of),
             capabilities: Abilities::of(&known),
             routes: ways
                 .iter()
@@ -249,10 +255,10 @@ fn line(offer: &Offer) -> String {
     let mut line = format!("{}\t{}", offer.id, offer.provider);
     let window = offer.context_window;
     let window = window.map_or_else(String::new, |tokens| format!("{tokens} tokens"));
-    let price = offer.price.as_ref().map_or_else(
-        || "price not known".to_owned(),
-        |price| format!("${} in, ${} out", price.input, price.output),
-    );
+    let price = offer
+        .price
+        .as_ref()
+        .map_or_else(|| "price not known".to_owned(), |price| price.text.clone());
     // Writing to a string does not fail.
     let _ = write!(line, "\t{window}\t{price}\t{}", offer.capabilities.words());
     if !offer.routes.is_empty() {

@@ -10,7 +10,7 @@ use caliban_providers::Wiretap;
 use caliban_settings::variables::{Environment, check, names};
 use caliban_settings::write::Writer;
 use caliban_settings::{
-    LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock, ProviderId,
+    LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock,
     RouterConfig, RouterSource, Scope, Settings, Sources, Trust, TrustDecision, TrustError,
     TrustStore, WorkspaceFiles, find_router_file, idle_variables, load, load_router_file, notice,
     project_of,
