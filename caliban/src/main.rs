@@ -274,6 +274,16 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             let options = line.options()?;
             Box::pin(serve::heddle::serve(options, process, &cancel, console)).await
         }
+        Some(Command::Serve {
+            command: ServeCommand::Acp { login: true },
+        }) => serve::acp::login(&line.options()?, process),
+        Some(Command::Serve {
+            command: ServeCommand::Acp { login: false },
+        }) => {
+            line.check_edited()?;
+            let options = line.options()?;
+            Box::pin(serve::acp::serve(options, process, &cancel, console)).await
+        }
         Some(Command::Agents { command }) => {
             let (options, configuration) = configured()?;
             let fleet = Fleet::new(&options, &configuration);

@@ -438,6 +438,9 @@ fn why(decision: &Decision) -> Option<String> {
         Why::Guard(Guard::General) => {
             Some("a rule denies it, which holds against the rules of the server".to_owned())
         }
+        Why::Guard(Guard::Client) => {
+            Some("a rule denies it, which holds against what a client allowed".to_owned())
+        }
         Why::Protected { name, path } => Some(format!(
             "`{path}` lies in the protected place `{name}`, which no rule names"
         )),

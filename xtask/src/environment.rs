@@ -1,5 +1,5 @@
 //! What tests need from outside: the providers' own Python clients, a real llama.cpp server, the
-//! reference MCP servers, the MCP conformance suite and the SDKs of the other dialect, kept below
+//! reference MCP servers, the MCP conformance suite and the SDKs of the other dialects, kept below
 //! `target`.
 
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ const PYTHON_PACKAGES: [&str; 15] = [
     "gguf",
     "numpy",
     "claude-agent-sdk>=0.2.182,<0.3",
+    "agent-client-protocol>=0.12.1,<0.13",
     // A collector of telemetry, made of its official messages.
     "grpcio>=1.85,<2",
     "opentelemetry-proto>=1.45,<2",
@@ -33,12 +34,14 @@ const PYTHON_PACKAGES: [&str; 15] = [
 ];
 
 /// The Node packages that play the counterpart in tests, at the versions they were checked with.
-const NODE_PACKAGES: [&str; 5] = [
+const NODE_PACKAGES: [&str; 7] = [
+    "@agentclientprotocol/sdk@^2.4.0",
     "@anthropic-ai/claude-agent-sdk@^0.3.325",
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
+    "acpx@^0.19.1",
 ];
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are

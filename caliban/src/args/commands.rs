@@ -189,6 +189,15 @@ pub(crate) enum ServeCommand {
     /// given as for a run, before `serve`: `caliban --workspace DIR --provider openai --deny
     /// 'Bash:git push*' serve heddle`.
     Heddle,
+    /// Speak the Agent Client Protocol with an editor: one JSON-RPC message per line.
+    ///
+    /// The editor opens sessions, each in a directory of its own. What the operator decides is given
+    /// as for a run, before `serve`: `caliban --model gpt-5.5 --deny 'Bash:git push*' serve acp`.
+    Acp {
+        /// Ask for the provider's key in this terminal and keep it, instead of serving.
+        #[arg(long)]
+        login: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -158,6 +158,31 @@ impl CommandLine {
             ))),
         }
     }
+
+    /// Refuses what an editor says, or what belongs to another face.
+    pub(crate) fn check_edited(&self) -> Result<(), Failure> {
+        let (run, session) = (&self.cli.run, &self.cli.session);
+        let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
+        let is_chosen = of_session(session).choice != SessionChoice::New;
+        let misplaced = [
+            (prompt, "a prompt"),
+            (is_chosen, "the session"),
+            (run.servers.permission_prompt_tool.is_some(), "consent"),
+            (run.tools.workspace.is_some(), "`--workspace`"),
+            (run.output.output_format.is_some(), "`--output-format`"),
+            (
+                run.output.input_format != InputFormat::Text,
+                "`--input-format`",
+            ),
+            (run.output.json_schema.is_some(), "`--json-schema`"),
+        ];
+        match misplaced.into_iter().find(|(given, _)| *given) {
+            None => Ok(()),
+            Some((_, what)) => Err(Failure::Usage(format!(
+                "`serve acp` takes {what} from the editor, not from the command line"
+            ))),
+        }
+    }
 }
 
 /// What a flag of ours takes.

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::Bench;
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Exchange, Setup};
 
 const SERVER: &str = "notes";
@@ -22,7 +22,7 @@ fn served(replies: impl IntoIterator<Item = Reply>) -> Bench {
 }
 
 #[rstest]
-fn a_file(#[values(Native, Claude, Heddle)] face: Which) {
+fn a_file(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::new([Reply::text("ok")]);
     std::fs::write(bench.file("list.txt"), "remember the milk\n").unwrap();
     let mut face = face.start(&bench, &Setup::default());
@@ -33,7 +33,7 @@ fn a_file(#[values(Native, Claude, Heddle)] face: Which) {
 }
 
 #[rstest]
-fn a_resource_of_a_server(#[values(Native, Claude, Heddle)] face: Which) {
+fn a_resource_of_a_server(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = served([Reply::text("ok")]);
     let mut face = face.start(&bench, &Setup::default());
     let prompt = format!("see @{SERVER}:today");
@@ -44,7 +44,7 @@ fn a_resource_of_a_server(#[values(Native, Claude, Heddle)] face: Which) {
 }
 
 #[rstest]
-fn a_tool_of_a_server(#[values(Native, Claude, Heddle)] face: Which) {
+fn a_tool_of_a_server(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let tool = format!("mcp__{SERVER}__add");
     let bench = served([
         Reply::tool(&tool, json!({"a": 700, "b": 77})),

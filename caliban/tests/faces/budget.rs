@@ -4,14 +4,15 @@ use caliban_testkit::{Reply, Usage};
 use rstest::rstest;
 
 use crate::bench::{Bench, shell};
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Outcome, Setup};
 
 #[rstest]
 #[case::native(Native, Some(137))]
 #[case::claude(Claude, Some(1))]
-// That protocol has no exit code for it.
+// These protocols have no exit code for it.
 #[case::heddle(Heddle, None)]
+#[case::acp(Acp, None)]
 fn over_budget_is_the_end(#[case] which: Which, #[case] code: Option<i32>) {
     // What it costs is known only afterwards: nothing of it can be foreseen from the prompt.
     let dear = Usage {

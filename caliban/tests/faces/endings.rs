@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::Bench;
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Exchange, Outcome, Setup};
 
 /// In a debug build a prompt that holds the text of this variable makes the run panic.
@@ -41,7 +41,9 @@ fn a_panic_is_a_result(#[values(Native, Claude, Heddle)] face: Which) {
 const GOODBYE: Duration = Duration::from_secs(10);
 
 #[rstest]
-fn a_job_that_does_not_want_to_end_keeps_nobody(#[values(Native, Claude, Heddle)] face: Which) {
+fn a_job_that_does_not_want_to_end_keeps_nobody(
+    #[values(Native, Claude, Heddle, Acp)] face: Which,
+) {
     let command = "trap '' TERM; echo $$ > id; exec sleep 600";
     let job = json!({"command": command, "run_in_background": true});
     let bench = Bench::permitting([Reply::tool("Bash", job), Reply::text("left").hold_after(0)]);
@@ -58,7 +60,7 @@ fn a_job_that_does_not_want_to_end_keeps_nobody(#[values(Native, Claude, Heddle)
 }
 
 #[rstest]
-fn the_debug_log_is_written(#[values(Native, Claude, Heddle)] face: Which) {
+fn the_debug_log_is_written(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::new([Reply::text("ok")]);
     let setup = Setup {
         variables: &[("CALIBAN_DEBUG", "1")],

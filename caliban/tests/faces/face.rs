@@ -1,5 +1,6 @@
 //! What every face can do, in words that belong to none of them.
 
+use crate::acp::Acp;
 use crate::bench::Bench;
 use crate::claude::Claude;
 use crate::heddle::Heddle;
@@ -15,6 +16,8 @@ pub(crate) enum Which {
     Claude,
     /// `serve heddle`.
     Heddle,
+    /// `serve acp`.
+    Acp,
 }
 
 impl Which {
@@ -24,6 +27,7 @@ impl Which {
             Self::Native => Box::new(Native::start(bench, setup)),
             Self::Claude => Box::new(Claude::start(bench, setup)),
             Self::Heddle => Box::new(Heddle::start(bench, setup)),
+            Self::Acp => Box::new(Acp::start(bench, setup)),
         }
     }
 }

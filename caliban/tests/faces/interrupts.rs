@@ -6,7 +6,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 use crate::bench::{Bench, SLEEPER, shell};
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Consent, Exchange, Face, Outcome, Point, Setup};
 
 /// Interrupts what is worked on, and sees that the session is none the worse for it.
@@ -28,7 +28,7 @@ fn tale() -> Reply {
 }
 
 #[rstest]
-fn while_it_thinks(#[values(Native, Claude, Heddle)] face: Which) {
+fn while_it_thinks(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let thoughtful = Reply::text("never").thinking("Let me see, let me see.");
     let bench = Bench::new([thoughtful.hold_after(3), Reply::text("after")]);
     let mut face = face.start(&bench, &Setup::default());
@@ -39,7 +39,7 @@ fn while_it_thinks(#[values(Native, Claude, Heddle)] face: Which) {
 }
 
 #[rstest]
-fn while_text_streams(#[values(Native, Claude, Heddle)] face: Which) {
+fn while_text_streams(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::new([tale(), Reply::text("after")]);
     let mut face = face.start(&bench, &Setup::default());
     face.prompt("tell");
@@ -48,7 +48,7 @@ fn while_text_streams(#[values(Native, Claude, Heddle)] face: Which) {
 }
 
 #[rstest]
-fn inside_a_tool(#[values(Native, Claude, Heddle)] face: Which) {
+fn inside_a_tool(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::permitting([shell(SLEEPER), Reply::text("after")]);
     let mut face = face.start(&bench, &Setup::default());
     face.prompt("sleep");
@@ -60,7 +60,7 @@ fn inside_a_tool(#[values(Native, Claude, Heddle)] face: Which) {
 }
 
 #[rstest]
-fn inside_a_question(#[values(Native, Claude, Heddle)] face: Which) {
+fn inside_a_question(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::new([shell("touch made"), Reply::text("after")]);
     let setup = Setup {
         consent: Consent::Client,
@@ -87,7 +87,7 @@ fn texts(message: &Value) -> Vec<&str> {
 }
 
 #[rstest]
-fn what_was_said_stays_in_history(#[values(Native, Claude, Heddle)] face: Which) {
+fn what_was_said_stays_in_history(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::new([tale(), Reply::text("after")]);
     let mut face = face.start(&bench, &Setup::default());
     face.prompt("tell");

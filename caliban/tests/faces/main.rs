@@ -1,4 +1,4 @@
-//! One script, three faces: what a session promises holds whichever protocol drives it. Each
+//! One script, four faces: what a session promises holds whichever protocol drives it. Each
 //! scenario is written once and run over every face by the built binary.
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +7,7 @@
     reason = "a test may panic"
 )]
 
+mod acp;
 mod attachments;
 mod bench;
 mod budget;

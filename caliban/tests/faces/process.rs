@@ -101,8 +101,13 @@ impl Process {
 
     /// Writes a line. One that nobody reads any more is lost.
     pub(crate) fn write(&self, frame: &Value) {
+        self.write_raw(&format!("{frame}\n"));
+    }
+
+    /// Writes this and nothing else.
+    pub(crate) fn write_raw(&self, text: &str) {
         let input = self.input.as_ref().expect("the input is open");
-        let _ = input.send(format!("{frame}\n"));
+        let _ = input.send(text.to_owned());
     }
 
     /// Reads on to the frame that is wanted. A frame that makes waiting for it vain fails at once.

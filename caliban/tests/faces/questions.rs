@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, shell};
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Answer, Consent, Exchange, Outcome, Point, Setup};
 
 const ATTENDED: Setup<'_> = Setup {
@@ -20,7 +20,7 @@ fn asking() -> Bench {
 }
 
 #[rstest]
-fn the_client_allows(#[values(Native, Claude, Heddle)] face: Which) {
+fn the_client_allows(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = asking();
     let mut face = face.start(&bench, &ATTENDED);
     face.prompt("make it");
@@ -46,7 +46,7 @@ fn the_client_denies(#[values(Native, Claude, Heddle)] face: Which) {
 }
 
 #[rstest]
-fn nobody_answers(#[values(Native, Claude, Heddle)] face: Which) {
+fn nobody_answers(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = asking();
     let mut face = face.start(&bench, &Setup::default());
     refused(&face.exchange("make it"), &bench);

@@ -5,7 +5,7 @@ use caliban_testkit::{Checks, Match, Reply, Script};
 use rstest::rstest;
 
 use crate::bench::Bench;
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Exchange, Outcome, Point, Setup};
 
 /// The answer to the prompt of this number.
@@ -15,7 +15,7 @@ fn numbered(number: usize) -> Reply {
 }
 
 #[rstest]
-fn three_at_once_are_answered_in_order(#[values(Native, Claude, Heddle)] face: Which) {
+fn three_at_once_are_answered_in_order(#[values(Native, Claude, Heddle, Acp)] face: Which) {
     let bench = Bench::new((1..=3).map(numbered));
     let mut face = face.start(&bench, &Setup::default());
     for number in 1..=3 {
@@ -31,7 +31,9 @@ fn three_at_once_are_answered_in_order(#[values(Native, Claude, Heddle)] face: W
 }
 
 fn results(frames: &[serde_json::Value]) -> usize {
-    let is_result = |frame: &&serde_json::Value| frame["type"] == "result";
+    let is_result = |frame: &&serde_json::Value| {
+        frame["type"] == "result" || frame["result"].get("stopReason").is_some()
+    };
     frames.iter().filter(is_result).count()
 }
 

@@ -5,7 +5,7 @@ use caliban_testkit::Reply;
 use rstest::rstest;
 
 use crate::bench::{Bench, shell};
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Exchange, Outcome, Setup};
 
 /// One exchange, and the id of its session.
@@ -20,8 +20,8 @@ fn begun(bench: &Bench, face: Which, setup: &Setup<'_>, answer: &str) -> String 
 
 #[rstest]
 fn resumed(
-    #[values(Native, Claude, Heddle)] from: Which,
-    #[values(Native, Claude, Heddle)] to: Which,
+    #[values(Native, Claude, Heddle, Acp)] from: Which,
+    #[values(Native, Claude, Heddle, Acp)] to: Which,
 ) {
     let bench = Bench::new([Reply::text("answer one"), Reply::text("answer two")]);
     let id = begun(&bench, from, &Setup::default(), "answer one");
@@ -60,7 +60,7 @@ fn resumed_by_one_face_after_the_other() {
 fn consent_given_to_all_is_not_inherited(
     #[case] from: Which,
     #[case] flags: &[&str],
-    #[values(Native, Claude, Heddle)] to: Which,
+    #[values(Native, Claude, Heddle, Acp)] to: Which,
 ) {
     let done = || Reply::text("done");
     let bench = Bench::new([shell("touch one"), done(), shell("touch two"), done()]);

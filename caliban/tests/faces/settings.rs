@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::bench::{Bench, shell};
-use crate::face::Which::{self, Claude, Heddle, Native};
+use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Exchange, Outcome, Setup};
 
 /// How the user forbids a command that was allowed.
@@ -41,7 +41,7 @@ fn refused() -> Exchange {
 
 #[rstest]
 fn tightened_between_two_prompts(
-    #[values(Native, Claude, Heddle)] face: Which,
+    #[values(Native, Claude, Heddle, Acp)] face: Which,
     #[values(By::Rule, By::Hook)] by: By,
 ) {
     let done = || Reply::text("done");
@@ -57,7 +57,7 @@ fn tightened_between_two_prompts(
 
 #[rstest]
 fn tightened_before_the_next_call_of_a_run(
-    #[values(Native, Claude, Heddle)] face: Which,
+    #[values(Native, Claude, Heddle, Acp)] face: Which,
     #[values(By::Rule, By::Hook)] by: By,
 ) {
     let bench = Bench::permitting([

@@ -17,6 +17,9 @@ pub enum Precedence {
     /// Whatever denies comes before whatever asks, and that before whatever allows, wherever it is
     /// written. The flags are those of a program, which cannot undo what its user forbade.
     StrictestFirst,
+    /// The first that matches decides, as for a person. Only what is allowed while the session runs
+    /// was allowed through a program, and that undoes nothing that anybody forbade.
+    DenyBeforeClient,
 }
 
 /// Why the first match did not decide.
@@ -28,6 +31,8 @@ pub enum Guard {
     User,
     /// A rule for everything forbids it, which holds against the rules of a single server.
     General,
+    /// Somebody forbids it, which holds against what a program allowed for a session.
+    Client,
 }
 
 /// The rule that decides.
@@ -46,6 +51,19 @@ impl Precedence {
     pub(crate) fn decide<'a>(self, first: FindFirst<'_, 'a>) -> Option<Found<'a>> {
         match self {
             Self::FirstMatch => guarded(first),
+            Self::DenyBeforeClient => {
+                let decided = guarded(first)?;
+                let is_clients = decided.rule.origin == Origin::Runtime
+                    && decided.rule.action == RuleAction::Allow;
+                let denied = first(&|rule| {
+                    is_clients && rule.action == RuleAction::Deny && rule.origin != Origin::BuiltIn
+                });
+                Some(denied.map_or(decided, |(index, rule)| Found {
+                    index,
+                    rule,
+                    guard: Some(Guard::Client),
+                }))
+            }
             Self::StrictestFirst => {
                 let of = |action: RuleAction| {
                     first(&|rule| rule.action == action && rule.origin != Origin::BuiltIn)

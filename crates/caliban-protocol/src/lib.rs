@@ -1,6 +1,7 @@
 //! Translates events into the frames that programs read. Pure functions: no files, no sockets, no
 //! loop.
 
+pub mod acp;
 pub mod claude;
 mod frame;
 pub mod heddle;

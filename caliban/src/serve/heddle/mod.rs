@@ -2,7 +2,6 @@
 //! out. One session per process, one message at a time; every `send` that was taken gets exactly
 //! one result.
 
-mod lines;
 mod opening;
 mod pace;
 mod questions;
@@ -27,12 +26,14 @@ use tokio::time::{Instant, Interval};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::face::warn;
+use crate::serve::lines::{Line, lines};
 
-use lines::{Line, lines};
 use opening::open;
 use pace::{Pace, reached, tick};
 use questions::OpenQuestions;
 
+/// The longest line that is read.
+const MAX_LINE: usize = 10 * 1024 * 1024;
 /// Why nothing is begun any more.
 const SHUTTING_DOWN: &str = "the session is shutting down already";
 
@@ -50,7 +51,7 @@ pub(crate) async fn serve(
         cancel,
         console,
         pace,
-        lines: Some(lines(std::io::stdin())),
+        lines: Some(lines(std::io::stdin(), MAX_LINE)),
         open: None,
         active: None,
         goodbye: Goodbye::NotYet,

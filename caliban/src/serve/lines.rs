@@ -5,8 +5,6 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use tokio::sync::mpsc;
 
-/// The longest line that is read.
-const MAX_LINE: usize = 10 * 1024 * 1024;
 /// Lines that wait; a client that is further ahead waits itself.
 const QUEUE: usize = 16;
 
@@ -15,15 +13,16 @@ const QUEUE: usize = 16;
 pub(crate) enum Line {
     Text(String),
     /// Why it is none.
-    Unusable(&'static str),
+    Unusable(String),
 }
 
-/// Begins to read. The channel ends where the input does, or where it cannot be read any more.
-pub(crate) fn lines(input: impl Read + Send + 'static) -> mpsc::Receiver<Line> {
+/// Begins to read lines of at most `longest` bytes. The channel ends where the input does, or where
+/// it cannot be read any more.
+pub(crate) fn lines(input: impl Read + Send + 'static, longest: usize) -> mpsc::Receiver<Line> {
     let (sender, receiver) = mpsc::channel(QUEUE);
     std::thread::spawn(move || {
         let mut input = BufReader::new(input);
-        while let Ok(Some(line)) = next(&mut input, MAX_LINE) {
+        while let Ok(Some(line)) = next(&mut input, longest) {
             // Nobody listens any more once the session is over.
             if sender.blocking_send(line).is_err() {
                 return;
@@ -42,12 +41,21 @@ fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>> {
     }
     if bytes.len() > longest && !bytes.ends_with(b"\n") {
         skip_line(input)?;
-        return Ok(Some(Line::Unusable("the line is longer than 10 MiB")));
+        return Ok(Some(too_long(longest)));
     }
     Ok(Some(match String::from_utf8(bytes) {
         Ok(text) => Line::Text(text),
-        Err(_) => Line::Unusable("the line is not valid UTF-8"),
+        Err(_) => Line::Unusable("the line is not valid UTF-8".to_owned()),
     }))
+}
+
+fn too_long(longest: usize) -> Line {
+    const MIB: usize = 1024 * 1024;
+    let longest = match longest / MIB {
+        0 => format!("{longest} bytes"),
+        mib => format!("{mib} MiB"),
+    };
+    Line::Unusable(format!("the line is longer than {longest}"))
 }
 
 /// Leaves out the rest of a line without keeping it.
@@ -80,17 +88,16 @@ mod tests {
             all(b"one\n\xff\xfe\ntoo long a line\nfour", 8),
             [
                 text("one\n"),
-                Line::Unusable("the line is not valid UTF-8"),
-                Line::Unusable("the line is longer than 10 MiB"),
+                Line::Unusable("the line is not valid UTF-8".to_owned()),
+                Line::Unusable("the line is longer than 8 bytes".to_owned()),
                 text("four"),
             ]
         );
         // The limit is what a line may hold.
         assert_eq!(all(b"12345678\n", 8), [text("12345678\n")]);
-        assert_eq!(
-            all(b"123456789", 8),
-            [Line::Unusable("the line is longer than 10 MiB")]
-        );
+        assert_eq!(all(b"123456789", 8), [too_long(8)]);
         assert_eq!(all(b"", 8), []);
+        let long = Line::Unusable("the line is longer than 10 MiB".to_owned());
+        assert_eq!(too_long(10 * 1024 * 1024), long);
     }
 }
