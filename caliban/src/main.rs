@@ -275,6 +275,13 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             Box::pin(serve::heddle::serve(options, process, &cancel, console)).await
         }
         Some(Command::Serve {
+            command: ServeCommand::App(args),
+        }) => {
+            line.check_for_applications()?;
+            let options = line.options()?;
+            Box::pin(serve::app::serve(&args, options, process, &cancel, console)).await
+        }
+        Some(Command::Serve {
             command: ServeCommand::Acp { login: true },
         }) => serve::acp::login(&line.options()?, process),
         Some(Command::Serve {

@@ -60,6 +60,12 @@ const EDGES: &[Edge] = &[
     ("caliban-sandbox", "caliban-process", "what is confined are programs"),
     ("caliban-sandbox", "caliban-settings", "what is allowed stands in the settings"),
 
+    ("caliban-serve", "caliban-agent", "tells the loop's events and answers its questions"),
+    ("caliban-serve", "caliban-model", "prompts are messages, and scopes are about tools"),
+    ("caliban-serve", "caliban-protocol", "what is told are frames"),
+    ("caliban-serve", "caliban-session", "sends commands and hears events"),
+    ("caliban-serve", "caliban-settings", "modes have names, and private files are written"),
+
     ("caliban-session", "caliban-agent", "the actor tells the loop's events and answers its questions"),
     ("caliban-session", "caliban-model", "prompts are messages"),
     ("caliban-session", "caliban-settings", "modes and rules are changed by their names"),
@@ -141,6 +147,7 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-providers", "connects to providers"),
     ("caliban", "caliban-router", "commands explain routes and rehearse outages"),
     ("caliban", "caliban-sandbox", "is the step to a confined program, and explains what it may do"),
+    ("caliban", "caliban-serve", "keeps sessions for applications"),
     ("caliban", "caliban-session", "faces send commands and hear events"),
     ("caliban", "caliban-sessions", "commands list, show and remove sessions"),
     ("caliban", "caliban-slash", "tests hold every command to what it says of itself"),

@@ -12,6 +12,7 @@ use super::mcp::McpCommand;
 use super::plugin::PluginCommand;
 use super::router::RouterCommand;
 use super::run::ProviderArgs;
+use super::serve::AppArgs;
 use super::worktrees::WorktreesCommand;
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +65,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: MemoryCommand,
     },
-    /// Keep a session open for a program that talks to it over standard input and output.
+    /// Keep sessions open for programs that talk to them over a protocol.
     Serve {
         #[command(subcommand)]
         command: ServeCommand,
@@ -198,6 +199,12 @@ pub(crate) enum ServeCommand {
         #[arg(long)]
         login: bool,
     },
+    /// Keep sessions for an application: one JSON object per line, requests in, answers and events
+    /// out.
+    ///
+    /// Each session is a tab with a queue of its own. What the operator decides is given as for a
+    /// run, before `serve`; an application cannot undo what is denied there or in the settings.
+    App(AppArgs),
 }
 
 #[derive(Debug, Args)]

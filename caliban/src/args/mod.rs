@@ -8,6 +8,7 @@ mod options;
 mod plugin;
 mod router;
 mod run;
+mod serve;
 mod worktrees;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) use options::*;
 pub(crate) use plugin::*;
 pub(crate) use router::*;
 pub(crate) use run::*;
+pub(crate) use serve::*;
 pub(crate) use worktrees::*;
 
 const DEMO: &str = "Try `caliban demo` first: it needs neither a key nor a network.";

@@ -135,6 +135,28 @@ impl CommandLine {
         })
     }
 
+    /// Refuses what an application says for every session by itself.
+    pub(crate) fn check_for_applications(&self) -> Result<(), Failure> {
+        let (run, session) = (&self.cli.run, &self.cli.session);
+        let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
+        let continues = session.continue_ || session.resume.is_some() || session.session.is_some();
+        let misplaced = [
+            (prompt, "a prompt"),
+            (continues, "the session to go on with"),
+            (run.output.output_format.is_some(), "`--output-format`"),
+            (
+                run.output.input_format != InputFormat::Text,
+                "`--input-format`",
+            ),
+        ];
+        match misplaced.into_iter().find(|(given, _)| *given) {
+            None => Ok(()),
+            Some((_, what)) => Err(Failure::Usage(format!(
+                "a server has no place for {what}: its applications say it for each session"
+            ))),
+        }
+    }
+
     /// Refuses what a client of `serve heddle` says, or what belongs to another face.
     pub(crate) fn check_served(&self) -> Result<(), Failure> {
         let run = &self.cli.run;

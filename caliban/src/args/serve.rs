@@ -1,0 +1,109 @@
+//! The arguments of servers.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+/// How many sessions there may be, and how long.
+#[derive(Debug, Args)]
+pub(crate) struct RegistryArgs {
+    /// Prompts that are worked on at the same time, over all sessions.
+    #[arg(long, value_name = "N", default_value = "8")]
+    pub(crate) max_running: NonZeroUsize,
+    /// Prompts that wait in one session; one more is refused.
+    #[arg(long, value_name = "N", default_value = "32")]
+    pub(crate) max_queue: NonZeroUsize,
+    /// Sessions that do nothing for so long are written away until they are needed: 90s, 15m, 2h.
+    #[arg(long, value_name = "TIME", default_value = "15m")]
+    pub(crate) idle: Span,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AppArgs {
+    #[command(flatten)]
+    pub(crate) registry: RegistryArgs,
+    /// Whose frames the events of a session are.
+    #[arg(long, value_name = "DIALECT", value_enum, default_value = "caliban")]
+    pub(crate) frames: FrameDialect,
+    /// Listen at a socket instead of standard input: `unix:PATH`.
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) listen: Option<Listen>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FrameDialect {
+    Caliban,
+    Claude,
+}
+
+/// Where a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Listen {
+    Unix(PathBuf),
+    Tcp(String),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("unix:") {
+            Some("") => Err("`unix:` needs a path behind it".to_owned()),
+            Some(path) => Ok(Self::Unix(PathBuf::from(path))),
+            None if text.contains(':') => Ok(Self::Tcp(text.to_owned())),
+            None => Err("use `unix:PATH` or `HOST:PORT`".to_owned()),
+        }
+    }
+}
+
+/// A length of time, such as `15m`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span(pub(crate) Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no time: use a number with ms, s, m or h behind it");
+        let end = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(wrong)?;
+        let (number, unit) = text.split_at(end);
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let millis = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return Err(wrong()),
+        };
+        let millis = number.checked_mul(millis).filter(|millis| *millis > 0);
+        millis.map(|millis| Self(Duration::from_millis(millis))).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}ms", self.0.as_millis())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_places_are_read() {
+        let span = |text: &str| text.parse::<Span>().map(|span| span.0.as_millis());
+        assert_eq!(span("15m"), Ok(900_000));
+        assert_eq!(span("250ms"), Ok(250));
+        for wrong in ["", "15", "m", "0s", "-1s", "1d", "99999999999999999h"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!("unix:/a".parse(), Ok(Listen::Unix("/a".into())));
+        assert_eq!("127.0.0.1:0".parse(), Ok(Listen::Tcp("127.0.0.1:0".to_owned())));
+        assert!("unix:".parse::<Listen>().is_err() && "here".parse::<Listen>().is_err());
+    }
+}

@@ -1,0 +1,250 @@
+//! Sessions as actors in this very process. Nothing else about a server depends on it: where each
+//! session has a process of its own, another host takes this one's place.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use caliban_harness::options::{
+    Continuation, EarlierSystem, SessionChoice,
+};
+use caliban_harness::{
+    DialectParts, LaunchError, Process, RunOptions, Surroundings, SystemPrompt, configure,
+    forget_checkpoints, launch_apart, locations,
+};
+use caliban_model::{Message, Reasoning};
+use caliban_permissions::Precedence;
+use caliban_serve::{HostedSession, Open, SessionHost, SessionWanted, Unopened, Wanted};
+use caliban_session::{Closed, Command, EventBatch, Events, Facts, SessionEvent, SessionHandle};
+use caliban_sessions::Store;
+use caliban_settings::{RuleAction, RuleSpec};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::FromPrimitive;
+
+/// Makes sessions in this process.
+#[derive(Debug)]
+pub(super) struct InProcess {
+    /// What the operator said.
+    pub(super) options: RunOptions,
+    pub(super) process: Process,
+    pub(super) roots: Roots,
+}
+
+/// Where sessions may work.
+#[derive(Debug, Clone)]
+pub(super) enum Roots {
+    /// Wherever the application says, which has the same rights.
+    Anywhere,
+    /// In these directories and below.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "for servers that others reach"))]
+    Only(Vec<PathBuf>),
+}
+
+impl SessionHost for InProcess {
+    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Box<dyn HostedSession>, Unopened>> {
+        async move {
+            let options = self.options(&wanted)?;
+            let attends = options.servers.prompt_tool.is_none();
+            let surroundings = Surroundings {
+                process: self.process.clone(),
+                dialect: DialectParts {
+                    patience: Some(wanted.patience),
+                    ..DialectParts::default()
+                },
+            };
+            let launched = launch_apart(options, surroundings).await;
+            let launched = launched.map_err(|error| unopened(&error))?;
+            let facts = launched.facts.clone();
+            let (handle, mut events) = launched.begin();
+            if attends {
+                events.attend();
+            }
+            Ok(Box::new(Actor {
+                facts,
+                handle,
+                events,
+            }) as Box<dyn HostedSession>)
+        }
+        .boxed()
+    }
+
+    fn history(&self, session: &str) -> BoxFuture<'_, Result<Vec<Arc<Message>>, String>> {
+        let (store, session) = (self.store(), session.to_owned());
+        blocking(move || {
+            let name = store.find(&session).map_err(|error| error.to_string())?;
+            let loaded = store.load(&name).map_err(|error| error.to_string())?;
+            Ok(loaded.0.messages)
+        })
+    }
+
+    fn remove(&self, session: &str) -> BoxFuture<'_, Result<(), String>> {
+        let (store, session) = (self.store(), session.to_owned());
+        let (options, process) = (self.options.clone(), self.process.clone());
+        blocking(move || {
+            let name = store.find(&session).map_err(|error| error.to_string())?;
+            store.remove(&name).map_err(|error| error.to_string())?;
+            let configuration = configure(&options, process).map_err(|error| error.to_string())?;
+            // What is left of checkpoints goes with the next that are removed.
+            let _ = forget_checkpoints(&configuration, &[name]);
+            Ok(())
+        })
+    }
+}
+
+/// Reading and removing sessions takes time that others shall not wait for.
+fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> BoxFuture<'static, Result<T, String>> {
+    async move {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(error.to_string()))
+    }
+    .boxed()
+}
+
+impl InProcess {
+    fn store(&self) -> Store {
+        let directory = self.options.session.directory.clone();
+        Store::new(directory.unwrap_or_else(|| locations(&self.process).sessions()))
+    }
+
+    /// The operator's options with what an application asks for.
+    fn options(&self, wanted: &Wanted) -> Result<RunOptions, Unopened> {
+        let Wanted { open, session, .. } = wanted;
+        let mut options = self.options.clone();
+        if let Some(cwd) = &open.cwd {
+            options.workspace = Some(self.process.current_directory.join(cwd));
+        }
+        self.roots.check(options.workspace.as_deref().unwrap_or(&self.process.current_directory))?;
+        if let Some(settings) = &open.settings {
+            if options.settings.overlay.is_some() {
+                return Err(Unopened::Misused(
+                    "the server was started with `--settings`; a session cannot have its own"
+                        .to_owned(),
+                ));
+            }
+            options.settings.overlay = Some(serde_json::Value::from(settings.clone()).to_string());
+        }
+        options.model.model = open.model.clone().or(options.model.model);
+        if let Some(effort) = open.effort {
+            options.model.reasoning = Some(Reasoning::Effort(effort.into()));
+        }
+        options.permissions.mode = open.mode.or(options.permissions.mode);
+        if let Some(tools) = &open.tools {
+            options.tools.selection.only = Some(tools.clone());
+        }
+        if let Some(turns) = open.max_turns {
+            options.limits.max_turns = std::num::NonZeroU32::new(turns);
+        }
+        if let Some(budget) = open.max_budget_usd {
+            let wanted = Decimal::from_f64(budget).filter(|budget| *budget > Decimal::ZERO);
+            let Some(wanted) = wanted else {
+                let wrong = format!("`max_budget_usd` must be more than 0, not {budget}");
+                return Err(Unopened::Misused(wrong));
+            };
+            // What the operator allows is the most.
+            let allowed = options.limits.budget;
+            options.limits.budget = Some(allowed.map_or(wanted, |most| most.min(wanted)));
+        }
+        add_rules(&mut options, open);
+        match (&open.system, &open.append_system) {
+            (Some(text), _) => options.system = SystemPrompt::Text(text.clone()),
+            (None, Some(more)) => options.system = SystemPrompt::Extended(more.clone()),
+            (None, None) => {}
+        }
+        options.session.earlier_system = EarlierSystem::Replaceable;
+        choose_session(&mut options, session, open.name.as_deref());
+        Ok(options)
+    }
+}
+
+/// Rules of the application: it cannot undo what the user or the operator forbade.
+fn add_rules(options: &mut RunOptions, open: &Open) {
+    let allowed = open.allow.iter().map(|pattern| (pattern, RuleAction::Allow));
+    let denied = open.deny.iter().map(|pattern| (pattern, RuleAction::Deny));
+    let rules = denied.chain(allowed).map(|(pattern, action)| RuleSpec::new(pattern, action));
+    options.permissions.rules.extend(rules);
+    options.permissions.precedence = Precedence::StrictestFirst;
+}
+
+fn choose_session(options: &mut RunOptions, session: &SessionWanted, name: Option<&str>) {
+    let chosen = &mut options.session;
+    match session {
+        SessionWanted::New(id) => {
+            chosen.id = Some(*id);
+            chosen.choice = match name {
+                Some(name) => SessionChoice::Named(name.to_owned()),
+                None => SessionChoice::New,
+            };
+        }
+        SessionWanted::Earlier { session, copy } => {
+            chosen.choice = SessionChoice::Resume(session.clone());
+            chosen.id = *copy;
+            if copy.is_some() {
+                chosen.continuation = Continuation::Fork;
+            }
+        }
+    }
+}
+
+impl Roots {
+    fn check(&self, cwd: &Path) -> Result<(), Unopened> {
+        let roots = match self {
+            Self::Anywhere => return Ok(()),
+            Self::Only(roots) => roots,
+        };
+        // A link that leads out of a root is outside.
+        let place = cwd.canonicalize().map_err(|error| {
+            Unopened::Misused(format!("`{}` cannot be used: {error}", cwd.display()))
+        })?;
+        let is_inside = |root: &PathBuf| {
+            root.canonicalize().is_ok_and(|root| place.starts_with(root))
+        };
+        if roots.iter().any(is_inside) {
+            return Ok(());
+        }
+        Err(Unopened::Misused(format!(
+            "`{}` is outside the directories that this server may work in; start it with `--root`",
+            cwd.display()
+        )))
+    }
+}
+
+fn unopened(error: &LaunchError) -> Unopened {
+    let reason = error.to_string();
+    match error {
+        LaunchError::Usage(_) | LaunchError::NoInput(_) => Unopened::Misused(reason),
+        LaunchError::Busy(_) => Unopened::Busy(reason),
+        LaunchError::Configuration(_) | LaunchError::Runtime(_) => Unopened::Failed(reason),
+    }
+}
+
+/// A session in this process.
+#[derive(Debug)]
+struct Actor {
+    facts: Facts,
+    handle: SessionHandle,
+    events: Events,
+}
+
+impl HostedSession for Actor {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn send(&self, command: Command) -> BoxFuture<'_, Result<(), Closed>> {
+        self.handle.send(command).boxed()
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<Arc<SessionEvent>>>> {
+        async move {
+            match self.events.next().await? {
+                EventBatch::Events(events) => Some(events),
+                // The first hearer misses nothing.
+                EventBatch::Missed(_) => Some(Vec::new()),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,74 @@
+//! Where sessions live. The registry knows only this: today they are actors in the same process,
+//! and a process of its own for each fits behind the same seam.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use caliban_model::Message;
+use caliban_session::{Closed, Command, Facts, SessionEvent};
+use futures::future::BoxFuture;
+use uuid::Uuid;
+
+use crate::answer::{Code, Problem};
+use crate::request::Open;
+
+/// A session that shall be there.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    pub open: Arc<Open>,
+    pub session: SessionWanted,
+    /// How long its questions wait.
+    pub patience: Duration,
+}
+
+/// Which session it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionWanted {
+    /// A new one with this id.
+    New(Uuid),
+    /// One that was there before, by its id or name; in a copy with this id, where there is one.
+    Earlier { session: String, copy: Option<Uuid> },
+}
+
+/// Makes sessions and knows what was said in them.
+pub trait SessionHost: Send + Sync + Debug {
+    /// Begins a session or goes on with one. It attends: its questions wait for an answer.
+    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Box<dyn HostedSession>, Unopened>>;
+
+    /// What was said in a session, as it is kept.
+    fn history(&self, session: &str) -> BoxFuture<'_, Result<Vec<Arc<Message>>, String>>;
+
+    /// Removes a session that nobody works in.
+    fn remove(&self, session: &str) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// A session that lives somewhere. Dropping it ends it.
+pub trait HostedSession: Send + Sync + Debug {
+    fn facts(&self) -> &Facts;
+
+    fn send(&self, command: Command) -> BoxFuture<'_, Result<(), Closed>>;
+
+    /// What happened since; nothing once the session is over. May be dropped without a loss.
+    fn next(&mut self) -> BoxFuture<'_, Option<Vec<Arc<SessionEvent>>>>;
+}
+
+/// Why a session did not begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unopened {
+    /// What was asked for makes no sense.
+    Misused(String),
+    /// Another process works in it.
+    Busy(String),
+    Failed(String),
+}
+
+impl From<Unopened> for Problem {
+    fn from(unopened: Unopened) -> Self {
+        match unopened {
+            Unopened::Misused(message) => Self::new(Code::BadRequest, message),
+            Unopened::Busy(message) => Self::new(Code::Busy, message),
+            Unopened::Failed(message) => Self::new(Code::CannotStart, message),
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! A tab: one session with its queue, its requests and its stream. One task owns all of it.
+
+mod hearing;
+mod settling;
+mod wishes;
+mod working;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use caliban_agent::RunTotals;
+use caliban_model::Message;
+use caliban_session::{Asked, Command, Facts, SessionEvent, Shutdown};
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use rust_decimal::prelude::ToPrimitive;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+use crate::answer::{Code, Done, Problem};
+use crate::content::Content;
+use crate::encode::Encoder;
+use crate::host::{HostedSession, SessionWanted, Wanted};
+use crate::ledger::Ledger;
+use crate::log::TabLog;
+use crate::registry::Shared;
+use crate::request::{Answer, Cancel, Open, Purge, Set};
+use crate::snapshot;
+use crate::view::{Last, QuestionView, TabState, TabView};
+
+use settling::Settings;
+
+/// Wishes that wait for a tab; who sends faster waits itself.
+const LETTERS: usize = 64;
+/// Questions whose end is remembered, for answers that come too late.
+const REMEMBERED: usize = 256;
+
+pub(crate) type Outcome = Result<Done, Problem>;
+
+/// What a tab is asked.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    Send {
+        request: Arc<str>,
+        content: Content,
+        reply: oneshot::Sender<Outcome>,
+    },
+    /// How a request ended: now, or when it has.
+    Result {
+        request: String,
+        when: When,
+        reply: oneshot::Sender<Outcome>,
+    },
+    Cancel(Cancel, oneshot::Sender<Outcome>),
+    Answer(Box<Answer>, oneshot::Sender<Outcome>),
+    Set(Set, oneshot::Sender<Outcome>),
+    Snapshot(oneshot::Sender<(u64, Value)>),
+    Close(Purge, oneshot::Sender<Outcome>),
+}
+
+/// Whether a result is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Now,
+    Ended,
+}
+
+/// What became of the beginning of a tab: the frame that says what its session is.
+type Beginning = Option<Result<Arc<Value>, Problem>>;
+
+/// A tab, for whoever wants something from it.
+#[derive(Debug, Clone)]
+pub(crate) struct TabHandle {
+    pub(crate) letters: mpsc::Sender<Letter>,
+    pub(crate) log: Arc<TabLog>,
+    pub(crate) view: watch::Receiver<TabView>,
+    begun: watch::Receiver<Beginning>,
+}
+
+impl TabHandle {
+    /// Waits until the tab has begun.
+    pub(crate) async fn begun(&mut self) -> Result<Arc<Value>, Problem> {
+        match self.begun.wait_for(Option::is_some).await {
+            Ok(begun) => begun.clone().unwrap_or_else(|| Err(gone())),
+            Err(_) => Err(gone()),
+        }
+    }
+
+    pub(crate) async fn snapshot(&self) -> Option<(u64, Value)> {
+        let (reply, answer) = oneshot::channel();
+        self.letters.send(Letter::Snapshot(reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// How the tab is doing.
+    pub(crate) fn view(&self) -> TabView {
+        let mut view = self.view.borrow().clone();
+        view.seq = self.log.last();
+        view
+    }
+}
+
+fn gone() -> Problem {
+    Problem::new(Code::Ended, "the tab is closed")
+}
+
+/// A tab while it lives.
+#[derive(Debug)]
+pub(crate) struct Tab {
+    shared: Arc<Shared>,
+    log: Arc<TabLog>,
+    told: watch::Sender<TabView>,
+    /// What was asked for, with what was changed since.
+    open: Open,
+    /// Nothing while it is written away.
+    hosted: Option<Box<dyn HostedSession>>,
+    encoder: Encoder,
+    ledger: Ledger,
+    facts: Arc<Facts>,
+    /// Whether its session is on disk.
+    kept: Kept,
+    /// Messages of the conversation that were told.
+    messages: usize,
+    queue: VecDeque<Waiting>,
+    running: Option<Running>,
+    /// Its turn is waited for.
+    turn: Option<Turn>,
+    questions: Vec<(Box<Asked>, QuestionView)>,
+    answered: VecDeque<Arc<str>>,
+    settings: Settings,
+    waiters: HashMap<Arc<str>, Vec<oneshot::Sender<Outcome>>>,
+    last: Option<Last>,
+    prompts: u64,
+    totals: RunTotals,
+    /// Why nothing will be worked on any more.
+    over: Option<String>,
+    idle_since: Instant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    NotYet,
+    OnDisk,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    request: Arc<str>,
+    content: Content,
+}
+
+#[derive(Debug)]
+struct Running {
+    request: Arc<str>,
+    message: Message,
+    /// One of the places of all tabs; given back when it is dropped.
+    _place: OwnedSemaphorePermit,
+}
+
+/// The next free place among all tabs. Those who wait are served in order, so a tab that has had
+/// its turn stands behind the others.
+struct Turn(BoxFuture<'static, Option<OwnedSemaphorePermit>>);
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Turn")
+    }
+}
+
+/// Begins a tab. Its session is being made when this returns.
+pub(crate) fn begin(
+    shared: Arc<Shared>,
+    tab: Arc<str>,
+    open: Open,
+    session: SessionWanted,
+) -> TabHandle {
+    let log = TabLog::new(Arc::clone(&tab), shared.limits.stream);
+    let (letters, mailbox) = mpsc::channel(LETTERS);
+    let (told, view) = watch::channel(TabView {
+        tab: tab.to_string(),
+        session: String::new(),
+        state: TabState::Connecting,
+        last: None,
+        running: None,
+        queue: Vec::new(),
+        questions: Vec::new(),
+        cwd: String::new(),
+        model: String::new(),
+        mode: String::new(),
+        prompts: 0,
+        total_cost_usd: 0.0,
+        seq: 0,
+        epoch: shared.epoch.clone(),
+        parked: false,
+        reason: None,
+    });
+    let (beginning, begun) = watch::channel(None);
+    let handle = TabHandle {
+        letters,
+        log: Arc::clone(&log),
+        view,
+        begun,
+    };
+    tokio::spawn(async move {
+        match Tab::new(&shared, &log, told, open, session).await {
+            Ok(tab) => {
+                let init = tab.encoder.init(&tab.facts);
+                tab.log.push(None, &init);
+                beginning.send_replace(Some(Ok(Arc::new(init))));
+                tab.live(mailbox).await;
+            }
+            Err(problem) => {
+                beginning.send_replace(Some(Err(problem)));
+            }
+        }
+        log.close();
+        shared.forget(&tab);
+    });
+    handle
+}
+
+impl Tab {
+    async fn new(
+        shared: &Arc<Shared>,
+        log: &Arc<TabLog>,
+        told: watch::Sender<TabView>,
+        open: Open,
+        session: SessionWanted,
+    ) -> Result<Self, Problem> {
+        let wanted = Wanted {
+            open: Arc::new(open.clone()),
+            session,
+            patience: shared.limits.patience,
+        };
+        let hosted = shared.host.open(wanted).await?;
+        let facts = Arc::new(hosted.facts().clone());
+        let ledger = Ledger::open(&shared.ledgers, &facts.session_id).map_err(not_kept)?;
+        let mut tab = Self {
+            shared: Arc::clone(shared),
+            log: Arc::clone(log),
+            told,
+            open,
+            encoder: Encoder::new(shared.frames, &facts.session_id),
+            hosted: Some(hosted),
+            ledger,
+            kept: if facts.messages > 0 { Kept::OnDisk } else { Kept::NotYet },
+            messages: facts.messages,
+            facts,
+            queue: VecDeque::new(),
+            running: None,
+            turn: None,
+            questions: Vec::new(),
+            answered: VecDeque::new(),
+            settings: Settings::default(),
+            waiters: HashMap::new(),
+            last: None,
+            prompts: 0,
+            totals: RunTotals::default(),
+            over: None,
+            idle_since: Instant::now(),
+        };
+        tab.recover().await;
+        tab.told.send_replace(tab.view());
+        Ok(tab)
+    }
+
+    async fn live(mut self, mut mailbox: mpsc::Receiver<Letter>) {
+        self.publish();
+        loop {
+            self.seek().await;
+            self.publish();
+            let idle = self.idle_deadline();
+            tokio::select! {
+                biased;
+                letter = mailbox.recv() => match letter {
+                    Some(Letter::Close(purge, reply)) => {
+                        // Nobody can reach it from here on.
+                        mailbox.close();
+                        let closed = self.close(purge).await;
+                        let _ = reply.send(closed);
+                        return;
+                    }
+                    Some(letter) => self.obey(letter).await,
+                    None => {
+                        let _ = self.close(Purge::Keep).await;
+                        return;
+                    }
+                },
+                events = next(&mut self.hosted) => self.hear(events).await,
+                place = turn(&mut self.turn) => {
+                    self.turn = None;
+                    if let Some(place) = place {
+                        self.start(place).await;
+                    }
+                }
+                () = reached(idle) => self.park().await,
+            }
+        }
+    }
+
+    /// When the session is written away, if nothing happens until then.
+    fn idle_deadline(&self) -> Option<Instant> {
+        let is_idle = self.hosted.is_some() && self.running.is_none() && self.queue.is_empty();
+        let idle = self.shared.limits.idle.filter(|_| is_idle)?;
+        Some(self.idle_since + idle)
+    }
+
+    /// Writes the session away. It is there again as soon as something is wanted from it.
+    async fn park(&mut self) {
+        self.end_session(Shutdown::WhenIdle).await;
+        self.log.forget_heard();
+    }
+
+    /// Ends the session and hears it out.
+    async fn end_session(&mut self, when: Shutdown) {
+        if let Some(hosted) = &self.hosted {
+            // It may have ended by itself.
+            let _ = hosted.send(Command::Shutdown { when }).await;
+        }
+        while self.hosted.is_some() {
+            let events = next(&mut self.hosted).await;
+            self.hear(events).await;
+        }
+    }
+
+    /// Brings the session back where it was written away.
+    async fn wake(&mut self) -> Result<(), Problem> {
+        if self.hosted.is_some() {
+            return Ok(());
+        }
+        let session = match self.kept {
+            Kept::OnDisk => SessionWanted::Earlier {
+                session: self.facts.session_id.clone(),
+                copy: None,
+            },
+            Kept::NotYet => match self.facts.session_id.parse() {
+                Ok(id) => SessionWanted::New(id),
+                Err(_) => return Err(gone()),
+            },
+        };
+        let wanted = Wanted {
+            open: Arc::new(self.open.clone()),
+            session,
+            patience: self.shared.limits.patience,
+        };
+        let hosted = self.shared.host.open(wanted).await?;
+        self.facts = Arc::new(hosted.facts().clone());
+        self.messages = self.facts.messages;
+        self.hosted = Some(hosted);
+        self.idle_since = Instant::now();
+        // Another process may have worked in it meanwhile.
+        let ledger = Ledger::open(&self.shared.ledgers, &self.facts.session_id);
+        self.ledger = ledger.map_err(not_kept)?;
+        self.recover().await;
+        Ok(())
+    }
+
+    /// Ends everything. What is worked on or waits is cancelled, and each has its result.
+    async fn close(&mut self, purge: Purge) -> Outcome {
+        self.over = Some("the tab is closed".to_owned());
+        self.clear_queue().await;
+        self.end_session(Shutdown::Now).await;
+        self.publish();
+        if purge == Purge::Remove {
+            let session = &self.facts.session_id;
+            if self.kept == Kept::OnDisk {
+                let removed = self.shared.host.remove(session).await;
+                removed.map_err(|reason| Problem::new(Code::Refused, reason))?;
+            }
+            self.ledger.remove();
+        }
+        Ok(Done::Closed(crate::answer::Closed {
+            closed: vec![self.log.tab().to_string()],
+        }))
+    }
+
+    fn tell(&self, request: Option<&Arc<str>>, event: &Value) {
+        self.log.push(request, event);
+    }
+
+    /// How the tab is doing.
+    fn view(&self) -> TabView {
+        let state = if self.over.is_some() {
+            TabState::Ended
+        } else if !self.questions.is_empty() {
+            TabState::Waiting
+        } else if self.running.is_some() {
+            TabState::Running
+        } else {
+            TabState::Idle
+        };
+        TabView {
+            tab: self.log.tab().to_string(),
+            session: self.facts.session_id.clone(),
+            state,
+            last: self.last,
+            running: self.running.as_ref().map(|running| running.request.to_string()),
+            queue: self.queue.iter().map(|waiting| waiting.request.to_string()).collect(),
+            questions: self.questions.iter().map(|(_, view)| view.clone()).collect(),
+            cwd: self.facts.cwd.clone(),
+            model: self.open.model.clone().unwrap_or_else(|| self.facts.model.clone()),
+            mode: match self.open.mode {
+                Some(mode) => mode.as_str().to_owned(),
+                None => self.facts.permission_mode.clone(),
+            },
+            prompts: self.prompts,
+            total_cost_usd: self.totals.cost.to_f64().unwrap_or_default(),
+            seq: self.log.last(),
+            epoch: self.shared.epoch.clone(),
+            parked: self.hosted.is_none() && self.over.is_none(),
+            reason: self.over.clone(),
+        }
+    }
+
+    /// Lets others see how the tab is doing, and tells it where that is another way than before.
+    fn publish(&self) {
+        let view = self.view();
+        let was = self.told.send_replace(view.clone());
+        let is_same = was.state == view.state
+            && was.running == view.running
+            && was.queue == view.queue
+            && was.last == view.last;
+        if !is_same || was.seq == 0 {
+            let mut event = json!({
+                "type": "state",
+                "state": view.state,
+                "running": view.running,
+                "queue": view.queue,
+                "last": view.last,
+            });
+            if let Some(reason) = &view.reason {
+                event["reason"] = reason.as_str().into();
+            }
+            self.tell(None, &event);
+            event["tab"] = view.tab.into();
+            self.shared.states.push(None, &event);
+        }
+    }
+
+    async fn snapshot(&mut self) -> (u64, Value) {
+        let seq = self.log.last();
+        let history = self.shared.host.history(&self.facts.session_id).await;
+        let mut messages = history.unwrap_or_default();
+        // What is written and was not told yet comes as events.
+        messages.truncate(self.messages);
+        (seq, snapshot::event(&self.view(), &messages, &self.encoder))
+    }
+}
+
+fn not_kept(error: std::io::Error) -> Problem {
+    Problem::new(
+        Code::NotKept,
+        format!("the requests of the session cannot be written down: {error}"),
+    )
+}
+
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// What the session tells, for ever where there is none.
+async fn next(hosted: &mut Option<Box<dyn HostedSession>>) -> Option<Vec<Arc<SessionEvent>>> {
+    match hosted {
+        Some(hosted) => hosted.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn turn(turn: &mut Option<Turn>) -> Option<OwnedSemaphorePermit> {
+    match turn {
+        Some(turn) => (&mut turn.0).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn reached(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
