@@ -50,7 +50,7 @@ use caliban_settings::variables::names;
 use uuid::Uuid;
 
 use crate::args::{
-    Command, CommandLine, ConfigCommand, Dialect, InputFormat, OutputFormat, RunArgs, ServeCommand,
+    Command, CommandLine, ConfigCommand, Dialect, InputFormat, OutputFormat, RunArgs,
     SettingsCommand,
 };
 use crate::console::{Console, note};
@@ -267,29 +267,8 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
                 router_command::run(&command, &options, &configuration, &cancel, &mut console);
             Box::pin(running).await
         }
-        Some(Command::Serve {
-            command: ServeCommand::Heddle,
-        }) => {
-            line.check_served()?;
-            let options = line.options()?;
-            Box::pin(serve::heddle::serve(options, process, &cancel, console)).await
-        }
-        Some(Command::Serve {
-            command: ServeCommand::App(args),
-        }) => {
-            line.check_for_applications()?;
-            let options = line.options()?;
-            Box::pin(serve::app::serve(&args, options, process, &cancel, console)).await
-        }
-        Some(Command::Serve {
-            command: ServeCommand::Acp { login: true },
-        }) => serve::acp::login(&line.options()?, process),
-        Some(Command::Serve {
-            command: ServeCommand::Acp { login: false },
-        }) => {
-            line.check_edited()?;
-            let options = line.options()?;
-            Box::pin(serve::acp::serve(options, process, &cancel, console)).await
+        Some(Command::Serve(args)) => {
+            Box::pin(serve::serve(&line, &args, process, &cancel, console)).await
         }
         Some(Command::Agents { command }) => {
             let (options, configuration) = configured()?;

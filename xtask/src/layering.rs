@@ -66,6 +66,8 @@ const EDGES: &[Edge] = &[
     ("caliban-serve", "caliban-session", "sends commands and hears events"),
     ("caliban-serve", "caliban-settings", "modes have names, and private files are written"),
 
+    ("caliban-serve-http", "caliban-serve", "the registry is reached over HTTP"),
+
     ("caliban-session", "caliban-agent", "the actor tells the loop's events and answers its questions"),
     ("caliban-session", "caliban-model", "prompts are messages"),
     ("caliban-session", "caliban-settings", "modes and rules are changed by their names"),
@@ -148,6 +150,7 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-router", "commands explain routes and rehearse outages"),
     ("caliban", "caliban-sandbox", "is the step to a confined program, and explains what it may do"),
     ("caliban", "caliban-serve", "keeps sessions for applications"),
+    ("caliban", "caliban-serve-http", "serves them over HTTP"),
     ("caliban", "caliban-session", "faces send commands and hear events"),
     ("caliban", "caliban-sessions", "commands list, show and remove sessions"),
     ("caliban", "caliban-slash", "tests hold every command to what it says of itself"),
@@ -159,6 +162,8 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-tools", "chooses what the built-in tools may do"),
 
     ("xtask", "caliban-protocol", "writes the schemas of frames"),
+    ("xtask", "caliban-serve", "writes the schema of lines"),
+    ("xtask", "caliban-serve-http", "writes the description of the resources"),
     ("xtask", "caliban-settings", "writes the schema and the reference of settings"),
     ("xtask", "caliban-slash", "writes the page of commands"),
     ("xtask", TESTKIT, "measures against a scripted model"),

@@ -12,7 +12,7 @@ use super::mcp::McpCommand;
 use super::plugin::PluginCommand;
 use super::router::RouterCommand;
 use super::run::ProviderArgs;
-use super::serve::AppArgs;
+use super::serve::{AppArgs, HttpArgs};
 use super::worktrees::WorktreesCommand;
 
 #[derive(Debug, Subcommand)]
@@ -65,11 +65,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: MemoryCommand,
     },
-    /// Keep sessions open for programs that talk to them over a protocol.
-    Serve {
-        #[command(subcommand)]
-        command: ServeCommand,
-    },
+    /// Keep sessions open for programs that talk to them: over HTTP, or over another protocol.
+    ///
+    /// Without a protocol, sessions are reached over HTTP: `docs/applications.md` has the resources.
+    /// What the operator decides is given as for a run, before `serve`.
+    Serve(ServeArgs),
     /// Look at MCP servers, add and remove them, and log in to them.
     Mcp {
         #[command(subcommand)]
@@ -182,6 +182,14 @@ pub(crate) enum MemoryCommand {
     RebuildIndex,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<ServeCommand>,
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServeCommand {
     /// Speak the heddle protocol: one JSON object per line, requests in, events and results out.
@@ -205,6 +213,9 @@ pub(crate) enum ServeCommand {
     /// Each session is a tab with a queue of its own. What the operator decides is given as for a
     /// run, before `serve`; an application cannot undo what is denied there or in the settings.
     App(AppArgs),
+    /// Keep sessions for a browser: the same as `serve`, at an address of this machine, with the
+    /// page opened.
+    Web(HttpArgs),
 }
 
 #[derive(Debug, Args)]

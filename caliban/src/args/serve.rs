@@ -34,6 +34,45 @@ pub(crate) struct AppArgs {
     pub(crate) listen: Option<Listen>,
 }
 
+/// How a server is reached over HTTP.
+#[derive(Debug, Args)]
+pub(crate) struct HttpArgs {
+    #[command(flatten)]
+    pub(crate) registry: RegistryArgs,
+    /// Where it is reached: `unix:PATH`, `127.0.0.1:PORT` or `[::1]:PORT`; port 0 is any free one.
+    /// Can be repeated [default: a socket in the user's runtime directory]
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) listen: Vec<Listen>,
+    /// Sessions may work here and below. Can be repeated [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+    /// Another name by which it is reached. Can be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host_name: Vec<String>,
+    /// A page that may use it beside its own, such as `https://example.com`. Can be repeated.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Dangerous: listen at an address that other machines reach, because a proxy with TLS stands
+    /// before it.
+    #[arg(long)]
+    pub(crate) behind_proxy: bool,
+    /// Open the page in a browser.
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+impl HttpArgs {
+    /// Whether anything of it was typed, where a protocol has its own.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.listen.is_empty()
+            || !self.root.is_empty()
+            || !self.host_name.is_empty()
+            || !self.allow_origin.is_empty()
+            || self.behind_proxy
+            || self.open
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FrameDialect {
     Caliban,
@@ -69,7 +108,9 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no time: use a number with ms, s, m or h behind it");
-        let end = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(wrong)?;
+        let end = text
+            .find(|char: char| !char.is_ascii_digit())
+            .ok_or_else(wrong)?;
         let (number, unit) = text.split_at(end);
         let number: u64 = number.parse().map_err(|_| wrong())?;
         let millis = match unit {
@@ -80,7 +121,9 @@ impl FromStr for Span {
             _ => return Err(wrong()),
         };
         let millis = number.checked_mul(millis).filter(|millis| *millis > 0);
-        millis.map(|millis| Self(Duration::from_millis(millis))).ok_or_else(wrong)
+        millis
+            .map(|millis| Self(Duration::from_millis(millis)))
+            .ok_or_else(wrong)
     }
 }
 
@@ -103,7 +146,10 @@ mod tests {
             assert!(span(wrong).is_err(), "{wrong}");
         }
         assert_eq!("unix:/a".parse(), Ok(Listen::Unix("/a".into())));
-        assert_eq!("127.0.0.1:0".parse(), Ok(Listen::Tcp("127.0.0.1:0".to_owned())));
+        assert_eq!(
+            "127.0.0.1:0".parse(),
+            Ok(Listen::Tcp("127.0.0.1:0".to_owned()))
+        );
         assert!("unix:".parse::<Listen>().is_err() && "here".parse::<Listen>().is_err());
     }
 }

@@ -8,14 +8,14 @@ use url::Url;
 
 /// Whether a browser is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(crate) enum Opening {
     Wanted,
     Left,
 }
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opened {
+pub(crate) enum Opened {
     /// A program was asked to open the address.
     Asked,
     Nothing,
@@ -23,7 +23,7 @@ pub(super) enum Opened {
 
 /// The address is an argument, never part of a command line, and of a kind that only browsers
 /// open.
-pub(super) fn open(url: &Url, opening: Opening, configuration: &Configuration) -> Opened {
+pub(crate) fn open(url: &Url, opening: Opening, configuration: &Configuration) -> Opened {
     let is_web = matches!(url.scheme(), "https" | "http");
     if opening == Opening::Left || !is_web || !has_desktop(configuration.environment()) {
         return Opened::Nothing;

@@ -1,7 +1,7 @@
 //! `caliban mcp`: the MCP servers that are configured, and the logins to them.
 
 mod approval;
-mod browser;
+pub(crate) mod browser;
 mod change;
 mod login;
 mod show;

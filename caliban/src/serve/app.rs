@@ -6,20 +6,15 @@ mod link;
 mod socket;
 mod stdio;
 
-use std::time::Duration;
-
 use caliban_harness::{Process, RunOptions};
 use caliban_model::CancellationToken;
-use caliban_serve::{Frames, Registry};
+use caliban_serve::Frames;
 
 use super::host::Roots;
 use super::registry::registry;
 use crate::args::{AppArgs, FrameDialect, Listen};
 use crate::console::Console;
 use crate::exit::Failure;
-
-/// How long sessions may take to end when everything does.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) async fn serve(
     args: &AppArgs,
@@ -43,9 +38,4 @@ pub(crate) async fn serve(
                 .to_owned(),
         )),
     }
-}
-
-/// Ends every session; one that takes too long ends with the process.
-async fn farewell(registry: &Registry) {
-    let _ = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
 }

@@ -4,9 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_harness::options::{
-    Continuation, EarlierSystem, SessionChoice,
-};
+use caliban_harness::options::{Continuation, EarlierSystem, SessionChoice};
 use caliban_harness::{
     DialectParts, LaunchError, Process, RunOptions, Surroundings, SystemPrompt, configure,
     forget_checkpoints, launch_apart, locations,
@@ -116,7 +114,12 @@ impl InProcess {
         if let Some(cwd) = &open.cwd {
             options.workspace = Some(self.process.current_directory.join(cwd));
         }
-        self.roots.check(options.workspace.as_deref().unwrap_or(&self.process.current_directory))?;
+        self.roots.check(
+            options
+                .workspace
+                .as_deref()
+                .unwrap_or(&self.process.current_directory),
+        )?;
         if let Some(settings) = &open.settings {
             if options.settings.overlay.is_some() {
                 return Err(Unopened::Misused(
@@ -161,9 +164,14 @@ impl InProcess {
 
 /// Rules of the application: it cannot undo what the user or the operator forbade.
 fn add_rules(options: &mut RunOptions, open: &Open) {
-    let allowed = open.allow.iter().map(|pattern| (pattern, RuleAction::Allow));
+    let allowed = open
+        .allow
+        .iter()
+        .map(|pattern| (pattern, RuleAction::Allow));
     let denied = open.deny.iter().map(|pattern| (pattern, RuleAction::Deny));
-    let rules = denied.chain(allowed).map(|(pattern, action)| RuleSpec::new(pattern, action));
+    let rules = denied
+        .chain(allowed)
+        .map(|(pattern, action)| RuleSpec::new(pattern, action));
     options.permissions.rules.extend(rules);
     options.permissions.precedence = Precedence::StrictestFirst;
 }
@@ -199,7 +207,8 @@ impl Roots {
             Unopened::Misused(format!("`{}` cannot be used: {error}", cwd.display()))
         })?;
         let is_inside = |root: &PathBuf| {
-            root.canonicalize().is_ok_and(|root| place.starts_with(root))
+            root.canonicalize()
+                .is_ok_and(|root| place.starts_with(root))
         };
         if roots.iter().any(is_inside) {
             return Ok(());

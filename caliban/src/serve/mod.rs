@@ -1,10 +1,90 @@
 //! Faces for programs that keep sessions open and talk to them over a protocol.
 
-pub(crate) mod acp;
-pub(crate) mod app;
-pub(crate) mod heddle;
+mod acp;
+mod app;
+mod heddle;
 mod host;
+#[cfg(unix)]
+mod http;
 mod lines;
 #[cfg(unix)]
 mod peer;
 mod registry;
+
+use std::time::Duration;
+
+use caliban_harness::Process;
+use caliban_model::CancellationToken;
+use caliban_serve::Registry;
+
+use crate::args::{CommandLine, ServeArgs, ServeCommand};
+use crate::console::Console;
+use crate::exit::Failure;
+
+/// How long sessions may take to end when everything does.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Serves as the command line says.
+pub(crate) async fn serve(
+    line: &CommandLine,
+    args: &ServeArgs,
+    process: Process,
+    cancel: &CancellationToken,
+    console: Console,
+) -> Result<(), Failure> {
+    if args.command.is_some() && args.http.is_given() {
+        return Err(Failure::Usage(
+            "what a server listens at is said behind its protocol, such as `serve app --listen`"
+                .to_owned(),
+        ));
+    }
+    let for_applications = || {
+        line.check_for_applications()?;
+        line.options()
+    };
+    match &args.command {
+        Some(ServeCommand::Heddle) => {
+            line.check_served()?;
+            let options = line.options()?;
+            Box::pin(heddle::serve(options, process, cancel, console)).await
+        }
+        Some(ServeCommand::Acp { login: true }) => acp::login(&line.options()?, process),
+        Some(ServeCommand::Acp { login: false }) => {
+            line.check_edited()?;
+            let options = line.options()?;
+            Box::pin(acp::serve(options, process, cancel, console)).await
+        }
+        Some(ServeCommand::App(args)) => {
+            let options = for_applications()?;
+            Box::pin(app::serve(args, options, process, cancel, console)).await
+        }
+        #[cfg(unix)]
+        Some(ServeCommand::Web(args)) => {
+            let (options, page) = (for_applications()?, http::Page::Opened);
+            Box::pin(http::serve(args, page, options, process, cancel, console)).await
+        }
+        #[cfg(unix)]
+        None => {
+            let page = if args.http.open {
+                http::Page::Opened
+            } else {
+                http::Page::Left
+            };
+            let options = for_applications()?;
+            Box::pin(http::serve(
+                &args.http, page, options, process, cancel, console,
+            ))
+            .await
+        }
+        #[cfg(not(unix))]
+        Some(ServeCommand::Web(_)) | None => Err(Failure::Runtime(
+            "this system has no sockets that `caliban serve` needs; use `caliban serve app`"
+                .to_owned(),
+        )),
+    }
+}
+
+/// Ends every session; one that takes too long ends with the process.
+async fn farewell(registry: &Registry) {
+    let _ = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
+}

@@ -84,10 +84,9 @@ pub(super) fn listen(path: &Path) -> Result<UnixListener, Failure> {
     if path.exists() {
         // One that nobody serves any more is left over from a process that was killed.
         if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(Failure::Launch(caliban_harness::LaunchError::busy(format!(
-                "another server listens at `{}` already",
-                path.display()
-            ))));
+            return Err(Failure::Launch(caliban_harness::LaunchError::busy(
+                format!("another server listens at `{}` already", path.display()),
+            )));
         }
         let is_socket = std::fs::symlink_metadata(path)
             .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_socket(&it.file_type()));

@@ -1,7 +1,8 @@
 //! The registry of sessions that a server was asked to keep.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use caliban_harness::options::Saving;
 use caliban_harness::{Process, RunOptions, locations};
@@ -26,6 +27,8 @@ pub(super) fn registry(
         ..Limits::default()
     };
     let ledgers = ledgers(&process);
+    let old = ledgers.clone();
+    std::thread::spawn(move || forget_old(&old));
     let host = InProcess {
         options,
         process,
@@ -36,5 +39,19 @@ pub(super) fn registry(
 
 /// Where it is written down which requests there were.
 fn ledgers(process: &Process) -> PathBuf {
-    locations(process).state_dir().join("serve").join("requests")
+    locations(process).serve().join("requests")
+}
+
+/// Removes what is known of requests that nobody asked about for so long; sessions that nobody named
+/// are removed after the same time.
+fn forget_old(ledgers: &Path) {
+    const OLD: Duration = Duration::from_hours(30 * 24);
+    // Where there is nothing yet, there is nothing old.
+    for entry in std::fs::read_dir(ledgers).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|it| it.modified()).ok();
+        let age = changed.and_then(|changed| changed.elapsed().ok());
+        if age.is_some_and(|age| age > OLD) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }

@@ -67,8 +67,13 @@ pub fn protected(locations: &Locations) -> Protected {
         locations.state_dir(),
         locations.data_dir(),
         locations.managed_dir(),
+        locations.runtime_dir(),
     ];
-    let secrets = [locations.mcp_tokens(), locations.provider_keys()];
+    let secrets = [
+        locations.mcp_tokens(),
+        locations.provider_keys(),
+        locations.serve(),
+    ];
     Protected::new(
         Some(locations.home().to_owned()),
         own.into_iter().map(Path::to_owned),

@@ -33,6 +33,15 @@ pub struct Client {
     reader: Reader,
     unanswered: FuturesUnordered<BoxFuture<'static, Answered>>,
     complaints: VecDeque<Reply>,
+    may_end: MayEnd,
+}
+
+/// Whether a client may end everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayEnd {
+    Yes,
+    /// Others are there as well, and who runs the server decides.
+    No,
 }
 
 impl std::fmt::Debug for Client {
@@ -43,12 +52,13 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    pub fn new(registry: Registry) -> Self {
+    pub fn new(registry: Registry, may_end: MayEnd) -> Self {
         Self {
             registry,
             reader: Reader::default(),
             unanswered: FuturesUnordered::new(),
             complaints: VecDeque::new(),
+            may_end,
         }
     }
 
@@ -64,6 +74,12 @@ impl Client {
             Ok(Some(request)) => {
                 let id = request.id.clone();
                 let is_last = matches!(request.wish, Wish::Shutdown(_));
+                if is_last && self.may_end == MayEnd::No {
+                    let reason = "only who runs the server ends it";
+                    let error = Problem::new(Code::Refused, reason);
+                    let re = Some(id);
+                    return self.complaints.push_back(Reply::Error { re, error });
+                }
                 let pending = self.registry.submit(request).await;
                 let (answer, listen) = (pending.answer, pending.listen);
                 let answered = async move { (id, listen, is_last, answer.await) };
@@ -92,6 +108,7 @@ impl Client {
         if let Some(complaint) = self.complaints.pop_front() {
             return Output::Reply(Box::new(complaint));
         }
+        let has_feeds = !self.reader.is_over();
         tokio::select! {
             biased;
             Some((id, listen, is_last, answer)) = self.unanswered.next() => {
@@ -104,7 +121,8 @@ impl Client {
                 let reply = Box::new(Reply::new(id, answer));
                 if is_last { Output::Goodbye(reply) } else { Output::Reply(reply) }
             }
-            told = self.reader.next() => Output::Told(told),
+            Some(told) = self.reader.next(), if has_feeds => Output::Told(told),
+            else => std::future::pending().await,
         }
     }
 }

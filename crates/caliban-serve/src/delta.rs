@@ -53,7 +53,10 @@ pub(crate) fn merge(event: &mut Value, next: &Value) -> bool {
     }
     let place = if event["type"] == "stream_event" {
         let is_same = |name: &str| event["event"][name] == next["event"][name];
-        let kinds = (&event["event"]["delta"]["type"], &next["event"]["delta"]["type"]);
+        let kinds = (
+            &event["event"]["delta"]["type"],
+            &next["event"]["delta"]["type"],
+        );
         let parents = (&event["parent_tool_use_id"], &next["parent_tool_use_id"]);
         if !is_same("index") || !is_same("type") || kinds.0 != kinds.1 || parents.0 != parents.1 {
             return false;
@@ -85,7 +88,10 @@ mod tests {
         let mut text = json!({"type": "text", "delta": "a"});
         assert!(merge(&mut text, &json!({"type": "text", "delta": "b"})));
         assert_eq!(text["delta"], "ab");
-        assert!(!merge(&mut text, &json!({"type": "thinking", "delta": "b"})));
+        assert!(!merge(
+            &mut text,
+            &json!({"type": "thinking", "delta": "b"})
+        ));
         assert!(!merge(&mut text, &json!({"type": "result"})));
         let stream = |index: u32, text: &str| {
             json!({"type": "stream_event", "event": {"type": "content_block_delta", "index": index,

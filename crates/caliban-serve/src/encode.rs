@@ -160,7 +160,8 @@ impl Encoder {
         match (&self.dialect, &asked.kind) {
             (Dialect::Claude(_), QuestionKind::Permission(inquiry)) => {
                 let (call, changed) = (&inquiry.call, &inquiry.question.input);
-                let input = claude::input_theirs(&call.name, changed.as_ref().unwrap_or(&call.input));
+                let input =
+                    claude::input_theirs(&call.name, changed.as_ref().unwrap_or(&call.input));
                 let name = claude::theirs(&call.name);
                 let mut frame = claude::permission_request(&asked.question, name, &input, &call.id);
                 frame["session_id"] = self.session.clone().into();
@@ -179,9 +180,15 @@ impl Encoder {
         match (&self.dialect, message.role) {
             (_, Role::System) => None,
             (Dialect::Claude(_), role) => {
-                let kind = if role == Role::Assistant { "assistant" } else { "user" };
-                Some(json!({"type": kind, "message": claude::message_theirs(message),
-                            "session_id": self.session}))
+                let kind = if role == Role::Assistant {
+                    "assistant"
+                } else {
+                    "user"
+                };
+                Some(
+                    json!({"type": kind, "message": claude::message_theirs(message),
+                            "session_id": self.session}),
+                )
             }
             (Dialect::Caliban, Role::User) => {
                 let prompt = Arc::clone(message);
@@ -205,7 +212,10 @@ fn shown(emitted: Vec<Emitted>) -> Vec<Value> {
 }
 
 fn init(facts: &Facts) -> InitFacts {
-    let tools = facts.tools.iter().map(|name| claude::theirs(name).to_owned());
+    let tools = facts
+        .tools
+        .iter()
+        .map(|name| claude::theirs(name).to_owned());
     let servers = facts.servers.iter().map(|server| McpServer {
         name: server.name.clone(),
         status: match &*server.status {
@@ -222,7 +232,11 @@ fn init(facts: &Facts) -> InitFacts {
         mcp_servers: servers.collect(),
         model: facts.model.clone(),
         permission_mode: facts.permission_mode.clone(),
-        slash_commands: facts.commands.iter().map(|(name, _)| name.clone()).collect(),
+        slash_commands: facts
+            .commands
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect(),
         api_key_source: "none".to_owned(),
         claude_code_version: claude::VERSION,
         output_style: "default".to_owned(),

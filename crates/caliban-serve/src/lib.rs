@@ -25,7 +25,7 @@ mod view;
 pub use answer::{
     Closed, Code, Done, Heard, Hello, Opened, Problem, Reply, Sent, SentState, Settled, Tabs,
 };
-pub use client::{Client, Output};
+pub use client::{Client, MayEnd, Output};
 pub use content::{Content, ContentBlock, ImageSource, MediaType};
 pub use encode::Frames;
 pub use host::{HostedSession, SessionHost, SessionWanted, Unopened, Wanted};
@@ -34,8 +34,8 @@ pub use lines::{Line, LineDecoder};
 pub use reader::Reader;
 pub use registry::{Pending, Registry};
 pub use request::{
-    Action, Answer, Cancel, Close, Decision, Effort, Events, HelloWish, Malformed, Open, Purge, Queue, Request,
-    Scope, Send, Set, Shutdown, TabsWish, Wish, read,
+    Action, Answer, Cancel, Close, Decision, Effort, Events, HelloWish, Malformed, Open, Purge,
+    Queue, Request, Scope, Send, Set, Shutdown, TabsWish, Wish, read,
 };
 pub use schema::lines_schema;
 pub use told::Told;

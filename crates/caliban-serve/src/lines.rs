@@ -70,10 +70,10 @@ mod tests {
         let mut decoder = LineDecoder::default();
         assert_eq!(decoder.feed(b"on"), []);
         let text = |text: &str| Line::Text(text.to_owned());
-        assert_eq!(decoder.feed(b"e\n\xff\ntw"), [
-            text("one\n"),
-            Line::Unusable("the line is not valid UTF-8"),
-        ]);
+        assert_eq!(
+            decoder.feed(b"e\n\xff\ntw"),
+            [text("one\n"), Line::Unusable("the line is not valid UTF-8"),]
+        );
         assert_eq!(decoder.end(), Some(text("tw")));
         assert_eq!(decoder.end(), None);
     }
@@ -87,6 +87,9 @@ mod tests {
             assert!(decoder.open.len() <= LONGEST);
         }
         let unusable = Line::Unusable("the line is longer than 32 MiB");
-        assert_eq!(decoder.feed(b"\nnext\n"), [unusable, Line::Text("next\n".to_owned())]);
+        assert_eq!(
+            decoder.feed(b"\nnext\n"),
+            [unusable, Line::Text("next\n".to_owned())]
+        );
     }
 }

@@ -368,7 +368,10 @@ mod tests {
         let log = log(10_000);
         let dead = reader(&log, 1);
         for _ in 0..1_000 {
-            log.push(None, &json!({"type": "tool_result", "content": "y".repeat(200)}));
+            log.push(
+                None,
+                &json!({"type": "tool_result", "content": "y".repeat(200)}),
+            );
         }
         assert!(log.lock().bytes <= 10_000 * PATIENCE);
         assert!(matches!(log.take(dead, 100), Found::Gone));

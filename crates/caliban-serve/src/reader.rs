@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::log::Found;
+use crate::log::{Found, TabLog};
 use crate::tab::TabHandle;
 use crate::told::Told;
 
@@ -25,7 +25,9 @@ pub struct Reader {
 
 #[derive(Debug)]
 struct Feed {
-    tab: TabHandle,
+    log: Arc<TabLog>,
+    /// Who knows more than the stream; nobody does where it is not a tab's.
+    tab: Option<TabHandle>,
     id: u64,
     /// What it wants next.
     next: u64,
@@ -33,7 +35,7 @@ struct Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        self.tab.log.unsubscribe(self.id);
+        self.log.unsubscribe(self.id);
     }
 }
 
@@ -41,10 +43,20 @@ impl Reader {
     /// Hears a tab from this event on, without one from now on. One that was heard already is
     /// heard from there. Returns the number of the first event that will be told.
     pub(crate) fn listen(&mut self, tab: &TabHandle, from: Option<u64>) -> u64 {
-        self.feeds.retain(|feed| !Arc::ptr_eq(&feed.tab.log, &tab.log));
-        let (id, next) = tab.log.subscribe(from, Arc::clone(&self.wake));
+        self.feeds.retain(|feed| !Arc::ptr_eq(&feed.log, &tab.log));
+        self.follow(&tab.log, Some(tab.clone()), from)
+    }
+
+    pub(crate) fn follow(
+        &mut self,
+        log: &Arc<TabLog>,
+        tab: Option<TabHandle>,
+        from: Option<u64>,
+    ) -> u64 {
+        let (id, next) = log.subscribe(from, Arc::clone(&self.wake));
         self.feeds.push_back(Feed {
-            tab: tab.clone(),
+            log: Arc::clone(log),
+            tab,
             id,
             next,
         });
@@ -53,7 +65,9 @@ impl Reader {
 
     /// Whether a tab is heard.
     pub(crate) fn hears(&self, tab: &TabHandle) -> bool {
-        self.feeds.iter().any(|feed| Arc::ptr_eq(&feed.tab.log, &tab.log))
+        self.feeds
+            .iter()
+            .any(|feed| Arc::ptr_eq(&feed.log, &tab.log))
     }
 
     /// Whether anything can come.
@@ -61,21 +75,22 @@ impl Reader {
         self.feeds.is_empty() && self.waiting.is_empty()
     }
 
-    /// What is told next; waits until there is something. May be dropped without a loss.
-    pub async fn next(&mut self) -> Vec<Told> {
+    /// What is told next; waits until there is something. Nothing once nothing can come. May be
+    /// dropped without a loss.
+    pub async fn next(&mut self) -> Option<Vec<Told>> {
         loop {
             if !self.waiting.is_empty() {
-                return std::mem::take(&mut self.waiting);
+                return Some(std::mem::take(&mut self.waiting));
             }
-            let mut is_lost = None;
+            let mut is_lost = false;
             for place in 0..self.feeds.len() {
                 let feed = &mut self.feeds[place];
-                match feed.tab.log.take(feed.id, SHARE) {
+                match feed.log.take(feed.id, SHARE) {
                     Found::Lines(lines) => {
                         feed.next = lines.last().map_or(feed.next, |line| line.seq + 1);
                         self.waiting.extend(lines);
                     }
-                    Found::Gone => is_lost = Some(place),
+                    Found::Gone => is_lost = true,
                     Found::Nothing => {}
                     Found::End => feed.next = u64::MAX,
                 }
@@ -85,12 +100,12 @@ impl Reader {
             if !self.waiting.is_empty() {
                 continue;
             }
-            if is_lost.is_some() {
+            if is_lost {
                 self.catch_up().await;
                 continue;
             }
             if self.feeds.is_empty() {
-                return std::future::pending().await;
+                return None;
             }
             self.wake.notified().await;
         }
@@ -99,20 +114,22 @@ impl Reader {
     /// Gives a snapshot to every feed whose place is gone.
     async fn catch_up(&mut self) {
         for feed in &mut self.feeds {
-            if !matches!(feed.tab.log.take(feed.id, 0), Found::Gone) {
+            if !matches!(feed.log.take(feed.id, 0), Found::Gone) {
                 continue;
             }
-            let (seq, event) = match feed.tab.snapshot().await {
-                Some(snapshot) => snapshot,
-                // Nobody knows more: the tab is being closed.
-                None => (feed.tab.log.last(), json!({"type": "gap"})),
+            let snapshot = match &feed.tab {
+                Some(tab) => tab.snapshot().await,
+                None => None,
             };
-            feed.tab.log.move_to(feed.id, seq + 1);
+            // Where nobody knows more, at least that is said.
+            let gap = || (feed.log.last(), json!({"type": "gap"}));
+            let (seq, event) = snapshot.unwrap_or_else(gap);
+            feed.log.move_to(feed.id, seq + 1);
             let first = feed.next;
             feed.next = seq + 1;
             if let Ok(event) = serde_json::value::to_raw_value(&event) {
                 self.waiting.push(Told {
-                    tab: Arc::clone(feed.tab.log.tab()),
+                    tab: Arc::clone(feed.log.tab()),
                     first: (first != seq).then_some(first),
                     seq,
                     request: None,

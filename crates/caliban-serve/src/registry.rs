@@ -66,7 +66,9 @@ pub struct Pending {
 impl std::fmt::Debug for Pending {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut pending = formatter.debug_struct("Pending");
-        pending.field("listen", &self.listen).finish_non_exhaustive()
+        pending
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,7 +81,12 @@ pub(crate) struct Listen {
 
 impl Registry {
     /// `ledgers` is the directory in which it is written down which requests there were.
-    pub fn new(host: Arc<dyn SessionHost>, frames: Frames, limits: Limits, ledgers: PathBuf) -> Self {
+    pub fn new(
+        host: Arc<dyn SessionHost>,
+        frames: Frames,
+        limits: Limits,
+        ledgers: PathBuf,
+    ) -> Self {
         Self(Arc::new(Shared {
             host,
             limits,
@@ -103,7 +110,11 @@ impl Registry {
             Wish::Send(send) => {
                 let request = Arc::from(send.request.unwrap_or(id));
                 let content = send.content;
-                let letter = |reply| Letter::Send { request, content, reply };
+                let letter = |reply| Letter::Send {
+                    request,
+                    content,
+                    reply,
+                };
                 self.post(&send.tab, letter).await
             }
             Wish::Cancel(cancel) => {
@@ -112,7 +123,8 @@ impl Registry {
             }
             Wish::Answer(answer) => {
                 let tab = answer.tab.clone();
-                self.post(&tab, |reply| Letter::Answer(Box::new(answer), reply)).await
+                self.post(&tab, |reply| Letter::Answer(Box::new(answer), reply))
+                    .await
             }
             Wish::Set(set) => {
                 let tab = set.tab.clone();
@@ -120,7 +132,8 @@ impl Registry {
             }
             Wish::Close(close) => {
                 let purge = close.session;
-                self.post(&close.tab, |reply| Letter::Close(purge, reply)).await
+                self.post(&close.tab, |reply| Letter::Close(purge, reply))
+                    .await
             }
             Wish::Shutdown(_) => {
                 let registry = self.clone();
@@ -154,7 +167,11 @@ impl Registry {
 
     async fn result(&self, tab: &str, request: &str, when: When) -> Result<Done, Problem> {
         let request = request.to_owned();
-        let letter = |reply| Letter::Result { request, when, reply };
+        let letter = |reply| Letter::Result {
+            request,
+            when,
+            reply,
+        };
         self.post(tab, letter).await.answer.await
     }
 
@@ -173,7 +190,10 @@ impl Registry {
     /// The state of a tab by messages, not by events: where it stands, and what was said.
     pub async fn snapshot(&self, tab: &str) -> Result<(u64, serde_json::Value), Problem> {
         let handle = self.find(tab)?;
-        handle.snapshot().await.ok_or_else(|| Problem::no_such_tab(tab))
+        handle
+            .snapshot()
+            .await
+            .ok_or_else(|| Problem::no_such_tab(tab))
     }
 
     pub fn hello(&self) -> Hello {
@@ -198,16 +218,32 @@ impl Registry {
         Ok(reader)
     }
 
+    /// A reader of how all tabs are doing, from now on.
+    pub fn states(&self) -> crate::Reader {
+        let mut reader = crate::Reader::default();
+        reader.follow(&self.0.states, None, None);
+        reader
+    }
+
     /// Ends all tabs, and opens none any more. Returns their names.
     pub async fn shut_down(&self) -> Vec<String> {
         let tabs: Vec<_> = {
             let mut known = self.0.tabs();
             known.is_closing = true;
-            known.tabs.iter().map(|(name, tab)| (Arc::clone(name), tab.clone())).collect()
+            known
+                .tabs
+                .iter()
+                .map(|(name, tab)| (Arc::clone(name), tab.clone()))
+                .collect()
         };
         let closing = tabs.into_iter().map(|(name, tab)| async move {
             let (reply, closed) = oneshot::channel();
-            if tab.letters.send(Letter::Close(Purge::Keep, reply)).await.is_ok() {
+            if tab
+                .letters
+                .send(Letter::Close(Purge::Keep, reply))
+                .await
+                .is_ok()
+            {
                 // One that closes by itself is closed as well.
                 let _ = closed.await;
             }
@@ -282,15 +318,23 @@ impl Registry {
         let _ = handle.letters.send(letter(reply)).await;
         let tab = tab.to_owned();
         Pending {
-            answer: async move { answer.await.unwrap_or_else(|_| Err(Problem::no_such_tab(&tab))) }
-                .boxed(),
+            answer: async move {
+                answer
+                    .await
+                    .unwrap_or_else(|_| Err(Problem::no_such_tab(&tab)))
+            }
+            .boxed(),
             listen: None,
         }
     }
 
     fn find(&self, tab: &str) -> Result<TabHandle, Problem> {
         let known = self.0.tabs();
-        known.tabs.get(tab).cloned().ok_or_else(|| Problem::no_such_tab(tab))
+        known
+            .tabs
+            .get(tab)
+            .cloned()
+            .ok_or_else(|| Problem::no_such_tab(tab))
     }
 }
 
@@ -302,7 +346,8 @@ fn joined<'a>(tabs: &'a HashMap<Arc<str>, TabHandle>, open: &Open) -> Option<&'a
         return Some(found);
     }
     let session = open.resume.as_ref().filter(|_| !open.fork)?;
-    tabs.values().find(|tab| tab.view.borrow().session == *session)
+    tabs.values()
+        .find(|tab| tab.view.borrow().session == *session)
 }
 
 /// The answer to an opening, as soon as the tab has begun.

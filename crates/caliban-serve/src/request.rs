@@ -293,9 +293,9 @@ impl Wish {
     /// Refuses what no type can.
     pub fn check(&self) -> Result<(), String> {
         let named = |what: &str, name: &Option<String>| match name {
-            Some(name) if !is_name(name) => {
-                Err(format!("`{what}` must be a text of 1 to {LONGEST_NAME} bytes"))
-            }
+            Some(name) if !is_name(name) => Err(format!(
+                "`{what}` must be a text of 1 to {LONGEST_NAME} bytes"
+            )),
             Some(_) | None => Ok(()),
         };
         match self {
@@ -357,11 +357,20 @@ mod tests {
             (r#"{"op":"tabs","id":7}"#, None),
             (r#"{"op":"tabs","id":"x","more":1}"#, Some("x")),
             (r#"{"op":"dance","id":"x"}"#, Some("x")),
-            (r#"{"op":"send","id":"x","tab":"a","content":" "}"#, Some("x")),
+            (
+                r#"{"op":"send","id":"x","tab":"a","content":" "}"#,
+                Some("x"),
+            ),
             (r#"{"op":"set","id":"x","tab":"a"}"#, Some("x")),
-            (r#"{"op":"answer","id":"x","tab":"a","question":"q"}"#, Some("x")),
+            (
+                r#"{"op":"answer","id":"x","tab":"a","question":"q"}"#,
+                Some("x"),
+            ),
             (r#"{"op":"open","id":"x","mode":"yolo"}"#, Some("x")),
-            (r#"{"op":"open","id":"x","system":"a","append_system":"b"}"#, Some("x")),
+            (
+                r#"{"op":"open","id":"x","system":"a","append_system":"b"}"#,
+                Some("x"),
+            ),
         ] {
             let wrong = read(line).unwrap_err();
             assert_eq!(wrong.id.as_deref(), id, "{line}");

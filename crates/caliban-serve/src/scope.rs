@@ -40,12 +40,20 @@ fn consent(inquiry: &Inquiry, decision: Decision, answer: &Answer) -> Result<Con
             remember: remember(inquiry, answer.scope)?,
         }),
         Decision::Deny => Ok(Consent::Deny {
-            reason: Some(answer.reason.clone().unwrap_or_else(|| "the application denied it".to_owned())),
+            reason: Some(
+                answer
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| "the application denied it".to_owned()),
+            ),
             remember: Remember::Once,
             interrupt: Interrupt::No,
         }),
     }
 }
+
+/// The tool whose calls are nothing but a question to the user, who is asked every time.
+const NEEDS_THE_USER: &str = "ExitPlanMode";
 
 fn remember(inquiry: &Inquiry, scope: Scope) -> Result<Remember, String> {
     let name = &*inquiry.call.name;
@@ -57,13 +65,16 @@ fn remember(inquiry: &Inquiry, scope: Scope) -> Result<Remember, String> {
         (Scope::Session | Scope::Command, Some(Argument::Command)) => {
             match inquiry.question.suggestions.first() {
                 Some(pattern) => session(pattern.clone()),
-                None => Err("no rule would permit this command alone; use the scope `once`".to_owned()),
+                None => {
+                    Err("no rule would permit this command alone; use the scope `once`".to_owned())
+                }
             }
         }
         (Scope::Domain, Some(Argument::Url)) => match domain(inquiry) {
             Some(domain) => session(format!("{name}(domain:{domain})")),
             None => Err("the call names no domain; use the scope `once`".to_owned()),
         },
+        (Scope::Session, _) if name == NEEDS_THE_USER => Ok(Remember::Once),
         (Scope::Session, _) => session(name.to_owned()),
         (Scope::Command, _) => Err(format!("`{name}` runs no command; use `once` or `session`")),
         (Scope::Domain, _) => Err(format!("`{name}` fetches no page; use `once` or `session`")),
@@ -72,8 +83,69 @@ fn remember(inquiry: &Inquiry, scope: Scope) -> Result<Remember, String> {
 
 /// The domain of the page that a call fetches.
 fn domain(inquiry: &Inquiry) -> Option<String> {
-    let input = inquiry.question.input.as_ref().unwrap_or(&inquiry.call.input);
+    let input = inquiry
+        .question
+        .input
+        .as_ref()
+        .unwrap_or(&inquiry.call.input);
     let address = input.get("url").and_then(Value::as_str)?;
     let address = url::Url::parse(address).ok()?;
     address.host_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use caliban_agent::{Effect, Opinion, Question, ToolCall};
+    use serde_json::json;
+
+    use super::*;
+
+    fn inquiry(name: &str, input: Value, suggestions: &[&str]) -> Inquiry {
+        let call = ToolCall {
+            id: "call".into(),
+            name: name.into(),
+            input,
+            effect: Effect::Executes,
+            first_arg: None,
+            agent: None,
+            turn: 1,
+            opinion: Opinion::None,
+        };
+        let question = Question {
+            reason: String::new(),
+            rule: None,
+            remedy: String::new(),
+            suggestions: suggestions.iter().map(|&text| text.to_owned()).collect(),
+            parts: Vec::new(),
+            target: None,
+            input: None,
+        };
+        Inquiry::new(call, question)
+    }
+
+    #[test]
+    fn a_scope_is_a_rule_of_the_session() {
+        let page = inquiry("WebFetch", json!({"url": "https://docs.rs/serde"}), &[]);
+        let shell = inquiry("Bash", json!({"command": "make all"}), &["Bash:make *"]);
+        let write = inquiry("Write", json!({"path": "a"}), &[]);
+        let plan = inquiry("ExitPlanMode", json!({}), &[]);
+        let rule = |pattern: &str| {
+            Ok(Remember::Session {
+                pattern: pattern.to_owned(),
+            })
+        };
+        assert_eq!(
+            remember(&page, Scope::Domain),
+            rule("WebFetch(domain:docs.rs)")
+        );
+        assert_eq!(remember(&shell, Scope::Command), rule("Bash:make *"));
+        assert_eq!(remember(&shell, Scope::Session), rule("Bash:make *"));
+        assert_eq!(remember(&write, Scope::Session), rule("Write"));
+        assert_eq!(remember(&write, Scope::Once), Ok(Remember::Once));
+        assert_eq!(remember(&plan, Scope::Session), Ok(Remember::Once));
+        assert!(remember(&write, Scope::Domain).is_err());
+        assert!(remember(&page, Scope::Command).is_err());
+        let nowhere = inquiry("WebFetch", json!({"url": "no address"}), &[]);
+        assert!(remember(&nowhere, Scope::Domain).is_err());
+    }
 }

@@ -15,7 +15,11 @@ const LONGEST: usize = 2 * 1024 * 1024;
 pub(crate) fn event(view: &TabView, messages: &[Arc<Message>], encoder: &Encoder) -> Value {
     let (mut bytes, mut shown) = (0, Vec::new());
     let mut omitted = 0;
-    for frame in messages.iter().rev().filter_map(|message| encoder.message(message)) {
+    for frame in messages
+        .iter()
+        .rev()
+        .filter_map(|message| encoder.message(message))
+    {
         bytes += frame.to_string().len();
         if bytes > LONGEST {
             omitted += 1;

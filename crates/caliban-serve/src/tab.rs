@@ -204,9 +204,11 @@ pub(crate) fn begin(
     };
     tokio::spawn(async move {
         match Tab::new(&shared, &log, told, open, session).await {
-            Ok(tab) => {
+            Ok(mut tab) => {
                 let init = tab.encoder.init(&tab.facts);
                 tab.log.push(None, &init);
+                tab.recover().await;
+                tab.publish();
                 beginning.send_replace(Some(Ok(Arc::new(init))));
                 tab.live(mailbox).await;
             }
@@ -236,7 +238,7 @@ impl Tab {
         let hosted = shared.host.open(wanted).await?;
         let facts = Arc::new(hosted.facts().clone());
         let ledger = Ledger::open(&shared.ledgers, &facts.session_id).map_err(not_kept)?;
-        let mut tab = Self {
+        Ok(Self {
             shared: Arc::clone(shared),
             log: Arc::clone(log),
             told,
@@ -244,7 +246,11 @@ impl Tab {
             encoder: Encoder::new(shared.frames, &facts.session_id),
             hosted: Some(hosted),
             ledger,
-            kept: if facts.messages > 0 { Kept::OnDisk } else { Kept::NotYet },
+            kept: if facts.messages > 0 {
+                Kept::OnDisk
+            } else {
+                Kept::NotYet
+            },
             messages: facts.messages,
             facts,
             queue: VecDeque::new(),
@@ -259,14 +265,10 @@ impl Tab {
             totals: RunTotals::default(),
             over: None,
             idle_since: Instant::now(),
-        };
-        tab.recover().await;
-        tab.told.send_replace(tab.view());
-        Ok(tab)
+        })
     }
 
     async fn live(mut self, mut mailbox: mpsc::Receiver<Letter>) {
-        self.publish();
         loop {
             self.seek().await;
             self.publish();
@@ -395,11 +397,26 @@ impl Tab {
             session: self.facts.session_id.clone(),
             state,
             last: self.last,
-            running: self.running.as_ref().map(|running| running.request.to_string()),
-            queue: self.queue.iter().map(|waiting| waiting.request.to_string()).collect(),
-            questions: self.questions.iter().map(|(_, view)| view.clone()).collect(),
+            running: self
+                .running
+                .as_ref()
+                .map(|running| running.request.to_string()),
+            queue: self
+                .queue
+                .iter()
+                .map(|waiting| waiting.request.to_string())
+                .collect(),
+            questions: self
+                .questions
+                .iter()
+                .map(|(_, view)| view.clone())
+                .collect(),
             cwd: self.facts.cwd.clone(),
-            model: self.open.model.clone().unwrap_or_else(|| self.facts.model.clone()),
+            model: self
+                .open
+                .model
+                .clone()
+                .unwrap_or_else(|| self.facts.model.clone()),
             mode: match self.open.mode {
                 Some(mode) => mode.as_str().to_owned(),
                 None => self.facts.permission_mode.clone(),
@@ -421,7 +438,7 @@ impl Tab {
             && was.running == view.running
             && was.queue == view.queue
             && was.last == view.last;
-        if !is_same || was.seq == 0 {
+        if !is_same {
             let mut event = json!({
                 "type": "state",
                 "state": view.state,

@@ -255,6 +255,11 @@ impl Locations {
         self.under(&self.project_state(workspace), &["input-history.txt"])
     }
 
+    /// What servers of sessions keep: their tokens, and which requests there were.
+    pub fn serve(&self) -> PathBuf {
+        join(self.platform, &self.state, &["serve"])
+    }
+
     pub fn debug_log(&self) -> PathBuf {
         self.under(&self.cache, &["debug.log"])
     }

@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use caliban_agent::Outcome;
 use caliban_model::CancellationToken;
-use caliban_serve::{Client, Line, LineDecoder, Registry};
+use caliban_serve::{Client, Line, LineDecoder, MayEnd, Registry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::farewell;
 use super::link::{self, Ended, PIECES};
 use crate::console::note;
 use crate::exit::Failure;
-use crate::serve::peer;
+use crate::serve::{farewell, peer};
 
 /// Connections at the same time; one more waits.
 const CONNECTIONS: usize = 64;
@@ -47,7 +46,9 @@ pub(super) async fn serve(
             continue;
         };
         if let Err(stranger) = peer::check(&stream) {
-            note(&format!("warning: a connection was turned away: {stranger:?}"));
+            note(&format!(
+                "warning: a connection was turned away: {stranger:?}"
+            ));
             continue;
         }
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -75,7 +76,7 @@ async fn connection(registry: Registry, stream: UnixStream, over: &CancellationT
     let (input, output) = stream.into_split();
     let mut lines = lines(input);
     let (pieces, written) = writer(output);
-    let mut client = Client::new(registry);
+    let mut client = Client::new(registry, MayEnd::Yes);
     let ended = link::serve(&mut client, &mut lines, &pieces, over).await;
     drop(pieces);
     let _ = timeout(STALLED, written).await;

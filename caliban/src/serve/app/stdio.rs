@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use caliban_agent::Outcome;
 use caliban_model::CancellationToken;
-use caliban_serve::{Client, Line, LineDecoder, Registry};
+use caliban_serve::{Client, Line, LineDecoder, MayEnd, Registry};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::link::{self, Ended, PIECES};
-use super::farewell;
 use crate::console::Console;
 use crate::exit::Failure;
+use crate::serve::farewell;
 
 /// Lines that wait; an application that is further ahead waits itself.
 const LINES: usize = 16;
@@ -29,7 +29,7 @@ pub(super) async fn serve(
 ) -> Result<(), Failure> {
     let mut lines = lines();
     let (pieces, written) = writer(console);
-    let mut client = Client::new(registry.clone());
+    let mut client = Client::new(registry.clone(), MayEnd::Yes);
     let ended = link::serve(&mut client, &mut lines, &pieces, cancel).await;
     farewell(&registry).await;
     // Nobody may be reading any more.

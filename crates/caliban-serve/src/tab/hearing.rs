@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use caliban_agent::{Answer as Consent, Event, Reply};
-use caliban_session::{
-    Answered, Asked, By, ClosedWhy, Place, Refused, SessionEvent, What,
-};
+use caliban_session::{Answered, Asked, By, ClosedWhy, Place, Refused, SessionEvent, What};
 use jiff::SignedDuration;
 use serde_json::json;
 use tokio::time::Instant;
@@ -36,7 +34,9 @@ impl Tab {
                 if let Some(running) = &self.running {
                     let request = Arc::clone(&running.request);
                     let begun = self.encoder.begin(facts, &running.message, &request);
-                    begun.iter().for_each(|frame| self.tell(Some(&request), frame));
+                    begun
+                        .iter()
+                        .for_each(|frame| self.tell(Some(&request), frame));
                 }
             }
             What::Run(step) => {
@@ -124,7 +124,9 @@ impl Tab {
         let view = QuestionView {
             question: asked.question.to_string(),
             since,
-            deadline: since.saturating_add(patience.unwrap_or_default()).unwrap_or(since),
+            deadline: since
+                .saturating_add(patience.unwrap_or_default())
+                .unwrap_or(since),
             event: event.clone(),
         };
         self.questions.push((Box::new(asked.clone()), view));
@@ -148,7 +150,8 @@ impl Tab {
     /// A question can be answered no more.
     pub(super) fn close_question(&mut self, question: &Arc<str>) {
         let before = self.questions.len();
-        self.questions.retain(|(asked, _)| asked.question != *question);
+        self.questions
+            .retain(|(asked, _)| asked.question != *question);
         if self.questions.len() < before {
             if self.answered.len() >= REMEMBERED {
                 self.answered.pop_front();
@@ -160,7 +163,8 @@ impl Tab {
     async fn fail_running(&mut self, reason: &str) {
         if let Some(running) = self.running.take() {
             let result = self.encoder.failure(reason);
-            self.settle(&running.request, Last::Failed, vec![result]).await;
+            self.settle(&running.request, Last::Failed, vec![result])
+                .await;
         }
     }
 

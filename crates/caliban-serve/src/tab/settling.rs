@@ -39,7 +39,9 @@ impl Settings {
         };
         asked.open.retain(|open| *open != part);
         if let Some(reason) = trouble {
-            asked.trouble.get_or_insert_with(|| Problem::new(Code::Refused, reason));
+            asked
+                .trouble
+                .get_or_insert_with(|| Problem::new(Code::Refused, reason));
         }
         self.0.retain_mut(|asked| {
             if asked.open.is_empty() {

@@ -67,7 +67,9 @@ impl Tab {
         if waits && self.queue.len() >= most {
             return Err(Problem::new(
                 Code::QueueFull,
-                format!("{most} prompts wait in this tab already; send it again when some are done"),
+                format!(
+                    "{most} prompts wait in this tab already; send it again when some are done"
+                ),
             ));
         }
         self.ledger
@@ -83,9 +85,7 @@ impl Tab {
         self.seek().await;
         Ok(Done::Sent(Box::new(match self.ledger.standing(&request) {
             Some(Standing::Began) => sent(&request, SentState::Running, None),
-            Some(Standing::Accepted(_)) | None => {
-                sent(&request, SentState::Queued, Some(position))
-            }
+            Some(Standing::Accepted(_)) | None => sent(&request, SentState::Queued, Some(position)),
             Some(Standing::Ended(result)) => Sent {
                 result: Some(result.clone()),
                 ..sent(&request, SentState::Ended, None)
@@ -157,7 +157,8 @@ impl Tab {
                 match place.and_then(|place| self.queue.remove(place)) {
                     Some(waiting) => {
                         let result = self.encoder.cancelled();
-                        self.settle(&waiting.request, Last::Cancelled, vec![result]).await;
+                        self.settle(&waiting.request, Last::Cancelled, vec![result])
+                            .await;
                     }
                     // What has ended cannot be cancelled, and need not be.
                     None if self.ledger.standing(request).is_some() => {}
@@ -175,11 +176,17 @@ impl Tab {
 
     async fn answer(&mut self, answer: &Answer) -> Outcome {
         let id = &*answer.question;
-        let asked = self.questions.iter().find(|(asked, _)| *asked.question == *id);
+        let asked = self
+            .questions
+            .iter()
+            .find(|(asked, _)| *asked.question == *id);
         let Some((asked, _)) = asked else {
             let is_late = self.answered.iter().any(|known| **known == *id);
             return Err(if is_late {
-                Problem::new(Code::AlreadyAnswered, format!("the question `{id}` was answered"))
+                Problem::new(
+                    Code::AlreadyAnswered,
+                    format!("the question `{id}` was answered"),
+                )
             } else {
                 Problem::new(Code::NoSuchQuestion, format!("there is no question `{id}`"))
             });

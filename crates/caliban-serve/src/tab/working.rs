@@ -128,7 +128,8 @@ impl Tab {
     pub(super) async fn clear_queue(&mut self) {
         while let Some(waiting) = self.queue.pop_front() {
             let result = self.encoder.cancelled();
-            self.settle(&waiting.request, Last::Cancelled, vec![result]).await;
+            self.settle(&waiting.request, Last::Cancelled, vec![result])
+                .await;
         }
     }
 
@@ -136,7 +137,8 @@ impl Tab {
     pub(super) async fn fail_queue(&mut self, reason: &str) {
         while let Some(waiting) = self.queue.pop_front() {
             let result = self.encoder.failure(reason);
-            self.settle(&waiting.request, Last::Failed, vec![result]).await;
+            self.settle(&waiting.request, Last::Failed, vec![result])
+                .await;
         }
     }
 }

@@ -1,0 +1,254 @@
+//! `caliban serve`: sessions over HTTP, at a socket of the user's and, where that is asked for, at
+//! an address. Sessions live in this process and end with it.
+
+mod address;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use caliban_agent::Outcome;
+use caliban_harness::options::DebugTo;
+use caliban_harness::{Process, RunOptions, configure, locations};
+use caliban_model::CancellationToken;
+use caliban_serve::Frames;
+use caliban_serve_http::{Access, Connections, Token, router, serve as serve_connection};
+use jiff::Timestamp;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tokio::net::{TcpListener, UnixListener};
+use url::Url;
+
+use super::farewell;
+use super::host::Roots;
+use super::peer;
+use super::registry::registry;
+use crate::args::{HttpArgs, Listen};
+use crate::console::{Console, note};
+use crate::exit::Failure;
+use crate::mcp_command::browser::{self, Opening};
+use address::Address;
+
+/// Whether the page is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Page {
+    Opened,
+    Left,
+}
+
+pub(super) async fn serve(
+    args: &HttpArgs,
+    page: Page,
+    options: RunOptions,
+    process: Process,
+    cancel: &CancellationToken,
+    mut console: Console,
+) -> Result<(), Failure> {
+    let places = Places::new(args, page, &process)?;
+    let (socket, listener) = (
+        Removed(places.socket.clone()),
+        peer::listen(&places.socket)?,
+    );
+    let network = match &places.address {
+        Some(address) => Some(Network::open(address, args, &process).await?),
+        None => None,
+    };
+    let roots = if args.root.is_empty() {
+        vec![process.current_directory.clone()]
+    } else {
+        args.root.clone()
+    };
+    let log = access_log(&options, &process);
+    let configuration = configure(&options, process.clone())?;
+    let (frames, roots) = (Frames::Caliban, Roots::Only(roots));
+    let registry = registry(&args.registry, frames, roots, options, process);
+    console.write(&format!("listening at unix:{}\n", socket.0.display()))?;
+    if let Some(network) = &network {
+        let file = network.file.0.display();
+        console.write(&format!(
+            "listening at {}; the token is in {file}\n",
+            network.url
+        ))?;
+        if page == Page::Opened {
+            let address = format!("{}/#{}", network.url, network.opener.reveal());
+            let opened = Url::parse(&address)
+                .map(|url| browser::open(&url, Opening::Wanted, &configuration));
+            if !matches!(opened, Ok(browser::Opened::Asked)) {
+                console.write(&format!("open {address}\n"))?;
+            }
+        }
+    }
+    let connections = Connections::default();
+    let local = router(registry.clone(), Access::Socket, Arc::clone(&log));
+    let remote = network.as_ref().map(|network| {
+        let access = network.access.clone();
+        router(registry.clone(), access, Arc::clone(&log))
+    });
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => break,
+            accepted = accept(&listener) => match accepted {
+                Some(Ok(stream)) => serve_connection(stream, local.clone(), &connections).await,
+                Some(Err(stranger)) => {
+                    note(&format!("warning: a connection was turned away: {stranger:?}"));
+                }
+                None => pause().await,
+            },
+            accepted = accept_remote(network.as_ref()) => match (accepted, &remote) {
+                (Some(stream), Some(remote)) => {
+                    serve_connection(stream, remote.clone(), &connections).await;
+                }
+                (_, _) => pause().await,
+            },
+        }
+    }
+    drop((listener, socket, network));
+    farewell(&registry).await;
+    Err(Failure::Outcome(Outcome::Cancelled))
+}
+
+/// Too many files are open, or a peer was gone before it was met.
+async fn pause() {
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+}
+
+async fn accept(listener: &UnixListener) -> Option<Result<tokio::net::UnixStream, peer::Stranger>> {
+    let (stream, _) = listener.accept().await.ok()?;
+    Some(peer::check(&stream).map(|()| stream))
+}
+
+async fn accept_remote(network: Option<&Network>) -> Option<tokio::net::TcpStream> {
+    match network {
+        Some(network) => {
+            let (stream, _) = network.listener.accept().await.ok()?;
+            // Events are small, and each is waited for.
+            stream.set_nodelay(true).ok()?;
+            Some(stream)
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Where the server is reached.
+struct Places {
+    socket: PathBuf,
+    address: Option<Address>,
+}
+
+impl Places {
+    fn new(args: &HttpArgs, page: Page, process: &Process) -> Result<Self, Failure> {
+        let (mut socket, mut address) = (None, None);
+        for place in &args.listen {
+            match place {
+                Listen::Unix(path) => socket = Some(process.current_directory.join(path)),
+                Listen::Tcp(text) => address = Some(Address::new(text, args.behind_proxy)?),
+            }
+        }
+        if page == Page::Opened && address.is_none() {
+            address = Some(Address::new("127.0.0.1:0", false)?);
+        }
+        Ok(Self {
+            socket: socket.unwrap_or_else(|| default_socket(process)),
+            address,
+        })
+    }
+}
+
+/// One for each directory that a server is started in.
+fn default_socket(process: &Process) -> PathBuf {
+    let place = process.current_directory.to_string_lossy().into_owned();
+    let digest = Sha256::digest(place.as_bytes());
+    let digest: String = digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    locations(process)
+        .runtime_dir()
+        .join(format!("serve-{digest}.sock"))
+}
+
+/// A server at an address, with the file that the user's own programs find it by.
+struct Network {
+    listener: TcpListener,
+    url: String,
+    access: Access,
+    opener: Token,
+    file: Removed,
+}
+
+impl Network {
+    async fn open(address: &Address, args: &HttpArgs, process: &Process) -> Result<Self, Failure> {
+        let cannot = |error: std::io::Error| {
+            Failure::Runtime(format!("cannot listen at {address}: {error}"))
+        };
+        let listener = TcpListener::bind(address.socket).await.map_err(cannot)?;
+        let port = listener.local_addr().map_err(cannot)?.port();
+        if address.is_public() {
+            note(&format!(
+                "warning: {address} is reached by other machines; without TLS before it, whoever \
+                 listens on the way has the token"
+            ));
+        }
+        let mut hosts = vec![
+            format!("127.0.0.1:{port}"),
+            format!("localhost:{port}"),
+            format!("[::1]:{port}"),
+        ];
+        for name in &args.host_name {
+            hosts.extend([name.clone(), format!("{name}:{port}")]);
+        }
+        let (token, opener) = (Token::new(rand::random()), Token::new(rand::random()));
+        let url = format!("http://{}", address.name(port));
+        let directory = locations(process).serve();
+        let path = directory.join(format!("{port}.json"));
+        let text = json!({
+            "url": url,
+            "token": token.reveal(),
+            "pid": std::process::id(),
+            "started": Timestamp::now(),
+        });
+        caliban_settings::ensure_private_dir(&directory)
+            .and_then(|()| {
+                caliban_settings::replace_private_file(&path, text.to_string().as_bytes())
+            })
+            .map_err(|error| {
+                Failure::Runtime(format!("`{}` cannot be written: {error}", path.display()))
+            })?;
+        Ok(Self {
+            listener,
+            url,
+            access: Access::Network {
+                token,
+                once: Arc::new(Mutex::new(Some(opener.clone()))),
+                hosts,
+                origins: args.allow_origin.clone(),
+            },
+            opener,
+            file: Removed(path),
+        })
+    }
+}
+
+/// A file that goes with the server.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = std::fs::remove_file(Path::new(&self.0));
+    }
+}
+
+/// Requests are written to the debug log, where there is one: no bodies and no tokens.
+fn access_log(options: &RunOptions, process: &Process) -> caliban_serve_http::AccessLog {
+    let is_wanted = match options.debug {
+        DebugTo::AsConfigured => false,
+        DebugTo::Log | DebugTo::File(_) | DebugTo::Diagnostics => true,
+    };
+    let diagnostics = Arc::clone(&process.diagnostics);
+    Arc::new(move |line: String| {
+        if is_wanted {
+            diagnostics.debug(&format!("serve: {line}"));
+        }
+    })
+}

@@ -1,0 +1,74 @@
+//! An address to listen at. One that other machines reach is refused unless it was asked for twice.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use crate::exit::Failure;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) socket: SocketAddr,
+}
+
+impl Address {
+    pub(super) fn new(text: &str, behind_proxy: bool) -> Result<Self, Failure> {
+        let socket = match text.strip_prefix("localhost:") {
+            Some(port) => port
+                .parse()
+                .ok()
+                .map(|port: u16| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)),
+            None => text.parse().ok(),
+        };
+        let Some(socket) = socket else {
+            return Err(Failure::Usage(format!(
+                "`{text}` is no address: use `127.0.0.1:PORT`, `[::1]:PORT` or `unix:PATH`"
+            )));
+        };
+        let address = Self { socket };
+        if address.is_public() && !behind_proxy {
+            return Err(Failure::Usage(format!(
+                "`{text}` is reached by other machines, and what they send would not be encrypted; \
+                 listen at 127.0.0.1, or put a proxy with TLS before it and say `--behind-proxy`"
+            )));
+        }
+        Ok(address)
+    }
+
+    /// Whether other machines reach it.
+    pub(super) fn is_public(&self) -> bool {
+        !self.socket.ip().is_loopback()
+    }
+
+    /// By what it is reached on this machine.
+    pub(super) fn name(&self, port: u16) -> String {
+        match self.socket.ip() {
+            IpAddr::V6(ip) if ip.is_loopback() => format!("[::1]:{port}"),
+            IpAddr::V4(_) | IpAddr::V6(_) => format!("127.0.0.1:{port}"),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.socket.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_machines_are_kept_out_unless_asked_for() {
+        for local in ["127.0.0.1:0", "localhost:80", "[::1]:80", "127.8.8.8:1"] {
+            assert!(Address::new(local, false).is_ok(), "{local}");
+        }
+        for public in ["0.0.0.0:80", "[::]:80", "192.168.1.1:80", "8.8.8.8:80"] {
+            assert!(Address::new(public, false).is_err(), "{public}");
+            assert!(Address::new(public, true).is_ok(), "{public}");
+        }
+        for wrong in ["example.com:80", "80", "127.0.0.1", "localhost:x"] {
+            assert!(Address::new(wrong, true).is_err(), "{wrong}");
+        }
+    }
+}

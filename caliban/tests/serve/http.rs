@@ -1,0 +1,309 @@
+//! Sessions over HTTP, and who is let in.
+
+mod exchange;
+mod security;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use caliban_testkit::{Reply, Script};
+use serde_json::{Value, json};
+
+use crate::bench;
+use crate::support::{Bench, Wire};
+use exchange::{Answer, Exchange};
+
+/// A server at a socket and at an address.
+pub(super) struct Http {
+    child: Child,
+    pub(super) socket: PathBuf,
+    pub(super) port: u16,
+    pub(super) token: String,
+    pub(super) file: PathBuf,
+}
+
+impl Http {
+    pub(super) fn start(bench: &Bench, flags: &[&str]) -> Self {
+        let socket = bench.home.path().join("run/http.sock");
+        let mut child = bench
+            .command()
+            .args(["serve", "--listen", "127.0.0.1:0", "--listen"])
+            .arg(format!("unix:{}", socket.display()))
+            .args(flags)
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = output.next().unwrap().unwrap();
+        assert!(first.starts_with("listening at unix:"), "{first}");
+        let second = output.next().unwrap().unwrap();
+        let (url, file) = second.split_once("; the token is in ").unwrap();
+        let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
+        let file = PathBuf::from(file);
+        let known: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        assert_eq!(known["url"], format!("http://127.0.0.1:{port}"));
+        assert_eq!(known["pid"], child.id());
+        // What comes later fills no pipe.
+        std::thread::spawn(move || output.for_each(drop));
+        Self {
+            child,
+            socket,
+            port,
+            token: known["token"].as_str().unwrap().to_owned(),
+            file,
+        }
+    }
+
+    /// A request over the socket.
+    pub(super) fn local(&self, method: &str, path: &str) -> Exchange {
+        Exchange::new(UnixStream::connect(&self.socket).unwrap(), method, path)
+            .header("host", "localhost")
+    }
+
+    pub(super) fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
+        self.local(method, path).json(body).answer()
+    }
+
+    pub(super) fn stop(mut self) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        assert!(!self.socket.exists() && !self.file.exists());
+    }
+}
+
+#[test]
+fn a_session_over_http() {
+    let bench = bench([Reply::text("Hello there."), Reply::text("Again.")]);
+    let http = Http::start(&bench, &[]);
+    let opened = http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    assert_eq!(opened.status, 201, "{}", opened.text);
+    assert_eq!(opened.json()["init"]["subtype"], "init");
+    assert_eq!(bench.server.requests().len(), 0);
+
+    let prompt = json!({"request_id": "r", "content": "hi"});
+    let sent = http.call("POST", "/v1/sessions/a/prompts?wait=true", &prompt);
+    assert_eq!(sent.status, 200, "{}", sent.text);
+    assert_eq!(sent.json()["result"]["result"], "Hello there.");
+    let again = http.call("POST", "/v1/sessions/a/prompts", &prompt);
+    assert_eq!(
+        (again.status, &again.json()["duplicate"]),
+        (200, &json!(true))
+    );
+    let other = json!({"request_id": "r", "content": "ho"});
+    let other = http.call("POST", "/v1/sessions/a/prompts", &other);
+    assert_eq!(
+        (other.status, &other.json()["code"]),
+        (409, &json!("conflict"))
+    );
+    assert_eq!(
+        other.header("content-type"),
+        Some("application/problem+json")
+    );
+    let standing = http.local("GET", "/v1/sessions/a/prompts/r").answer();
+    assert_eq!(standing.json()["state"], "ended");
+    assert_eq!(
+        http.local("GET", "/v1/sessions/a/prompts/x")
+            .answer()
+            .status,
+        404
+    );
+
+    let messages = http.local("GET", "/v1/sessions/a/messages").answer().json();
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
+    let changed = http.call("PATCH", "/v1/sessions/a", &json!({"mode": "plan"}));
+    assert_eq!(changed.json()["mode"], "plan");
+    let refused = http.call(
+        "PATCH",
+        "/v1/sessions/a",
+        &json!({"mode": "bypassPermissions"}),
+    );
+    assert_eq!(refused.status, 403);
+    let listed = http.local("GET", "/v1/sessions").answer().json();
+    assert_eq!(listed["sessions"][0]["last"], "completed");
+    assert_eq!(
+        http.local("DELETE", "/v1/sessions/a?purge=true")
+            .answer()
+            .status,
+        200
+    );
+    assert_eq!(http.local("GET", "/v1/sessions/a").answer().status, 404);
+    http.stop();
+}
+
+#[test]
+fn events_come_with_numbers_and_go_on_from_any_of_them() {
+    let bench = bench([Reply::text("one"), Reply::text("two")]);
+    let http = Http::start(&bench, &[]);
+    http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    let mut stream = http.local("GET", "/v1/sessions/a/events").stream();
+    let (first, snapshot) = stream.event();
+    assert_eq!(snapshot["event"]["type"], "snapshot");
+    http.call(
+        "POST",
+        "/v1/sessions/a/prompts",
+        &json!({"request_id": "r", "content": "hi"}),
+    );
+    let last = loop {
+        let (id, line) = stream.event();
+        if line["event"]["type"] == "result" {
+            break id;
+        }
+    };
+    drop(stream);
+    // From the first on, everything comes again; from the last on, only what is new.
+    let again = http
+        .local("GET", "/v1/sessions/a/events")
+        .header("last-event-id", &first);
+    let mut again = again.stream();
+    while again.event().0 != last {}
+    http.call(
+        "POST",
+        "/v1/sessions/a/prompts",
+        &json!({"request_id": "s", "content": "hi"}),
+    );
+    let after = http
+        .local("GET", "/v1/sessions/a/events")
+        .header("last-event-id", &last);
+    let mut after = after.stream();
+    let (id, _) = after.event();
+    let number = |id: &str| id.rsplit_once('-').unwrap().1.parse::<u64>().unwrap();
+    assert_eq!(number(&id), number(&last) + 1);
+    // Numbers of another server mean nothing: everything there is comes first.
+    let foreign = http
+        .local("GET", "/v1/sessions/a/events")
+        .header("last-event-id", "x-7");
+    assert_eq!(foreign.stream().event().1["event"]["type"], "snapshot");
+    http.stop();
+}
+
+#[test]
+fn questions_are_resources() {
+    let bench = bench([
+        Reply::tool("Bash", json!({"command": "touch made"})),
+        Reply::text("done"),
+    ]);
+    let http = Http::start(&bench, &[]);
+    http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    http.call(
+        "POST",
+        "/v1/sessions/a/prompts",
+        &json!({"request_id": "r", "content": "go"}),
+    );
+    let question = loop {
+        let open = http
+            .local("GET", "/v1/sessions/a/questions")
+            .answer()
+            .json();
+        if let Some(question) = open["questions"][0]["question"].as_str() {
+            break question.to_owned();
+        }
+        std::thread::yield_now();
+    };
+    let path = format!("/v1/sessions/a/questions/{question}");
+    assert_eq!(
+        http.call("POST", &path, &json!({"option": "allow"})).status,
+        200
+    );
+    let late = http.call("POST", &path, &json!({"option": "deny"}));
+    assert_eq!(
+        (late.status, &late.json()["code"]),
+        (409, &json!("already_answered"))
+    );
+    let ended = http
+        .local("GET", "/v1/sessions/a/prompts/r?wait=true")
+        .answer();
+    assert_eq!(ended.json()["result"]["result"], "done");
+    assert!(bench.workspace.path().join("made").exists());
+    http.stop();
+}
+
+#[test]
+fn a_full_queue_asks_for_patience_and_an_interrupt_clears_it() {
+    let bench = bench([Reply::text("never").hold_after(0)]);
+    let http = Http::start(&bench, &["--max-queue", "1"]);
+    http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    let send = |request: &str| {
+        let prompt = json!({"request_id": request, "content": request});
+        http.call("POST", "/v1/sessions/a/prompts", &prompt)
+    };
+    assert_eq!(send("a").status, 202);
+    assert_eq!(send("b").status, 202);
+    let full = send("c");
+    assert_eq!((full.status, full.header("retry-after")), (429, Some("1")));
+    assert_eq!(full.json()["code"], "queue_full");
+    http.call(
+        "POST",
+        "/v1/sessions/a/interrupt",
+        &json!({"queue": "clear"}),
+    );
+    for request in ["a", "b"] {
+        let path = format!("/v1/sessions/a/prompts/{request}?wait=true");
+        let ended = http.local("GET", &path).answer().json();
+        assert_eq!(ended["result"]["subtype"], "cancelled");
+    }
+    http.stop();
+}
+
+#[test]
+fn the_lines_go_over_a_websocket() {
+    let bench = bench([Reply::text("Hello.")]);
+    let http = Http::start(&bench, &[]);
+    http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    let mut socket = http.local("GET", "/v1/sessions/a/ws?after=0").websocket();
+    let answer = socket.read();
+    assert_eq!(
+        (&answer["re"], &answer["ok"]["next"]),
+        (&json!("ws"), &json!(1))
+    );
+    socket.write(&json!({"op": "send", "id": "r", "tab": "a", "content": "hi"}));
+    loop {
+        let line = socket.read();
+        if line["event"]["type"] == "result" {
+            assert_eq!(
+                (&line["request"], &line["event"]["result"]),
+                (&json!("r"), &json!("Hello."))
+            );
+            break;
+        }
+    }
+    socket.write(&json!({"op": "shutdown", "id": "x"}));
+    loop {
+        let line = socket.read();
+        if line["re"] == "x" {
+            assert_eq!(line["error"]["code"], "refused");
+            break;
+        }
+    }
+    http.stop();
+}
+
+#[test]
+fn every_resource_is_described() {
+    let bench = Bench::new(Wire::Anthropic, Script::new([]));
+    let http = Http::start(&bench, &[]);
+    let document = http.local("GET", "/v1/openapi.json").answer().json();
+    assert_eq!(document, caliban_serve_http::openapi());
+    assert_eq!(document["openapi"], "3.1.0");
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for method in operations.as_object().unwrap().keys() {
+            if method == "parameters" {
+                continue;
+            }
+            let path = path.replace("{id}", "x").replace('{', "").replace('}', "");
+            let answer = http
+                .local(&method.to_uppercase(), &path)
+                .header("content-type", "application/json");
+            if path == "/v1/events" {
+                continue;
+            }
+            let answer = answer.body(b"{}").answer();
+            let code = answer.json_or_null()["code"].clone();
+            assert_ne!(code, "no_such_path", "{method} {path}");
+            assert_ne!(answer.status, 405, "{method} {path}");
+        }
+    }
+    http.stop();
+}

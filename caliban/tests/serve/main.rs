@@ -1,0 +1,29 @@
+//! Servers of sessions, as applications meet them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod app;
+mod client;
+#[cfg(unix)]
+mod http;
+mod kill;
+mod many;
+mod packages;
+mod questions;
+#[cfg(unix)]
+mod sockets;
+
+use caliban_testkit::{Reply, Script};
+use support::{Bench, Wire};
+
+/// A bench whose model answers in this order.
+fn bench(replies: impl IntoIterator<Item = Reply>) -> Bench {
+    Bench::new(Wire::Anthropic, Script::new(replies))
+}

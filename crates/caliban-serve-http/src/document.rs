@@ -1,0 +1,288 @@
+//! The description of the resources, as OpenAPI 3.1: made from the types that read and write them.
+
+use caliban_serve::{Heard, Open, Opened, Problem, Sent, Settled, TabView};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RestrictFormats;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::routes::{Change, Interrupting, Login, NewAnswer, NewPrompt};
+
+/// What can be done at a path.
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    takes: Option<Value>,
+    /// The status when it goes well, and what comes then.
+    gives: (&'static str, Option<Value>),
+    query: &'static [(&'static str, &'static str)],
+}
+
+/// The document.
+pub fn openapi() -> Value {
+    let settings = || {
+        let mut settings =
+            SchemaSettings::draft2020_12().with_transform(RestrictFormats::default());
+        settings.definitions_path = "/components/schemas".into();
+        settings
+    };
+    let mut read = settings().for_deserialize().into_generator();
+    let mut written = settings().for_serialize().into_generator();
+    let operations = operations(&mut read, &mut written);
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in &operations {
+        let place = paths
+            .entry(operation.path)
+            .or_insert_with(|| json!({"parameters": places(operation.path)}));
+        place[operation.method] = described(operation);
+    }
+    schema::<Problem>(&mut written);
+    let mut schemas = written.take_definitions(true);
+    for (name, schema) in read.take_definitions(true) {
+        schemas.entry(name).or_insert(schema);
+    }
+    schemas.insert("ProblemDetails".to_owned(), problem());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "caliban serve",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Sessions for applications. Every path needs the token of the server, \
+                            except over a Unix socket.",
+            "license": {"name": "AGPL-3.0-only", "identifier": "AGPL-3.0-only"},
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    })
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<Operation> {
+    let view = schema::<TabView>(written);
+    let sent = schema::<Sent>(written);
+    let settled = schema::<Settled>(written);
+    let list = json!({"type": "object", "properties": {
+        "sessions": {"type": "array", "items": view}, "cursor": {"type": ["string", "null"]}}});
+    let some = |name: &str| Some(json!({"type": "object", "required": [name]}));
+    let stream = Some(json!({"type": "string", "contentMediaType": "text/event-stream"}));
+    schema::<Heard>(written);
+    let operation = |method, path, summary, takes, gives| Operation {
+        method,
+        path,
+        summary,
+        takes,
+        gives,
+        query: &[],
+    };
+    const ONE: &str = "/v1/sessions/{id}";
+    const PROMPT: &str = "/v1/sessions/{id}/prompts/{prompt}";
+    vec![
+        operation(
+            "get",
+            "/healthz",
+            "Whether it is there.",
+            None,
+            ("200", some("ok")),
+        ),
+        operation(
+            "post",
+            "/v1/login",
+            "A cookie for a page that has the token.",
+            Some(schema::<Login>(read)),
+            ("204", None),
+        ),
+        operation(
+            "get",
+            "/v1/openapi.json",
+            "This document.",
+            None,
+            ("200", some("openapi")),
+        ),
+        operation(
+            "get",
+            "/v1/events",
+            "The states of all sessions, as they change.",
+            None,
+            ("200", stream.clone()),
+        ),
+        operation(
+            "get",
+            "/v1/sessions",
+            "The sessions that are open.",
+            None,
+            ("200", Some(list)),
+        ),
+        operation(
+            "post",
+            "/v1/sessions",
+            "Begins a session, or goes on with an earlier one.",
+            Some(schema::<Open>(read)),
+            ("201", Some(schema::<Opened>(written))),
+        ),
+        operation(
+            "get",
+            ONE,
+            "How a session is doing.",
+            None,
+            ("200", Some(view.clone())),
+        ),
+        operation(
+            "patch",
+            ONE,
+            "Changes the model, the mode or the effort.",
+            Some(schema::<Change>(read)),
+            ("200", Some(view)),
+        ),
+        Operation {
+            query: &[("purge", "boolean")],
+            ..operation(
+                "delete",
+                ONE,
+                "Ends a session; `purge` also forgets it.",
+                None,
+                ("200", some("closed")),
+            )
+        },
+        Operation {
+            query: &[("wait", "boolean")],
+            ..operation(
+                "post",
+                "/v1/sessions/{id}/prompts",
+                "Something to work on.",
+                Some(schema::<NewPrompt>(read)),
+                ("202", Some(sent.clone())),
+            )
+        },
+        Operation {
+            query: &[("wait", "boolean")],
+            ..operation(
+                "get",
+                PROMPT,
+                "Where a prompt stands.",
+                None,
+                ("200", Some(sent)),
+            )
+        },
+        operation(
+            "delete",
+            PROMPT,
+            "Takes a prompt back, or interrupts it.",
+            None,
+            ("200", Some(settled.clone())),
+        ),
+        operation(
+            "post",
+            "/v1/sessions/{id}/interrupt",
+            "Stops what is worked on.",
+            Some(schema::<Interrupting>(read)),
+            ("200", Some(settled.clone())),
+        ),
+        operation(
+            "get",
+            "/v1/sessions/{id}/questions",
+            "What waits for an answer.",
+            None,
+            ("200", some("questions")),
+        ),
+        operation(
+            "post",
+            "/v1/sessions/{id}/questions/{question}",
+            "Answers a question.",
+            Some(schema::<NewAnswer>(read)),
+            ("200", Some(settled)),
+        ),
+        operation(
+            "get",
+            "/v1/sessions/{id}/messages",
+            "What was said.",
+            None,
+            ("200", some("messages")),
+        ),
+        Operation {
+            query: &[("after", "integer")],
+            ..operation(
+                "get",
+                "/v1/sessions/{id}/events",
+                "What happens: after the event that `Last-Event-ID` or `after` names, else a \
+                 snapshot and what follows.",
+                None,
+                ("200", stream),
+            )
+        },
+        Operation {
+            query: &[("after", "integer")],
+            ..operation(
+                "get",
+                "/v1/sessions/{id}/ws",
+                "The line protocol over a WebSocket, one line a message.",
+                None,
+                ("101", None),
+            )
+        },
+    ]
+}
+
+/// The parameters that a path has in braces.
+fn places(path: &str) -> Vec<Value> {
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .map(|name| {
+            json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+        })
+        .collect()
+}
+
+fn described(operation: &Operation) -> Value {
+    let (status, gives) = &operation.gives;
+    let mut response = json!({"description": "Done."});
+    if let Some(schema) = gives {
+        let kind = match schema["contentMediaType"].as_str() {
+            Some(kind) => kind.to_owned(),
+            None => "application/json".to_owned(),
+        };
+        response["content"] = json!({kind: {"schema": schema}});
+    }
+    let problem = json!({
+        "description": "A problem, by its code.",
+        "content": {"application/problem+json": {
+            "schema": {"$ref": "#/components/schemas/ProblemDetails"},
+        }},
+    });
+    let mut described = json!({
+        "summary": operation.summary,
+        "responses": {*status: response, "default": problem},
+    });
+    if let Some(schema) = &operation.takes {
+        described["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
+    }
+    if !operation.query.is_empty() {
+        let query = operation
+            .query
+            .iter()
+            .map(|(name, kind)| json!({"name": name, "in": "query", "schema": {"type": kind}}));
+        described["parameters"] = query.collect();
+    }
+    described
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "object",
+        "required": ["type", "title", "status", "code", "detail"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "code": {"type": "string"},
+            "detail": {"type": "string"},
+        },
+    })
+}

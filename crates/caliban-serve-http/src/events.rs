@@ -1,0 +1,167 @@
+//! What is told: as server-sent events, and both ways over a WebSocket.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use caliban_serve::{Client, MayEnd, Output, Reader, Told};
+use futures::stream::{self, Stream};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::Server;
+use crate::problem::Refusal;
+use crate::routes::Answered;
+
+/// How often a stream without events shows that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How soon a reader that was cut off may come back.
+const RETRY: Duration = Duration::from_secs(1);
+/// The longest message of a client, which is a prompt with images.
+const LONGEST: usize = 32 * 1024 * 1024;
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct From {
+    after: Option<u64>,
+}
+
+/// The events of a session: the rest of what is known, or a snapshot and what follows.
+pub(crate) async fn stream(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    Query(from): Query<From>,
+    headers: HeaderMap,
+) -> Answered {
+    let place = place(&server)?;
+    let known = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let known = known.and_then(|id| id.rsplit_once('-'));
+    let (after, is_stale) = match known {
+        Some((epoch, seq)) if epoch == server.registry.epoch() => (seq.parse().ok(), false),
+        // Another server's numbers mean nothing here.
+        Some(_) => (None, true),
+        None => (from.after, from.after.is_none()),
+    };
+    let mut first = VecDeque::new();
+    let next = match after.filter(|_| !is_stale) {
+        Some(after) => after + 1,
+        None => {
+            let (seq, snapshot) = server.registry.snapshot(&tab).await?;
+            first.push_back(event(
+                &server,
+                seq,
+                &json!({"tab": tab, "seq": seq, "event": snapshot}).to_string(),
+            ));
+            seq + 1
+        }
+    };
+    let reader = server.registry.reader(&tab, Some(next))?;
+    Ok(sse(told(server, reader, first, place)))
+}
+
+/// The states of all sessions, without what is said in them.
+pub(crate) async fn states(State(server): State<Server>) -> Answered {
+    let place = place(&server)?;
+    let reader = server.registry.states();
+    Ok(sse(told(server, reader, VecDeque::new(), place)))
+}
+
+fn place(server: &Server) -> Result<OwnedSemaphorePermit, Refusal> {
+    let streams = std::sync::Arc::clone(&server.streams);
+    streams.try_acquire_owned().map_err(|_| {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        Refusal::new(
+            status,
+            "too_many_streams",
+            "too many streams are open; close one of them",
+        )
+    })
+}
+
+fn event(server: &Server, seq: u64, line: &str) -> Event {
+    let id = format!("{}-{seq}", server.registry.epoch());
+    Event::default().id(id).retry(RETRY).data(line)
+}
+
+fn told(
+    server: Server,
+    reader: Reader,
+    first: VecDeque<Event>,
+    place: OwnedSemaphorePermit,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold(
+        (server, reader, first, place),
+        |(server, mut reader, mut waiting, place)| async move {
+            if waiting.is_empty() {
+                let told = reader.next().await?;
+                let line = |told: &Told| event(&server, told.seq, told.line().trim_end());
+                waiting.extend(told.iter().map(line));
+            }
+            let next = waiting.pop_front()?;
+            Some((Ok(next), (server, reader, waiting, place)))
+        },
+    )
+}
+
+fn sse<S>(stream: S) -> Response
+where
+    S: Stream<Item = Result<Event, Infallible>> + Send + 'static,
+{
+    let alive = KeepAlive::new().interval(HEARTBEAT);
+    Sse::new(stream).keep_alive(alive).into_response()
+}
+
+/// The line protocol, one line a message, with this session heard from the beginning.
+pub(crate) async fn socket(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    Query(from): Query<From>,
+    upgrade: WebSocketUpgrade,
+) -> Answered {
+    let place = place(&server)?;
+    server.registry.view(&tab)?;
+    let upgraded = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
+    let response: Response = upgraded.on_upgrade(move |socket| async move {
+        talk(server, &tab, from.after, socket).await;
+        drop(place);
+    });
+    Ok(response)
+}
+
+async fn talk(server: Server, tab: &str, after: Option<u64>, mut socket: WebSocket) {
+    let mut client = Client::new(server.registry, MayEnd::No);
+    let since = after.map_or(json!({}), |after| json!({"since": after}));
+    let mut hear = json!({"op": "events", "id": "ws", "tab": tab});
+    if let (Some(hear), Some(since)) = (hear.as_object_mut(), since.as_object()) {
+        hear.extend(since.clone());
+    }
+    client.submit(&hear.to_string()).await;
+    loop {
+        tokio::select! {
+            message = socket.recv(), if client.has_room() => match message {
+                Some(Ok(Message::Text(text))) => client.submit(text.as_str()).await,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Binary(_) | Message::Close(_)) | Err(_)) | None => return,
+            },
+            output = client.next() => {
+                let lines: Vec<String> = match output {
+                    Output::Told(told) => told.iter().map(Told::line).collect(),
+                    Output::Reply(reply) | Output::Goodbye(reply) => {
+                        vec![serde_json::to_string(&reply).unwrap_or_default()]
+                    }
+                };
+                for line in lines {
+                    let text = line.trim_end().to_owned();
+                    if socket.send(Message::Text(text.into())).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}

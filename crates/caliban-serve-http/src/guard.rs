@@ -1,0 +1,182 @@
+//! The one layer round everything: names, origins, tokens. What does not pass reaches no route,
+//! whatever its path.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::Server;
+use crate::access::{Access, Token};
+use crate::problem::Refusal;
+
+/// The name of the cookie that a page has instead of a token.
+pub(crate) const COOKIE: &str = "caliban_serve";
+/// Wrong tokens in a second before answers to them are held back.
+const FAILURES: u32 = 5;
+/// How long.
+pub(crate) const HELD_BACK: Duration = Duration::from_secs(1);
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      img-src 'self' data:; base-uri 'none'; form-action 'none'; \
+                      frame-ancestors 'none'";
+
+/// Lets a request through, or says why not.
+pub(crate) async fn guard(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let mut response = match check(&server.access, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => {
+            if refusal == Refused::Unknown && has_failed_often() {
+                tokio::time::sleep(HELD_BACK).await;
+            }
+            Refusal::from(refusal).into_response()
+        }
+    };
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    (server.log)(format!("{method} {path} {}", response.status().as_u16()));
+    response
+}
+
+/// Why a request is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refused {
+    /// It was sent to another name: one that leads here by a trick.
+    Misdirected,
+    /// A page of somebody else's sent it.
+    Foreign,
+    /// It has no token, or a wrong one.
+    Unknown,
+}
+
+impl From<Refused> for Refusal {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Misdirected => Self::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "misdirected",
+                "the server has another name; start it with `--host-name` if this is one of them",
+            ),
+            Refused::Foreign => Self::new(
+                StatusCode::FORBIDDEN,
+                "foreign_origin",
+                "pages of other origins are not let in; start the server with `--allow-origin`",
+            ),
+            Refused::Unknown => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "`Authorization: Bearer` needs the token from the server's file",
+            ),
+        }
+    }
+}
+
+fn check(access: &Access, request: &Request) -> Result<(), Refused> {
+    let headers = request.headers();
+    let (token, hosts, origins) = match access {
+        // No browser reaches a socket by itself; what carries an origin was passed on by something.
+        Access::Socket if headers.contains_key(header::ORIGIN) => return Err(Refused::Foreign),
+        Access::Socket => return Ok(()),
+        Access::Network {
+            token,
+            hosts,
+            origins,
+            ..
+        } => (token, hosts, origins),
+    };
+    let host = text(headers, "host").or_else(|| request.uri().authority().map(|it| it.as_str()));
+    let is_own = |name: &str| hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
+    if !host.is_some_and(is_own) {
+        return Err(Refused::Misdirected);
+    }
+    if text(headers, "sec-fetch-site") == Some("cross-site") {
+        return Err(Refused::Foreign);
+    }
+    let origin = text(headers, "origin");
+    if headers.contains_key(header::ORIGIN) {
+        let is_page = |origin: &str| {
+            let own = origin.strip_prefix("http://").is_some_and(is_own);
+            own || origins.iter().any(|known| known == origin)
+        };
+        if !origin.is_some_and(is_page) {
+            return Err(Refused::Foreign);
+        }
+    }
+    if is_open(request) {
+        return Ok(());
+    }
+    match bearer(headers) {
+        Some(given) if token.is(given) => Ok(()),
+        Some(_) => Err(Refused::Unknown),
+        None => by_cookie(token, request, origin),
+    }
+}
+
+/// The page itself, which holds nothing, and the way to a cookie, which looks at the token itself.
+fn is_open(request: &Request) -> bool {
+    let path = request.uri().path();
+    match *request.method() {
+        Method::GET => matches!(path, "/" | "/page.js" | "/page.css"),
+        Method::POST => path == "/v1/login",
+        _ => false,
+    }
+}
+
+/// A browser sends its cookie whoever asks it to: what changes anything, and a connection that may,
+/// must come from our own page.
+fn by_cookie(token: &Token, request: &Request, origin: Option<&str>) -> Result<(), Refused> {
+    let cookies = text(request.headers(), "cookie").unwrap_or_default();
+    let mut pairs = cookies
+        .split(';')
+        .filter_map(|pair| pair.trim().split_once('='));
+    let given = pairs.find(|(name, _)| *name == COOKIE);
+    if !given.is_some_and(|(_, value)| token.is_cookie(value)) {
+        return Err(Refused::Unknown);
+    }
+    let is_harmless = request.method() == Method::GET && !request.headers().contains_key("upgrade");
+    if is_harmless || origin.is_some() {
+        return Ok(());
+    }
+    Err(Refused::Foreign)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    text(headers, "authorization")?.strip_prefix("Bearer ")
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    // Of two, nobody knows which one counts.
+    if values.next().is_some() {
+        return None;
+    }
+    value.to_str().ok()
+}
+
+/// Whether too many wrong tokens came within a second.
+pub(crate) fn has_failed_often() -> bool {
+    static FAILED: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
+    let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
+    let (since, count) = match *failed {
+        Some((since, count)) if now.duration_since(since) < Duration::from_secs(1) => {
+            (since, count.saturating_add(1))
+        }
+        _ => (now, 1),
+    };
+    *failed = Some((since, count));
+    count > FAILURES
+}

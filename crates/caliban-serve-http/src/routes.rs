@@ -1,0 +1,332 @@
+//! The resources.
+
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use caliban_serve::{
+    Action, Answer, Cancel, Close, Code, Content, Decision, Done, Effort, Open, Problem, Purge,
+    Queue, Scope, Send, SentState, Set, Wish,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Server;
+use crate::guard::{COOKIE, HELD_BACK, has_failed_often};
+use crate::problem::Refusal;
+use crate::{document, events, page};
+
+/// The largest body, which is a prompt with images.
+const BODY: usize = 32 * 1024 * 1024;
+
+pub(crate) type Answered = Result<Response, Refusal>;
+
+/// Every path there is.
+pub(crate) fn routes() -> Router<Server> {
+    Router::new()
+        .route("/", get(page::html))
+        .route("/page.js", get(page::script))
+        .route("/page.css", get(page::style))
+        .route("/healthz", get(health))
+        .route("/v1/login", post(login))
+        .route("/v1/openapi.json", get(openapi))
+        .route("/v1/events", get(events::states))
+        .route("/v1/sessions", get(list).post(open))
+        .route("/v1/sessions/{id}", get(show).patch(change).delete(close))
+        .route("/v1/sessions/{id}/prompts", post(prompt))
+        .route(
+            "/v1/sessions/{id}/prompts/{prompt}",
+            get(standing).delete(cancel),
+        )
+        .route("/v1/sessions/{id}/interrupt", post(interrupt))
+        .route("/v1/sessions/{id}/questions", get(questions))
+        .route("/v1/sessions/{id}/questions/{question}", post(answer))
+        .route("/v1/sessions/{id}/messages", get(messages))
+        .route("/v1/sessions/{id}/events", get(events::stream))
+        .route("/v1/sessions/{id}/ws", get(events::socket))
+        .fallback(nothing)
+        .layer(DefaultBodyLimit::max(BODY))
+}
+
+async fn nothing() -> Refusal {
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "no_such_path",
+        "there is nothing at this path",
+    )
+}
+
+async fn health() -> Response {
+    Json(json!({"ok": true})).into_response()
+}
+
+async fn openapi() -> Response {
+    Json(document::openapi()).into_response()
+}
+
+/// The token that a page was opened with.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Login {
+    token: String,
+}
+
+async fn login(State(server): State<Server>, body: Result<Json<Login>, Unreadable>) -> Answered {
+    let Json(login) = body?;
+    let Some(cookie) = server.access.log_in(&login.token) else {
+        if has_failed_often() {
+            tokio::time::sleep(HELD_BACK).await;
+        }
+        let (status, code) = (StatusCode::UNAUTHORIZED, "unauthorized");
+        return Err(Refusal::new(
+            status,
+            code,
+            "this is not the token of the server",
+        ));
+    };
+    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// A body that could not be read.
+pub(crate) type Unreadable = axum::extract::rejection::JsonRejection;
+
+impl From<Unreadable> for Refusal {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::new(unreadable.status(), "bad_request", unreadable.body_text())
+    }
+}
+
+/// Does something and makes a response of what came of it.
+async fn done(server: &Server, status: StatusCode, wish: Wish) -> Answered {
+    let bad = |reason: String| Problem::new(Code::BadRequest, reason);
+    wish.check().map_err(bad)?;
+    Ok((status, Json(server.registry.ask(wish).await?)).into_response())
+}
+
+async fn list(State(server): State<Server>) -> Response {
+    Json(json!({"sessions": server.registry.views(), "cursor": null})).into_response()
+}
+
+async fn open(State(server): State<Server>, body: Result<Json<Open>, Unreadable>) -> Answered {
+    let Json(open) = body?;
+    done(&server, StatusCode::CREATED, Wish::Open(Box::new(open))).await
+}
+
+async fn show(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
+    Ok(Json(server.registry.view(&tab)?).into_response())
+}
+
+/// What shall be otherwise.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Change {
+    #[serde(default)]
+    model: Option<String>,
+    /// A permission mode.
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    effort: Option<Effort>,
+}
+
+async fn change(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    body: Result<Json<Change>, Unreadable>,
+) -> Answered {
+    let Json(change) = body?;
+    let mode = change
+        .mode
+        .map(|mode| serde_json::from_value(Value::String(mode)))
+        .transpose();
+    let set = Set {
+        tab: tab.clone(),
+        model: change.model,
+        mode: mode.map_err(|error| Problem::new(Code::BadRequest, error.to_string()))?,
+        effort: change.effort,
+    };
+    done(&server, StatusCode::OK, Wish::Set(set)).await?;
+    Ok(Json(server.registry.view(&tab)?).into_response())
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Closing {
+    #[serde(default)]
+    purge: bool,
+}
+
+async fn close(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    Query(closing): Query<Closing>,
+) -> Answered {
+    let session = if closing.purge {
+        Purge::Remove
+    } else {
+        Purge::Keep
+    };
+    done(&server, StatusCode::OK, Wish::Close(Close { tab, session })).await
+}
+
+/// Something to work on.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewPrompt {
+    /// Names this piece of work in its session: the same one is worked on once.
+    #[serde(default)]
+    request_id: Option<String>,
+    content: Content,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Waiting {
+    #[serde(default)]
+    wait: bool,
+}
+
+async fn prompt(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    Query(Waiting { wait }): Query<Waiting>,
+    body: Result<Json<NewPrompt>, Unreadable>,
+) -> Answered {
+    let Json(NewPrompt {
+        request_id: request,
+        content,
+    }) = body?;
+    let send = Wish::Send(Send {
+        tab: tab.clone(),
+        request,
+        content,
+    });
+    send.check()
+        .map_err(|reason| Problem::new(Code::BadRequest, reason))?;
+    let mut sent = server.registry.ask(send).await?;
+    let Done::Sent(standing) = &sent else {
+        return Ok(Json(sent).into_response());
+    };
+    let mut status = if standing.duplicate {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    if wait && standing.state != SentState::Ended {
+        sent = server
+            .registry
+            .result_of(&tab, &standing.request.clone())
+            .await?;
+        status = StatusCode::OK;
+    }
+    Ok((status, Json(sent)).into_response())
+}
+
+async fn standing(
+    State(server): State<Server>,
+    Path((tab, request)): Path<(String, String)>,
+    Query(Waiting { wait }): Query<Waiting>,
+) -> Answered {
+    let found = if wait {
+        server.registry.result_of(&tab, &request).await?
+    } else {
+        server.registry.standing(&tab, &request).await?
+    };
+    Ok(Json(found).into_response())
+}
+
+async fn cancel(
+    State(server): State<Server>,
+    Path((tab, request)): Path<(String, String)>,
+) -> Answered {
+    let cancel = Cancel {
+        tab,
+        request: Some(request),
+        queue: Queue::Keep,
+    };
+    done(&server, StatusCode::OK, Wish::Cancel(cancel)).await
+}
+
+/// What is stopped beside what is worked on.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Interrupting {
+    queue: Queue,
+}
+
+async fn interrupt(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    body: Option<Json<Interrupting>>,
+) -> Answered {
+    let cancel = Cancel {
+        tab,
+        request: None,
+        queue: body.map_or(Queue::Keep, |Json(body)| body.queue),
+    };
+    done(&server, StatusCode::OK, Wish::Cancel(cancel)).await
+}
+
+async fn questions(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
+    let view = server.registry.view(&tab)?;
+    Ok(Json(json!({"questions": view.questions})).into_response())
+}
+
+/// An answer: one of the options, or the words of the line protocol.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct NewAnswer {
+    option: Option<AnswerOption>,
+    decision: Option<Decision>,
+    scope: Scope,
+    reason: Option<String>,
+    input: Option<Value>,
+    action: Option<Action>,
+    content: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AnswerOption {
+    Allow,
+    /// This one and those like it, for the rest of the session.
+    AllowSession,
+    Deny,
+}
+
+async fn answer(
+    State(server): State<Server>,
+    Path((tab, question)): Path<(String, String)>,
+    body: Result<Json<NewAnswer>, Unreadable>,
+) -> Answered {
+    let Json(given) = body?;
+    let (decision, scope) = match given.option {
+        Some(AnswerOption::Allow) => (Some(Decision::Allow), Scope::Once),
+        Some(AnswerOption::AllowSession) => (Some(Decision::Allow), Scope::Session),
+        Some(AnswerOption::Deny) => (Some(Decision::Deny), Scope::Once),
+        None => (given.decision, given.scope),
+    };
+    let answer = Answer {
+        tab,
+        question,
+        decision,
+        scope,
+        reason: given.reason,
+        input: given.input,
+        action: given.action,
+        content: given.content,
+    };
+    done(&server, StatusCode::OK, Wish::Answer(answer)).await
+}
+
+async fn messages(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
+    let (seq, mut snapshot) = server.registry.snapshot(&tab).await?;
+    let messages = snapshot["messages"].take();
+    let omitted = snapshot["omitted"].as_u64().unwrap_or(0);
+    Ok(Json(json!({"messages": messages, "omitted": omitted, "seq": seq})).into_response())
+}
