@@ -3,7 +3,7 @@
 use caliban_agent::Event;
 use caliban_model::CancellationToken;
 use caliban_protocol::claude::{
-    Failed, InitFacts, Input, Turn, UserInput, VERSION, Wording, failure, theirs,
+    Failed, InitFacts, Input, Turn, UserInput, VERSION, Wording, failure, plugin_rows, theirs,
 };
 use caliban_session::{
     Attach, Command, Delivery, EventBatch, Events, Facts, Place, Prompt, PromptId, Refused,
@@ -290,13 +290,7 @@ impl Talk<'_> {
             output_style: known.output_style,
             agents: known.agents.into_keys().collect(),
             skills: facts.skills.clone(),
-            plugins: facts
-                .plugins
-                .iter()
-                .map(
-                    |it| serde_json::json!({"name": it.name, "path": it.path, "source": it.source}),
-                )
-                .collect(),
+            plugins: plugin_rows(facts),
             memory_paths: serde_json::Map::new(),
             fast_mode_state: "off",
         }

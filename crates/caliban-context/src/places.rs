@@ -66,6 +66,7 @@ pub(crate) enum Surface {
     Skills,
     Styles,
     Commands,
+    Agents,
 }
 
 impl Surface {
@@ -75,6 +76,7 @@ impl Surface {
             Self::Skills => "skills",
             Self::Styles => "output-styles",
             Self::Commands => "commands",
+            Self::Agents => "agents",
         }
     }
 }

@@ -43,6 +43,8 @@ impl Root {
         let root = |path: &PathBuf| Self::of_workspace(&plugin.path, path.clone(), origin());
         match surface {
             Surface::Skills => plugin.skills.iter().map(root).collect(),
+            // A plugin's agents are read with the plugin.
+            Surface::Agents => Vec::new(),
             Surface::Styles => plugin.styles.iter().map(root).collect(),
             Surface::Commands => plugin
                 .commands

@@ -40,7 +40,6 @@ use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
-use crate::plugins::offered;
 use crate::recorder::Recorder;
 use crate::reminders::{NestedMemory, TaskReminder};
 use crate::sandbox::{Bounds, confiner};

@@ -16,6 +16,7 @@ use crate::choices::{BuiltIn, SubAgents, Tools};
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
 use crate::grounds::GroundParts;
+use crate::hosts::HostQuestions;
 use crate::options::{DefaultTurns, Parallel, Part, RunOptions, ToolOptions};
 use crate::permissions::Permissions;
 
@@ -74,6 +75,7 @@ pub(crate) fn tools(
     options: &ToolOptions,
     permissions: &Permissions,
     agent_kinds: Vec<AgentKind>,
+    hosts: &Arc<HostQuestions>,
     configuration: &Configuration,
 ) -> Result<Tools, LaunchError> {
     if options.built_in == Part::Off {
@@ -101,6 +103,7 @@ pub(crate) fn tools(
         grounds: Some(GroundParts {
             configuration: configuration.clone(),
             options: options.clone(),
+            hosts: Arc::clone(hosts),
         }),
     })))
 }

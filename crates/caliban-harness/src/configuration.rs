@@ -12,8 +12,7 @@ use caliban_settings::write::Writer;
 use caliban_settings::{
     LoadRequest, LoadedRouterFile, LoadedSettings, Locations, Platform, ProviderBlock,
     RouterConfig, RouterSource, Scope, Settings, Sources, Trust, TrustDecision, TrustError,
-    TrustStore, WorkspaceFiles, find_router_file, idle_variables, load, load_router_file, notice,
-    project_of,
+    TrustStore, WorkspaceFiles, find_router_file, load, load_router_file, notice, project_of,
 };
 
 use crate::child_environment::{Child, child_environment};
@@ -219,7 +218,6 @@ impl Configuration {
             ignored.extend(router.ignored.iter().cloned());
         }
         warnings.extend(notice(self.project(), &ignored));
-        warnings.extend(idle_variables(self.environment()));
         warnings
     }
 

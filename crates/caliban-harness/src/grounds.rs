@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::configuration::Configuration;
 use crate::gate::Gate;
 use crate::git::git;
+use crate::hosts::HostQuestions;
 use crate::notice_sink::NoticeSink;
 use crate::options::ToolOptions;
 use crate::sandbox::{Bounds, worktree_sandbox};
@@ -33,6 +34,8 @@ const ISOLATION: &str = "isolation";
 pub struct GroundParts {
     pub(crate) configuration: Configuration,
     pub(crate) options: ToolOptions,
+    /// Who is asked about hosts that nobody listed.
+    pub(crate) hosts: Arc<HostQuestions>,
 }
 
 /// The worktrees of a session.
@@ -183,7 +186,8 @@ impl Occupied {
         let request = grounds.request(&occupant, wish)?;
         let worktree = repository.create(request).await.map_err(told)?;
         let path = worktree.path().to_owned();
-        let sandbox = worktree_sandbox(&grounds.parts.options, configuration, &path).await;
+        let GroundParts { options, hosts, .. } = &grounds.parts;
+        let sandbox = worktree_sandbox(options, configuration, &path, hosts).await;
         let sandbox = match sandbox {
             Ok(sandbox) => sandbox,
             Err(error) => {

@@ -319,7 +319,8 @@ impl Prepared {
                 DebugLog::wanted(&prepared.options.debug, &prepared.configuration)?,
             )?;
             servers.settle().await;
-            let launched = prepared.launched(servers, sandbox.as_ref(), fanout, questions)?;
+            let launched =
+                prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
             hosts.follow(&launched.session.gate);
             Ok(launched)
         }
@@ -331,6 +332,7 @@ impl Prepared {
         self,
         servers: RunServers,
         sandbox: Option<&Arc<Sandbox>>,
+        hosts: &Arc<HostQuestions>,
         fanout: Arc<Fanout>,
         questions: Arc<Questions>,
     ) -> Result<Launched, LaunchError> {
@@ -405,7 +407,7 @@ impl Prepared {
             confinement: options.tools.confinement,
             home: Some(configuration.process.home.clone()),
             system: options.system.clone(),
-            tools: tools(&options.tools, &permissions, kinds, &configuration)?,
+            tools: tools(&options.tools, &permissions, kinds, hosts, &configuration)?,
             permissions,
             sandbox: sandbox.cloned(),
             selection: options.tools.selection.clone(),

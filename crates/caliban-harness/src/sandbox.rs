@@ -117,6 +117,7 @@ pub(crate) async fn worktree_sandbox(
     options: &ToolOptions,
     configuration: &Configuration,
     worktree: &Path,
+    hosts: &Arc<HostQuestions>,
 ) -> Result<Option<Arc<Sandbox>>, LaunchError> {
     let mut settings = configuration.settings().sandbox.clone();
     if settings.enabled != Some(true) {
@@ -128,7 +129,7 @@ pub(crate) async fn worktree_sandbox(
     let roots = further_roots(options, configuration, worktree.to_owned())?;
     let policy = policy_for(&settings, &roots, configuration)?;
     let cache = configuration.locations.cache_dir().join("sandbox");
-    let sandbox = make_sandbox(policy, configuration, cache).await?;
+    let sandbox = make_sandbox(policy, configuration, cache, hosts).await?;
     Ok(Some(Arc::new(sandbox)))
 }
 

@@ -150,7 +150,7 @@ pub fn connect(
         }
     };
     let adapter = adapter.seeing(blind(&variable));
-    Ok(adapter.tapped(connection.tap.as_ref()))
+    Ok(Arc::new(adapter.tapped(connection.tap.as_ref())))
 }
 
 fn base_url(

@@ -242,7 +242,7 @@ fn init(facts: &Facts) -> InitFacts {
         output_style: "default".to_owned(),
         agents: Vec::new(),
         skills: facts.skills.clone(),
-        plugins: [],
+        plugins: claude::plugin_rows(facts),
         memory_paths: serde_json::Map::new(),
         fast_mode_state: "off",
     }

@@ -65,4 +65,4 @@ pub use types::{
     QualifiedModel, RefreshInterval, Restart, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
     SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode, Worktree,
 };
-pub use unbuilt::{Part, idle_variables, part_of_key, part_of_variable};
+pub use unbuilt::{Part, part_of_key};

@@ -1,5 +1,5 @@
-//! What can be set and does nothing yet: keys and variables of parts that this version does not
-//! have, in one table. Whoever sets one is told.
+//! What can be set and does nothing yet: keys of parts that this version does not have, in one
+//! table. Whoever sets one is told.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,6 @@ use crate::error::SettingsError;
 use crate::policy::Trust;
 use crate::router::withheld;
 use crate::scope::Scope;
-use crate::variables::{Environment, names};
 
 /// A part of the program that is described and not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,42 +24,17 @@ impl Part {
     }
 }
 
-/// What follows for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Consequence {
-    /// It begins, and says so.
-    Told,
-    /// Nothing: without the part, what was asked for is so anyway, or others are meant.
-    Nothing,
-}
-
 /// Keys of settings, each with everything below it. The first row that fits counts.
-const KEYS: &[(&str, Part, Consequence)] =
-    &[("available_models", Part::ModelList, Consequence::Told)];
-
-/// Environment variables.
-const VARIABLES: &[(&str, Part, Consequence)] = { &[] };
+const KEYS: &[(&str, Part)] = &[("available_models", Part::ModelList)];
 
 /// The part a key of the settings waits for.
 pub fn part_of_key(key: &str) -> Option<Part> {
-    row(key).map(|(part, _)| part)
-}
-
-/// The part a variable waits for.
-pub fn part_of_variable(name: &str) -> Option<Part> {
-    VARIABLES
-        .iter()
-        .find(|(known, ..)| *known == name)
-        .map(|(_, part, _)| *part)
-}
-
-fn row(key: &str) -> Option<(Part, Consequence)> {
-    KEYS.iter()
-        .find(|(row, ..)| {
-            key.strip_prefix(row)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-        .map(|(_, part, consequence)| (*part, *consequence))
+    let is_below = |row: &str| {
+        key.strip_prefix(row)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let row = KEYS.iter().find(|(row, _)| is_below(row));
+    row.map(|(_, part)| *part)
 }
 
 /// What settings ask for in vain.
@@ -94,9 +68,8 @@ impl Unbuilt {
             return;
         }
         let key = dotted(path);
-        match row(&key) {
-            None | Some((_, Consequence::Nothing)) => {}
-            Some((part, Consequence::Told)) => set.entry(part).or_default().push(key),
+        if let Some(part) = part_of_key(&key) {
+            set.entry(part).or_default().push(key);
         }
     }
 
@@ -137,18 +110,4 @@ fn warnings(set: BTreeMap<Part, Vec<String>>) -> Vec<String> {
             )
         })
         .collect()
-}
-
-/// What is said about variables that are set in vain.
-pub fn idle_variables(environment: &Environment) -> Vec<String> {
-    let mut set: BTreeMap<Part, Vec<String>> = BTreeMap::new();
-    for (name, part, consequence) in VARIABLES {
-        match consequence {
-            Consequence::Told if environment.is_on(name) => {
-                set.entry(*part).or_default().push((*name).to_owned());
-            }
-            Consequence::Told | Consequence::Nothing => {}
-        }
-    }
-    warnings(set)
 }

@@ -13,7 +13,7 @@ use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
-use crate::places::{Places, foreign_part};
+use crate::places::{Places, Surface, foreign_part};
 use crate::roots::{Root, roots};
 use crate::source;
 
@@ -24,8 +24,6 @@ const MAX_PROFILES: usize = 256;
 const MAX_NAMES: usize = 4096;
 /// The longest description, in characters.
 const MAX_DESCRIPTION: usize = 4096;
-/// The directories that profiles are in.
-const PART: &str = "agents";
 
 /// A kind of agent that somebody wrote down.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,19 +204,20 @@ fn parse(
     })
 }
 
-/// The project's, those that it has for another program of our kind, the user's, and the plugins'.
+/// The project's, those that it has for another program of our kind, and the user's.
 fn profile_roots(places: &Places, options: &Options) -> Vec<Root> {
-    let mut own = roots(places, options, PART);
+    let surface = Surface::Agents;
+    let mut own = roots(places, options, surface);
     if options.customization != Customization::All {
         return own;
     }
-    let is_plugin = |root: &Root| matches!(root.origin, Origin::Plugin(_));
-    let plugins = own.split_off(own.iter().position(is_plugin).unwrap_or(own.len()));
-    let foreign = foreign_part(&places.project, PART);
+    let foreign = foreign_part(&places.project, surface.directory());
     let foreign = Root::of_workspace(&places.project, foreign, Origin::Project);
     own.insert(1.min(own.len()), foreign);
-    own.push(Root::of_user(foreign_part(&places.home, PART)));
-    own.extend(plugins);
+    own.push(Root::of_user(foreign_part(
+        &places.home,
+        surface.directory(),
+    )));
     own
 }
 

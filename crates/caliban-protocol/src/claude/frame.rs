@@ -1,8 +1,9 @@
 //! The frames of this dialect, each field in the order it is written; `type` is always first.
 
 use caliban_model::{StopReason, Usage};
+use caliban_session::{Facts, PluginFacts};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// A frame on standard output.
 #[derive(Debug, Serialize)]
@@ -126,6 +127,12 @@ pub struct InitFacts {
     pub plugins: Vec<Value>,
     pub memory_paths: Map<String, Value>,
     pub fast_mode_state: &'static str,
+}
+
+/// The plugins that take part, as this dialect lists them.
+pub fn plugin_rows(facts: &Facts) -> Vec<Value> {
+    let row = |it: &PluginFacts| json!({"name": it.name, "path": it.path, "source": it.source});
+    facts.plugins.iter().map(row).collect()
 }
 
 /// A server of tools and how it is.

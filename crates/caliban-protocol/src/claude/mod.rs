@@ -20,7 +20,7 @@ pub use control::{
 };
 pub use encode::{Audience, Emitted, Encoder, Ids, Options, States, Turn};
 pub use fit::{LONGEST_LINE, fit};
-pub use frame::{InitFacts, McpServer};
+pub use frame::{InitFacts, McpServer, plugin_rows};
 pub use hook_answer::{HookAnswer, Stance};
 pub use input::{Input, InputError, UserInput, Wording, decode};
 pub use matcher::Matcher;

@@ -9,8 +9,6 @@ use std::sync::Arc;
 
 pub use table::{Form, Group, VARIABLES, Variable, names};
 
-use crate::unbuilt::part_of_variable;
-
 /// A variable whose value cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` must be {expected}, not `{value}`")]
@@ -167,12 +165,9 @@ pub fn reference_page() -> String {
                 .default
                 .map_or_else(|| "—".to_owned(), |default| format!("`{default}`"));
             let secret = if variable.is_secret { " Secret." } else { "" };
-            let unbuilt = part_of_variable(variable.name).map_or_else(String::new, |part| {
-                format!(" Without effect: this version has no {}.", part.as_str())
-            });
             let _ = writeln!(
                 page,
-                "| `{}` | {default} | {}{secret}{unbuilt} |",
+                "| `{}` | {default} | {}{secret} |",
                 variable.name, variable.meaning
             );
         }
