@@ -46,9 +46,7 @@ fn two_hear_the_same_in_the_same_order_and_one_of_them_types() {
     // The same piece of work once more is the same piece of work.
     second.type_in(r#"{"type":"user","content":"now me","request_id":"r1"}"#);
     for attached in [&mut first, &mut second] {
-        attached.frame("result");
-        attached.until(|line| line.contains("\"two\""));
-        attached.frame("result");
+        attached.until(|line| line.contains("\"result\":\"two\""));
     }
     let numbered = |lines: Vec<String>| -> Vec<Value> {
         let frames = lines.iter().map(|line| serde_json::from_str(line).unwrap());
@@ -106,6 +104,8 @@ fn attaching_to_one_that_has_ended_lets_it_go_on() {
     fleet.until_state(&id, "idle");
     fleet.ok(&["kill", &id]);
     let mut attached = fleet.attach(&id, &[]);
+    // What was said before is shown, although another process said it.
+    attached.until(|line| line == "one");
     attached.type_in("again");
     attached.until(|line| line.contains("two"));
     attached.until(|line| line.starts_with("-- success"));
@@ -127,11 +127,12 @@ fn an_answer_is_seen_while_it_comes_and_can_be_interrupted() {
     attached.type_in("/interrupt");
     attached.until(|line| line.starts_with("-- cancelled"));
     fleet.until_state(&id, "idle");
-    let follower = {
+    let mut follower = {
         let mut command = fleet.command();
         command.args(["logs", &id, "--follow"]);
         crate::fleet::Attached::start(&mut command)
     };
+    follower.until(|line| line == "> begin");
     attached.type_in("/end");
     let (code, heard) = follower.detach();
     assert_eq!(code, Some(0));

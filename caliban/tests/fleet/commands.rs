@@ -91,8 +91,13 @@ fn what_is_written_down_is_private_and_holds_no_key() {
         if !entry.path().is_file() {
             continue;
         }
-        names.push(entry.file_name().into_string().unwrap());
-        assert_eq!(mode(&entry.path()) & 0o077, 0, "{:?}", entry.path());
+        let name = entry.file_name().into_string().unwrap();
+        // What only marks a time holds nothing.
+        assert!(
+            name.starts_with('.') || mode(&entry.path()) & 0o077 == 0,
+            "{name}"
+        );
+        names.push(name);
         let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
         assert!(!text.contains("test-key"), "{:?}", entry.path());
         assert!(!text.contains("hidden-in-settings"), "{:?}", entry.path());

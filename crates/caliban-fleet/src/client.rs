@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -261,6 +262,7 @@ async fn start(places: &Places, starter: &Starter) -> Result<(), ClientError> {
     let log = std::fs::OpenOptions::new()
         .append(true)
         .create(true)
+        .mode(0o600)
         .open(places.daemon_log())?;
     let (ready, told) = io::pipe()?;
     let invocation = Invocation {

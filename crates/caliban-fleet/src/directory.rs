@@ -58,6 +58,13 @@ impl AgentDirectory {
         self.path.join("worker.log")
     }
 
+    /// Whether anything was said in it.
+    pub(crate) fn has_conversation(&self) -> bool {
+        ["session.json", "session.journal"]
+            .iter()
+            .any(|name| self.path.join(name).exists())
+    }
+
     fn lock_file(&self) -> io::Result<File> {
         OpenOptions::new()
             .read(true)

@@ -66,6 +66,7 @@ pub fn protected(locations: &Locations) -> Protected {
         locations.config_dir(),
         locations.state_dir(),
         locations.data_dir(),
+        locations.runtime_dir(),
         locations.managed_dir(),
         locations.runtime_dir(),
     ];

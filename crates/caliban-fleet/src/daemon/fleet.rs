@@ -585,11 +585,8 @@ impl Fleet {
 
 /// What an agent goes on with that was in this state.
 fn resumed(directory: &AgentDirectory, state: Phase) -> Begin {
-    let has_begun = ["session.json", "session.journal"]
-        .iter()
-        .any(|name| directory.path().join(name).exists());
     match state {
-        _ if !has_begun => Begin::Task,
+        _ if !directory.has_conversation() => Begin::Task,
         Phase::Crashed => Begin::GoOn,
         Phase::Spawning
         | Phase::Running

@@ -5,7 +5,7 @@ mod fleet;
 mod hosting;
 
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,7 @@ pub async fn serve(setup: Setup) -> io::Result<()> {
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(0o600)
         .open(places.daemon_lock())?;
     let socket = places.control_socket();
     if let Place::Taken = place(&lock, &socket).await? {

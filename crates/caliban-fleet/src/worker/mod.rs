@@ -28,7 +28,7 @@ use uuid::Uuid;
 pub use host::Conduct;
 use host::{Host, Work, write_end};
 pub use questions::OnQuestion;
-use room::Room;
+use room::{Beginning, Room};
 pub use visitor::Snapshot;
 use visitor::{First, Reception};
 
@@ -85,7 +85,12 @@ where
         ..earlier(&directory)
     };
     directory.write_report(&report)?;
-    let room = Arc::new(Room::new(report));
+    let beginning = if directory.has_conversation() {
+        Beginning::Elsewhere
+    } else {
+        Beginning::Here
+    };
+    let room = Arc::new(Room::new(report, beginning));
     let first = first_prompt(&launch);
     let started = tokio::select! {
         started = begin(launch) => started,

@@ -20,6 +20,9 @@ const SUMMARY: usize = 120;
 /// How often the same rule may have been in the way, with nobody there, before the agent gives up.
 const TRIES: u32 = 2;
 
+/// What the model is told of a question that nobody answered.
+const NOBODY: &str = "nobody was there to answer; the user has decided nothing about it";
+
 /// What becomes of a question while nobody is attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnQuestion {
@@ -218,7 +221,11 @@ fn nobody(open: &Open) -> Command {
     match open.kind {
         NeedsKind::Permission | NeedsKind::Input => Command::Answer {
             question,
-            answer: Answer::Nobody,
+            answer: Answer::Deny {
+                reason: Some(NOBODY.to_owned()),
+                remember: Remember::Once,
+                interrupt: Interrupt::No,
+            },
         },
         NeedsKind::Elicitation => Command::AnswerElicitation {
             question,

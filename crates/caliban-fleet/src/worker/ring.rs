@@ -81,6 +81,15 @@ impl Cursor {
 }
 
 impl Ring {
+    /// A ring whose beginning was told by another process.
+    pub(crate) fn continued() -> Self {
+        Self {
+            last: 1,
+            lost: 1,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
@@ -250,6 +259,14 @@ mod tests {
         );
         let mut current = Cursor::new(ring.last(), Pieces::Left);
         assert_eq!(heard(&ring, &mut current), "");
+    }
+
+    #[test]
+    fn what_another_process_told_is_missing() {
+        let mut ring = Ring::continued();
+        told(&mut ring, Kind::Other, "x");
+        assert_eq!(heard(&ring, &mut Cursor::new(0, Pieces::Left)), "lost");
+        assert_eq!(heard(&ring, &mut Cursor::new(1, Pieces::Left)), "x2 ");
     }
 
     #[test]

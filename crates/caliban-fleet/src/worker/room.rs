@@ -38,6 +38,14 @@ pub(crate) enum Role {
     Operator,
 }
 
+/// Whether this process saw the beginning of the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    Here,
+    /// Those who come are told what is on disk.
+    Elsewhere,
+}
+
 /// Whether a lease is taken from whoever has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
@@ -56,9 +64,16 @@ pub(crate) enum Heard {
 }
 
 impl Room {
-    pub(crate) fn new(report: Report) -> Self {
+    pub(crate) fn new(report: Report, beginning: Beginning) -> Self {
+        let ring = match beginning {
+            Beginning::Here => Ring::default(),
+            Beginning::Elsewhere => Ring::continued(),
+        };
         Self {
-            inner: Mutex::default(),
+            inner: Mutex::new(Inner {
+                ring,
+                ..Inner::default()
+            }),
             grown: Notify::new(),
             report: watch::Sender::new(report),
         }
@@ -185,7 +200,7 @@ mod tests {
 
     #[test]
     fn one_types_and_the_others_wait_for_their_turn() {
-        let room = Room::new(Report::registered(Timestamp::now()));
+        let room = Room::new(Report::registered(Timestamp::now()), Beginning::Here);
         let viewer = room.enter(Role::Viewer, Claim::TakeOver);
         assert!(!room.may_type(viewer) && !room.may_answer(viewer) && !room.has_operators());
         let first = room.enter(Role::Operator, Claim::IfFree);
