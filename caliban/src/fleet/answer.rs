@@ -39,7 +39,7 @@ impl Fleet<'_> {
             past: Past::Left,
             answers: Answers::Whole,
         };
-        let mut attachment = self.reach(view, wanted).await?;
+        let mut attachment = self.reach(&id, wanted).await?;
         let mut frame = json!({
             "type": "answer",
             "question": question,

@@ -1,7 +1,7 @@
 //! Being attached to an agent at a terminal: what it does is shown, lines are messages to it, and
 //! the end of the input detaches.
 
-use caliban_fleet::{AgentView, Answers, Attachment, Input, Past, Resumption, Wanted};
+use caliban_fleet::{AgentId, Answers, Attachment, Input, Past, Resumption, Wanted};
 use caliban_model::CancellationToken;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -51,7 +51,7 @@ impl Fleet<'_> {
                 Answers::AsTheyCome
             },
         };
-        let attachment = self.reach(view, wanted).await?;
+        let attachment = self.reach(&view.id, wanted).await?;
         let typed = if args.read_only {
             None
         } else {
@@ -73,24 +73,17 @@ impl Fleet<'_> {
     }
 
     /// Connects to an agent, which may be just about to start.
-    pub(super) async fn reach(
-        &self,
-        view: AgentView,
-        wanted: Wanted,
-    ) -> Result<Attachment, Failure> {
-        let id = view.id.clone();
-        let directory = self.registry().directory(&id);
+    pub(super) async fn reach(&self, id: &AgentId, wanted: Wanted) -> Result<Attachment, Failure> {
+        let directory = self.registry().directory(id);
         let deadline = Instant::now() + REACHABLE;
         loop {
-            let view = directory.view(&id);
+            let view = directory.view(id);
             if !view.state.is_alive() {
                 let reason = view.reason.unwrap_or_default();
                 let state = view.state.as_str();
                 return Err(Failure::Runtime(format!("{id} is {state}: {reason}")));
             }
-            let socket = view
-                .socket
-                .unwrap_or_else(|| self.places.worker_socket(&id));
+            let socket = view.socket.unwrap_or_else(|| self.places.worker_socket(id));
             match Attachment::open(&socket, wanted).await {
                 Ok(attachment) => return Ok(attachment),
                 Err(error)

@@ -27,7 +27,7 @@ impl Reader {
         match text("type") {
             "text" => {
                 self.within = Within::Answer;
-                return text("delta").to_owned();
+                text("delta").to_owned()
             }
             "user" => self.line(&format!("> {}", words(&frame["content"]))),
             "message" => {

@@ -145,9 +145,10 @@ pub(crate) fn fleet_row(places: &Places) -> Result<String, String> {
         0 => {}
         count => said.push(format!("{count} crashed (`caliban agents resume`)")),
     }
-    said.push(match lock_is_held(places) {
-        true => format!("daemon running ({})", places.control_socket().display()),
-        false => "no daemon running".to_owned(),
+    said.push(if lock_is_held(places) {
+        format!("daemon running ({})", places.control_socket().display())
+    } else {
+        "no daemon running".to_owned()
     });
     Ok(said.join(", "))
 }

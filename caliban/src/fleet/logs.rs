@@ -38,7 +38,7 @@ impl Fleet<'_> {
                 past: Past::Told,
                 answers: Answers::AsTheyCome,
             };
-            let attachment = self.reach(view, wanted).await?;
+            let attachment = self.reach(&id, wanted).await?;
             return follow(attachment, cancel, console).await;
         }
         let text = match store(directory.path()).load(&name()?) {
@@ -93,7 +93,7 @@ fn last(text: &str, lines: Option<usize>) -> String {
     };
     let count = text.lines().count();
     let kept = text.lines().skip(count.saturating_sub(lines));
-    kept.map(|line| format!("{line}\n")).collect()
+    kept.fold(String::new(), |shown, line| shown + line + "\n")
 }
 
 #[cfg(test)]

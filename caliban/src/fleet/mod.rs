@@ -87,7 +87,7 @@ impl<'a> Fleet<'a> {
                 console.write(&said(&view))
             }
             AgentsCommand::Respawn(args) => {
-                let (world, limits) = (self.world()?, self.limits()?);
+                let (world, limits) = (self.world(), self.limits()?);
                 let view = self
                     .client()
                     .await?
@@ -150,13 +150,13 @@ impl<'a> Fleet<'a> {
         if prompt.trim().is_empty() {
             return Err(Failure::Usage("the task is empty".to_owned()));
         }
-        let (world, limits) = (self.world()?, self.limits()?);
+        let (world, limits) = (self.world(), self.limits()?);
         let task = self.task(prompt, label)?;
         Ok(self.client().await?.spawn(task, world, limits).await?)
     }
 
     async fn resume(&self, id: &str, wish: Resumption) -> Result<AgentView, Failure> {
-        let (world, limits) = (self.world()?, self.limits()?);
+        let (world, limits) = (self.world(), self.limits()?);
         let mut client = self.client().await?;
         Ok(client.resume(id, wish, world, limits).await?)
     }

@@ -25,8 +25,8 @@ impl Fleet<'_> {
     }
 
     /// Who asks, as far as the agent shall know.
-    pub(super) fn world(&self) -> Result<CallerWorld, Failure> {
-        Ok(world(self.options, self.configuration))
+    pub(super) fn world(&self) -> CallerWorld {
+        world(self.options, self.configuration)
     }
 
     pub(super) fn limits(&self) -> Result<Limits, Failure> {

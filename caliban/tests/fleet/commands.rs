@@ -284,3 +284,43 @@ fn a_task_of_a_session_and_misuse_are_refused() {
     assert_eq!(fleet.run(&["kill", "zz"]).code, Some(66));
     assert!(fleet.list().is_empty());
 }
+
+#[test]
+fn agents_are_watched_as_they_change() {
+    let fleet = Fleet::new([Reply::text("ok")]);
+    let mut command = fleet.command();
+    command.args(["agents", "watch", "--json"]);
+    let mut watch = crate::fleet::Attached::start(&mut command);
+    watch.until(|line| line == "[]");
+    let id = fleet.spawn("x");
+    let is = |line: &str, state: &str| {
+        let agents: Value = serde_json::from_str(line).unwrap();
+        agents[0]["id"] == id.as_str() && agents[0]["state"] == state
+    };
+    watch.until(|line| is(line, "idle"));
+    fleet.ok(&["kill", &id]);
+    watch.until(|line| is(line, "killed"));
+    fleet.ok(&["rm", &id]);
+    watch.until(|line| line == "[]");
+}
+
+#[test]
+fn the_daemon_can_be_started_by_its_own_name() {
+    let fleet = Fleet::new([Reply::text("ok")]);
+    let folder = tempfile::tempdir().unwrap();
+    let name = folder.path().join("caliband");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_caliban"), &name).unwrap();
+    let mut command = std::process::Command::new(&name);
+    command
+        .env_clear()
+        .env("HOME", fleet.bench.home.path())
+        .env("CALIBAN_DAEMON_RUNTIME_DIR", fleet.runtime())
+        .current_dir(fleet.bench.workspace.path());
+    let mut daemon = crate::fleet::Attached::start(&mut command);
+    daemon.until(|line| line == "ready");
+    assert_eq!(fleet.daemon()["pid"], daemon.id());
+    let id = fleet.spawn("x");
+    fleet.until_state(&id, "idle");
+    fleet.ok(&["daemon", "stop"]);
+    assert_eq!(daemon.detach().0, Some(0));
+}

@@ -26,7 +26,7 @@ const IDS: u32 = 16;
 const DEPTH: u32 = 2;
 /// How often an agent that crashed is begun again, and in which time.
 const RESTARTS: usize = 3;
-const RESTARTED: Duration = Duration::from_secs(600);
+const RESTARTED: Duration = Duration::from_mins(10);
 /// How often it is looked whether a process has gone.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a process that was killed may take to be gone.
@@ -541,7 +541,7 @@ impl Fleet {
     }
 
     /// An agent that ended goes on, under its id.
-    pub(crate) async fn resume(
+    pub(crate) fn resume(
         self: &Arc<Self>,
         text: &str,
         wish: Resumption,

@@ -51,7 +51,8 @@ pub async fn serve(setup: Setup) -> io::Result<()> {
         .open(places.daemon_lock())?;
     let socket = places.control_socket();
     if let Place::Taken = place(&lock, &socket).await? {
-        return ready();
+        say_ready();
+        return Ok(());
     }
     match std::fs::remove_file(&socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -61,7 +62,7 @@ pub async fn serve(setup: Setup) -> io::Result<()> {
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
     let fleet = Fleet::new(setup.clone());
     fleet.adopt();
-    ready()?;
+    say_ready();
     let stop = CancellationToken::new();
     let daemon = Arc::new(Daemon {
         fleet: Arc::clone(&fleet),
@@ -113,11 +114,10 @@ async fn place(lock: &std::fs::File, socket: &Path) -> io::Result<Place> {
     }
 }
 
-fn ready() -> io::Result<()> {
+fn say_ready() {
     let mut out = io::stdout().lock();
     // Whoever wanted it may have gone.
     let _ = out.write_all(b"ready\n").and_then(|()| out.flush());
-    Ok(())
 }
 
 /// Waits until there was nothing to do for so long.
@@ -137,6 +137,14 @@ async fn quiet(fleet: &Fleet, places: &Semaphore, linger: Duration) {
             Err(_) => return,
         }
     }
+}
+
+/// Who wants something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    Person,
+    /// An agent, or something that one started.
+    Agent,
 }
 
 struct Daemon {
@@ -195,8 +203,12 @@ impl Daemon {
                     return Ok(());
                 }
                 request => {
-                    let is_agents = connection.peer.is_of_an_agent();
-                    let reply = self.obey(request, is_agents).await;
+                    let caller = if connection.peer.is_of_an_agent() {
+                        Caller::Agent
+                    } else {
+                        Caller::Person
+                    };
+                    let reply = self.obey(request, caller).await;
                     let reply = reply.unwrap_or_else(Reply::Refused);
                     connection.send(&reply).await?;
                 }
@@ -204,7 +216,7 @@ impl Daemon {
         }
     }
 
-    async fn obey(&self, request: Request, is_agents: bool) -> Result<Reply, Refusal> {
+    async fn obey(&self, request: Request, caller: Caller) -> Result<Reply, Refusal> {
         let agent = |agent| {
             Ok(Reply::Agent {
                 agent: Box::new(agent),
@@ -221,7 +233,7 @@ impl Daemon {
                 agent(fleet.respawn(&id, world, limits).await?)
             }
             // What it is told then would be an agent's word to an agent.
-            Request::Resume { .. } if is_agents => Err(Refusal::new(
+            Request::Resume { .. } if caller == Caller::Agent => Err(Refusal::new(
                 RefusedBecause::Invalid,
                 "an agent can neither type to an agent nor answer its questions",
             )),
@@ -230,7 +242,7 @@ impl Daemon {
                 wish,
                 world,
                 limits,
-            } => agent(fleet.resume(&id, wish, world, limits).await?),
+            } => agent(fleet.resume(&id, wish, world, limits)?),
             Request::Kill { id, how, grace_ms } => {
                 let grace = Duration::from_millis(grace_ms);
                 agent(fleet.kill(&id, how, grace).await?)
@@ -279,7 +291,7 @@ impl Daemon {
                 crate::wire::send(writer, &Reply::Agents { agents }).await?;
             }
             tokio::select! {
-                changed = changes.changed() => changed.map_err(io::Error::other)?,
+                told = changes.changed() => told.map_err(io::Error::other)?,
                 _ = &mut gone => return Ok(()),
             }
             tokio::time::sleep(PAUSE).await;

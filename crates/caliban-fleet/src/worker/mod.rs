@@ -19,7 +19,7 @@ use caliban_model::CancellationToken;
 use caliban_session::{Command, Delivery, Events, Prompt, SessionHandle};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -232,13 +232,10 @@ async fn receive(listener: UnixListener, reception: Reception, visitors: TaskTra
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
         };
-        let stream: UnixStream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(_) => {
-                // Too many open files, most likely; they become fewer.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
+        let Ok((stream, _)) = listener.accept().await else {
+            // Too many open files, most likely; they become fewer.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
         };
         let reception = reception.clone();
         visitors.spawn(async move {
