@@ -94,7 +94,7 @@ fn what_is_written_down_is_private_and_holds_no_key() {
         let name = entry.file_name().into_string().unwrap();
         // What only marks a time holds nothing.
         assert!(
-            name.starts_with('.') || mode(&entry.path()) & 0o077 == 0,
+            name.starts_with('.') || mode(&entry.path()) & 0o777 == 0o600,
             "{name}"
         );
         names.push(name);

@@ -57,7 +57,7 @@ fn a_session_sends_an_agent_away_and_goes_on() {
     let requests = fleet.bench.server.model_requests();
     let request = requests
         .iter()
-        .map(|it| it.json())
+        .map(caliban_testkit::Recorded::json)
         .find(|it| it.to_string().contains("count the stars") && !it.to_string().contains("parent"))
         .unwrap();
     let tools: Vec<&str> = request["tools"]
