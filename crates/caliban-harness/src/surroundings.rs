@@ -93,6 +93,12 @@ pub type StandIn = Arc<dyn Fn(String) -> Arc<dyn Provider> + Send + Sync>;
 #[derive(Clone)]
 pub struct ModelNames(pub Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
 
+impl Debug for ModelNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ModelNames")
+    }
+}
+
 /// What the dialect that drives a run brings along.
 pub struct DialectParts {
     /// How much may wait, and how much is kept for those who hear it later.

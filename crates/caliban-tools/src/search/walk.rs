@@ -171,6 +171,8 @@ fn builder(
         // that results depend on the project only.
         .require_git(false)
         .git_global(false)
+        // What keeps the worktrees of agents out of the sight of others does not count within them.
+        .parents(!is_in_worktree(base))
         .follow_links(false)
         .filter_entry(move |entry| {
             if entry.depth() > 0 && entry.file_name() == ".git" {
@@ -184,6 +186,12 @@ fn builder(
             !is_directory || entry.path().strip_prefix(&root).is_ok_and(&descend)
         });
     builder
+}
+
+/// Whether a directory is a worktree of an agent, or lies in one.
+fn is_in_worktree(base: &Path) -> bool {
+    let mut above = base.ancestors().skip(1);
+    above.any(|directory| directory.ends_with(".caliban/worktrees"))
 }
 
 /// The path of an entry relative to the base, and what it is, if it is no directory.
