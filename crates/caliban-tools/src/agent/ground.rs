@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use caliban_agent::Agent;
 use futures::future::BoxFuture;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// What a call says about the worktree of its sub-agent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GroundWish {
     /// What it begins from: head (default), fresh (almost no files), or a revision.
@@ -18,9 +17,7 @@ pub struct GroundWish {
     pub sparse_paths: Option<Vec<String>>,
     /// Large directories that are linked instead of copied, such as target.
     pub symlink_directories: Option<Vec<String>>,
-    #[schemars(skip)]
     pub keep_on_exit: Option<bool>,
-    #[schemars(skip)]
     pub name: Option<String>,
 }
 

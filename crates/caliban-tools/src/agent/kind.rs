@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use caliban_agent::{Inheritance, Tool};
 use caliban_model::Reasoning;
-use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// A kind of sub-agent that somebody defined.
@@ -53,7 +52,7 @@ impl AgentKind {
 }
 
 /// Where a sub-agent works.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// In the directory of its parent.

@@ -66,11 +66,12 @@ pub struct AgentInput {
     // Without a doc comment: the name says it, and every request would carry it.
     #[serde(default)]
     inherit_hooks: Option<bool>,
-    /// Where it works: in your directory (none), or in a git worktree of its own (worktree), for a
-    /// task that changes files beside you.
+    // These are in the schema where they can be had, in fewer words.
     #[serde(default)]
+    #[schemars(skip)]
     isolation: Option<Isolation>,
     #[serde(default)]
+    #[schemars(skip)]
     worktree: Option<GroundWish>,
     /// Let it go on by itself, after this session too; returns its id at once and no answer.
     #[serde(default, alias = "run_in_background")]
@@ -310,9 +311,17 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let Some(fields) = schema["properties"].as_object_mut() else {
             return schema;
         };
-        if self.grounds.is_none() {
-            fields.remove("isolation");
-            fields.remove("worktree");
+        if self.grounds.is_some() {
+            let isolation = json!({
+                "enum": ["none", "worktree"],
+                "description": "worktree: in a git worktree of its own, to change files beside you",
+            });
+            let worktree = json!({
+                "type": "object",
+                "description": "base_ref, sparse_paths, symlink_directories",
+            });
+            fields.insert("isolation".to_owned(), isolation);
+            fields.insert("worktree".to_owned(), worktree);
         }
         if !self.kinds.is_empty() {
             let names = self.kinds.iter().map(|kind| kind.name.as_str());
