@@ -24,7 +24,7 @@ const COMPLAINT_BYTES: usize = 16 * 1024;
 /// How long an answer may take; a network directory may never give one.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long work may take: a large tree is written in seconds, and one on a slow disk in minutes.
-const WORK_PATIENCE: Duration = Duration::from_secs(300);
+const WORK_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Who asks, and where.
 #[derive(Debug, Clone)]

@@ -314,13 +314,12 @@ impl Repository {
         let named = survey.branch.as_deref();
         let named = named.and_then(|it| it.strip_prefix("refs/heads/"));
         if survey.head != entry.base {
-            let branch = match named {
-                Some(branch) => branch.to_owned(),
-                None => {
-                    let rescue = entry.rescue_ref();
-                    self.git.run(["update-ref", &rescue, &survey.head]).await?;
-                    rescue
-                }
+            let branch = if let Some(branch) = named {
+                branch.to_owned()
+            } else {
+                let rescue = entry.rescue_ref();
+                self.git.run(["update-ref", &rescue, &survey.head]).await?;
+                rescue
             };
             let work = self.described(entry, &survey.head, branch, committed);
             return Ok(Some(work.await?));

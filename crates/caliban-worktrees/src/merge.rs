@@ -112,7 +112,7 @@ impl Repository {
         }
         let args = ["diff", "--name-only", "-z", "--no-renames", &from, tip];
         let names = self.git.run(args).await?.stdout;
-        let files = names.iter().filter(|byte| **byte == 0).count();
+        let files = names.split(|byte| *byte == 0).count().saturating_sub(1);
         Ok(Merged::Applied { files })
     }
 

@@ -15,7 +15,7 @@ use crate::error::WorktreeError;
 use crate::name::Name;
 
 /// How long others may work on the worktrees of the repository: as long as git may.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// How often is looked whether they have ended.
 const PAUSE: Duration = Duration::from_millis(20);
 /// How long a lock may be shared by a program that is being started: for somebody who only looks,

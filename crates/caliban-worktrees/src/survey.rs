@@ -1,7 +1,7 @@
 //! What is in a worktree, judged by the commit that it began from.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use caliban_git::Git;
 
@@ -207,7 +207,7 @@ async fn hidden(git: &Git, tree: &Path) -> Result<Option<String>, WorktreeError>
 
 /// Whether an ignored file or directory may go with the tree.
 fn is_expendable(path: &Path, entry: &Entry, rebuildable: &[String]) -> bool {
-    let mut names = path.components().map(|it| it.as_os_str());
+    let mut names = path.components().map(Component::as_os_str);
     let is_listed = names.any(|name| {
         REBUILDABLE.iter().any(|known| name == *known)
             || rebuildable.iter().any(|known| name == known.as_str())
