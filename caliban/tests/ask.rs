@@ -205,18 +205,6 @@ fn a_negative_number_is_refused_for_what_it_is(#[case] flag: &[&str], #[case] wh
 }
 
 #[rstest]
-#[case(&["plugin", "install", "a@b", "--yes"], "plugins")]
-#[case(&["plugin", "help"], "plugins")]
-#[case(&["plugin"], "plugins")]
-fn a_command_that_is_missing_is_no_prompt(#[case] args: &[&str], #[case] part: &str) {
-    let bench = Bench::new(Wire::Anthropic, Script::new([Reply::text("ok")]));
-    let ran = bench.run(args);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains(part), "{}", ran.stderr);
-    assert!(bench.server.model_requests().is_empty());
-}
-
-#[rstest]
 fn a_prompt_may_be_the_name_of_a_command(#[values("doctor", "help", "stop", "plugin")] word: &str) {
     let bench = Bench::new(Wire::Anthropic, Script::new([Reply::text("ok")]));
     let ran = bench.run(["-p", word]);
