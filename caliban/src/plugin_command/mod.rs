@@ -103,6 +103,7 @@ impl From<ManageError> for Failure {
             | ManageError::Unsuitable(..)
             | ManageError::Managed(_)
             | ManageError::Another(..)
+            | ManageError::AnotherMarket(..)
             | ManageError::ByHand(_) => Self::Runtime(error.to_string()),
         }
     }

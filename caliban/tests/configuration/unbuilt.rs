@@ -34,9 +34,7 @@ fn every_other_key_is_told_by_its_part() {
     );
     assert_eq!(
         warnings(&mut plain(&bench)),
-        [
-            "`agent` is set and has no effect: this version has no agent profiles",
-        ]
+        ["`agent` is set and has no effect: this version has no agent profiles",]
     );
 }
 

@@ -1,9 +1,15 @@
 //! What a plugin brings reaches the session under the plugin's name.
 
-use caliban_testkit::{After, Match, Reply, Script};
-use serde_json::json;
+use std::fs;
 
-use crate::*;
+use caliban_testkit::{After, Match, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::support::run;
+use crate::{
+    bench, everything, go, init, names, ok, plugin, plugin_ok, recorded, requests, tool, user_root,
+    warnings, write,
+};
 
 #[test]
 fn one_of_everything_is_there_and_works() {

@@ -1,8 +1,11 @@
 //! Plugins as people write them for other programs, recreated: every form is read as it is.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::*;
+use crate::support::Bench;
+use crate::{
+    bench, go, init, names, ok, plugin, plugin_ok, recorded, requests, tool, user_root, write,
+};
 
 fn info(bench: &Bench, name: &str) -> Value {
     serde_json::from_str(&plugin_ok(bench, &["info", name])).unwrap()

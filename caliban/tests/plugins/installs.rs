@@ -1,9 +1,14 @@
 //! Installing from directories and from a git marketplace, from beginning to end.
 
-use caliban_testkit::{Match, Reply, Script};
-use serde_json::json;
+use std::fs;
 
-use crate::*;
+use caliban_testkit::{Match, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::{
+    bench, commit, everything, go, init, names, ok, plugin, plugin_ok, program, recorded, requests,
+    user_root, warnings, write,
+};
 
 #[test]
 fn a_directory_is_installed_without_being_asked_about() {

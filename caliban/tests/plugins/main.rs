@@ -160,7 +160,10 @@ fn names(init: &Value) -> Vec<String> {
 }
 
 fn warnings(init: &Value) -> String {
-    init["warnings"].to_string()
+    let all = init["warnings"].as_array().unwrap().iter();
+    // What is said of `--auto-allow` is not about plugins.
+    let others = all.filter(|it| !it.as_str().unwrap().starts_with("dangerous"));
+    Value::Array(others.cloned().collect()).to_string()
 }
 
 /// The bodies of the requests that the model received.

@@ -1,9 +1,17 @@
 //! Marketplaces of every kind, archives, and who may be installed from.
 
-use rstest::rstest;
-use serde_json::json;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
-use crate::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::support::{Bench, run};
+use crate::{
+    Files, bench, commit, everything, go, init, names, ok, plugin, plugin_command, plugin_ok,
+    program, record, shell, user_root, warnings, write,
+};
 
 /// An archive of a plugin, served on this machine, with its digest.
 fn archive(bench: &Bench, name: &str, zipped: bool) -> (Files, PathBuf, String) {
@@ -43,7 +51,6 @@ fn an_index_of_archives_is_installed_from(#[values(false, true)] zipped: bool) {
     plugin_ok(&bench, &["install", &name, "--yes"]);
     let ran = go(&bench, &[]);
     assert_eq!(names(&init(&ran)), ["tools"]);
-    use std::os::unix::fs::PermissionsExt;
     let script = user_root(&bench).join("tools/hooks/told.sh");
     let mode = fs::metadata(script).unwrap().permissions().mode();
     assert!(zipped || mode & 0o100 != 0, "what can be run stays so");

@@ -1,10 +1,17 @@
 //! Nothing of a plugin that nobody agreed to runs or is seen, and no plugin takes what is not its.
 
+use std::fs;
+
 use caliban_testkit::{Reply, Script};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::*;
+use crate::support;
+use crate::support::{Bench, run};
+use crate::{
+    bench, everything, go, init, names, ok, plugin_ok, program, project_root, recorded, requests,
+    user_root, warnings, write,
+};
 
 #[test]
 fn a_workspaces_plugins_wait_for_trust_with_all_their_files() {

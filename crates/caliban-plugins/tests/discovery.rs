@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use caliban_plugins::{
-    Found, MarketPolicy, Owner, Roots, Rules, Standing, Workspace, discover,
-};
+use caliban_plugins::{Found, MarketPolicy, Owner, Roots, Rules, Standing, Workspace, discover};
 use caliban_settings::PluginChoice;
 use semver::Version;
 
@@ -34,7 +32,11 @@ impl World {
     }
 
     fn plugin(&self, owner: &str, name: &str) {
-        self.put(owner, name, &format!("{{\"name\": \"{name}\", \"version\": \"1.0.0\"}}"));
+        self.put(
+            owner,
+            name,
+            &format!("{{\"name\": \"{name}\", \"version\": \"1.0.0\"}}"),
+        );
     }
 
     fn found(&self, workspace: Workspace, enabled: Option<&[&str]>) -> Vec<Found> {
@@ -61,7 +63,9 @@ impl World {
     fn active(&self, workspace: Workspace, enabled: Option<&[&str]>) -> Vec<(String, Owner)> {
         let found = self.found(workspace, enabled);
         let active = found.iter().filter(|found| found.active().is_some());
-        active.map(|found| (found.name.clone(), found.owner)).collect()
+        active
+            .map(|found| (found.name.clone(), found.owner))
+            .collect()
     }
 }
 
@@ -74,9 +78,21 @@ fn the_organisation_comes_first_then_the_workspace_then_the_user() {
     world.plugin("project", "both");
     world.plugin("user", "both");
     let trusted = world.active(Workspace::Trusted, None);
-    assert_eq!(trusted, [("same".to_owned(), Owner::Managed), ("both".to_owned(), Owner::Project)]);
+    assert_eq!(
+        trusted,
+        [
+            ("same".to_owned(), Owner::Managed),
+            ("both".to_owned(), Owner::Project)
+        ]
+    );
     let untrusted = world.active(Workspace::Untrusted, None);
-    assert_eq!(untrusted, [("same".to_owned(), Owner::Managed), ("both".to_owned(), Owner::User)]);
+    assert_eq!(
+        untrusted,
+        [
+            ("same".to_owned(), Owner::Managed),
+            ("both".to_owned(), Owner::User)
+        ]
+    );
 }
 
 #[test]
@@ -86,7 +102,10 @@ fn a_broken_plugin_of_the_organisation_is_not_replaced_either() {
     world.plugin("user", "policy");
     let found = world.found(Workspace::Trusted, None);
     assert!(matches!(found[0].standing, Standing::Broken(_)));
-    assert!(matches!(found[1].standing, Standing::Shadowed(Owner::Managed)));
+    assert!(matches!(
+        found[1].standing,
+        Standing::Shadowed(Owner::Managed)
+    ));
 }
 
 #[test]
@@ -105,9 +124,16 @@ fn what_is_disabled_is_read_and_not_used() {
     let world = World::new();
     world.plugin("user", "off");
     world.plugin("user", "on");
-    assert_eq!(world.active(Workspace::Trusted, None), [("on".to_owned(), Owner::User)]);
+    assert_eq!(
+        world.active(Workspace::Trusted, None),
+        [("on".to_owned(), Owner::User)]
+    );
     let chosen = world.active(Workspace::Trusted, Some(&["off"]));
-    assert_eq!(chosen, [("off".to_owned(), Owner::User)], "a list is the whole list");
+    assert_eq!(
+        chosen,
+        [("off".to_owned(), Owner::User)],
+        "a list is the whole list"
+    );
 }
 
 #[cfg(unix)]
@@ -117,13 +143,23 @@ fn a_link_in_a_workspace_is_not_covered_by_its_trust() {
     world.plugin("elsewhere", "linked");
     let project = world.temp.path().join("project");
     fs::create_dir_all(&project).unwrap();
-    link(&world.temp.path().join("elsewhere/linked"), &project.join("linked"));
+    link(
+        &world.temp.path().join("elsewhere/linked"),
+        &project.join("linked"),
+    );
     let found = world.found(Workspace::Trusted, None);
-    assert!(matches!(found[0].standing, Standing::Untrusted(_)), "{:?}", found[0].standing);
+    assert!(
+        matches!(found[0].standing, Standing::Untrusted(_)),
+        "{:?}",
+        found[0].standing
+    );
     // The user may keep a plugin somewhere else.
     fs::create_dir_all(world.temp.path().join("user")).unwrap();
     fs::remove_file(project.join("linked")).unwrap();
-    link(&world.temp.path().join("elsewhere/linked"), &world.temp.path().join("user/linked"));
+    link(
+        &world.temp.path().join("elsewhere/linked"),
+        &world.temp.path().join("user/linked"),
+    );
     assert_eq!(world.active(Workspace::Trusted, None).len(), 1);
 }
 

@@ -22,9 +22,12 @@ const DIGITS: usize = 6;
 
 /// The names that a server's tools begin with, one for each server and no two alike.
 pub fn server_parts<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, String> {
-    parts(names, |name| match name.contains(':') {
-        true => (PLUGIN, LONGEST_OF_PLUGIN),
-        false => ("", LONGEST_SERVER),
+    parts(names, |name| {
+        if name.contains(':') {
+            (PLUGIN, LONGEST_OF_PLUGIN)
+        } else {
+            ("", LONGEST_SERVER)
+        }
     })
 }
 

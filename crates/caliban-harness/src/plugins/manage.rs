@@ -64,6 +64,10 @@ pub enum ManageError {
     Managed(PluginName),
     #[error("`{0}` is installed from {1}; `caliban plugin remove {0}` makes room")]
     Another(PluginName, String),
+    #[error(
+        "there is a marketplace `{0}` already, {1}; `caliban plugin marketplace remove {0}` makes room"
+    )]
+    AnotherMarket(String, String),
     #[error("`{0}` was put there by hand; take it away to install another of its name")]
     ByHand(PluginName),
     #[error("there is no installed plugin `{0}`; `caliban plugin list` shows those there are")]
@@ -449,10 +453,7 @@ impl<'a> Manager<'a> {
         if let Some(other) = self.markets.all()?.get(&name)
             && other.source.identity() != market.source.identity()
         {
-            let parsed = name
-                .parse()
-                .map_err(|_| ManageError::NoMarketplace(name.clone()))?;
-            return Err(ManageError::Another(parsed, other.source.to_string()));
+            return Err(ManageError::AnotherMarket(name, other.source.to_string()));
         }
         staging.settle(&name)?;
         let known = KnownMarketplace {

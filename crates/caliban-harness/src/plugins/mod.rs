@@ -3,7 +3,7 @@
 mod fetch;
 mod manage;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -147,7 +147,7 @@ impl PluginSet {
         let mut warnings = Vec::new();
         let installed = InstalledPlugins::of(&user).all().unwrap_or_else(|error| {
             warnings.push(error.to_string());
-            Default::default()
+            BTreeMap::new()
         });
         let nowhere = PathBuf::new();
         let roots = match extent {

@@ -53,7 +53,7 @@ impl<'a> Sink<'a> {
 
     pub(super) fn directory(&mut self, name: &str) -> Result<(), ArchiveError> {
         self.count()?;
-        let path = self.inside(name)?;
+        let path = inside(name)?;
         self.make(&path)
     }
 
@@ -65,7 +65,7 @@ impl<'a> Sink<'a> {
         content: &mut dyn Read,
     ) -> Result<(), ArchiveError> {
         self.count()?;
-        let relative = self.inside(name)?;
+        let relative = inside(name)?;
         if relative.as_os_str().is_empty() {
             return Err(ArchiveError::Escapes(shown(name)));
         }
@@ -130,26 +130,6 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// A name as a path that stays inside.
-    fn inside(&self, name: &str) -> Result<PathBuf, ArchiveError> {
-        let escapes = || ArchiveError::Escapes(shown(name));
-        let is_strange = |letter: char| letter.is_control() || letter == '\\' || letter == ':';
-        if name.len() > LONGEST || name.contains(is_strange) {
-            return Err(escapes());
-        }
-        let mut path = PathBuf::new();
-        for component in Path::new(name).components() {
-            match component {
-                Component::Normal(part) => path.push(part),
-                Component::CurDir => {}
-                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                    return Err(escapes());
-                }
-            }
-        }
-        Ok(path)
-    }
-
     fn make(&mut self, relative: &Path) -> Result<(), ArchiveError> {
         let mut path = PathBuf::new();
         for part in relative.components() {
@@ -169,6 +149,26 @@ impl<'a> Sink<'a> {
         }
         Ok(())
     }
+}
+
+/// A name as a path that stays inside.
+fn inside(name: &str) -> Result<PathBuf, ArchiveError> {
+    let escapes = || ArchiveError::Escapes(shown(name));
+    let is_strange = |letter: char| letter.is_control() || letter == '\\' || letter == ':';
+    if name.len() > LONGEST || name.contains(is_strange) {
+        return Err(escapes());
+    }
+    let mut path = PathBuf::new();
+    for component in Path::new(name).components() {
+        match component {
+            Component::Normal(part) => path.push(part),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(escapes());
+            }
+        }
+    }
+    Ok(path)
 }
 
 fn fold(path: &Path) -> String {

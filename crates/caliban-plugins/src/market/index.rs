@@ -135,9 +135,12 @@ impl Marketplace {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| IndexError::Json(error.to_string()))?;
-        let plain = |name: &str| match is_plain(name) {
-            true => Ok(name.to_owned()),
-            false => Err(IndexError::Name(name.chars().take(100).collect())),
+        let plain = |name: &str| {
+            if is_plain(name) {
+                Ok(name.to_owned())
+            } else {
+                Err(IndexError::Name(name.chars().take(100).collect()))
+            }
         };
         let name = document
             .get("name")

@@ -93,7 +93,7 @@ const ADVICE: [(&str, &str); 6] = [
     ),
     (
         "enabledPlugins",
-        "install the plugins with `caliban plugins`",
+        "install the plugins with `caliban plugin install`",
     ),
     (
         "modelOverrides",
