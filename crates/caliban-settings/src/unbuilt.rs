@@ -49,27 +49,10 @@ impl Unbuilt {
     /// Looks through merged settings.
     pub(crate) fn in_document(root: &Node) -> Self {
         let mut set = BTreeMap::new();
-        let mut unbuilt = Self::default();
-        unbuilt.visit(root, &mut Vec::new(), &mut set);
-        unbuilt.warnings = warnings(set);
-        unbuilt
-    }
-
-    fn visit(&mut self, node: &Node, path: &mut Vec<Step>, set: &mut BTreeMap<Part, Vec<String>>) {
-        if let Content::Table(table) = &node.content {
-            for entry in table.iter() {
-                path.push(Step::Key(entry.key.clone()));
-                self.visit(&entry.node, path, set);
-                path.pop();
-            }
-            return;
-        }
-        if asks_for_nothing(node) {
-            return;
-        }
-        let key = dotted(path);
-        if let Some(part) = part_of_key(&key) {
-            set.entry(part).or_default().push(key);
+        visit(root, &mut Vec::new(), &mut set);
+        Self {
+            refusal: None,
+            warnings: warnings(set),
         }
     }
 
@@ -83,6 +66,25 @@ impl Unbuilt {
             .filter_map(|(_, root)| root.at(&["router", "route"]))
             .find(|node| !asks_for_nothing(node))
             .map(withheld)
+    }
+}
+
+/// Gathers what is set in vain, by the part it waits for.
+fn visit(node: &Node, path: &mut Vec<Step>, set: &mut BTreeMap<Part, Vec<String>>) {
+    if let Content::Table(table) = &node.content {
+        for entry in table.iter() {
+            path.push(Step::Key(entry.key.clone()));
+            visit(&entry.node, path, set);
+            path.pop();
+        }
+        return;
+    }
+    if asks_for_nothing(node) {
+        return;
+    }
+    let key = dotted(path);
+    if let Some(part) = part_of_key(&key) {
+        set.entry(part).or_default().push(key);
     }
 }
 

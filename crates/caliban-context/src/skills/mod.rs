@@ -330,7 +330,7 @@ fn of_plugin(
     let hides = ["disable-model-invocation", "disable_model_invocation"]
         .iter()
         .filter_map(|key| file.fields.get(*key))
-        .any(|value| *value == Value::Bool(true) || *value == Value::from("true"));
+        .any(|value| value.as_bool() == Some(true) || value.as_str() == Some("true"));
     Ok(Skill {
         name: names::qualified(&root.origin, name),
         description: words.join(" ").chars().take(MAX_DESCRIPTION).collect(),

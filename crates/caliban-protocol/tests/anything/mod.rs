@@ -11,7 +11,9 @@ use caliban_model::{
     Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Retry, RetryCategory, Role,
     Shown, ToolContent, Usage, Warning, WarningKind,
 };
-use caliban_protocol::{Encoder, HookEvents, Init, McpServerState, Partial, Replay, SandboxState};
+use caliban_protocol::{
+    Encoder, HookEvents, Init, McpServerState, Partial, PluginState, Replay, SandboxState,
+};
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 use serde_json::Value;
@@ -439,6 +441,12 @@ pub(crate) fn init() -> impl Strategy<Value = Init> {
                 pricing_as_of: "2026-11-15".to_owned(),
                 trusted,
                 fallback_model,
+                plugins: vec![PluginState {
+                    name: "tools".to_owned(),
+                    path: "/p/tools".to_owned(),
+                    source: "user".to_owned(),
+                    version: Some("1.0.0".to_owned()),
+                }],
                 mcp_servers: vec![McpServerState {
                     name: "notes".to_owned(),
                     status: "connected".to_owned(),
