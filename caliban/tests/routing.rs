@@ -222,11 +222,6 @@ fn a_missing_key_matters_only_for_who_comes_first() {
 
 #[rstest]
 #[case::unknown("provider = 'ollama'", "provider = 'bard'", "unknown provider `bard`")]
-#[case::not_built(
-    "provider = 'ollama'",
-    "provider = 'bedrock'",
-    "cannot reach `bedrock`"
-)]
 #[case::purpose("purpose = 'main_loop'", "purpose = 'maim'", "unknown variant `maim`")]
 #[case::lacking(
     "model = 'llama3.1'",

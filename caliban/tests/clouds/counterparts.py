@@ -121,9 +121,8 @@ def service_account(given):
     """Makes an account, and asks for a token with Google's own library."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
-    from google.auth.transport.urllib3 import Request
+    from google.auth.transport.requests import Request
     from google.oauth2 import service_account as accounts
-    import urllib3
 
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(
@@ -142,7 +141,7 @@ def service_account(given):
     credentials = accounts.Credentials.from_service_account_info(
         file, scopes=["https://www.googleapis.com/auth/cloud-platform"]
     )
-    credentials.refresh(Request(urllib3.PoolManager()))
+    credentials.refresh(Request())
     return {"file": file}
 
 

@@ -168,10 +168,7 @@ model = 'claude-sonnet-4-6'
         "--output-format",
         "stream-json",
     ]);
-    let prompt = |text: &str| {
-        let content = json!([{"type": "text", "text": text}]);
-        json!({"type": "user", "message": {"role": "user", "content": content}}).to_string()
-    };
+    let prompt = |text: &str| json!({"type": "user", "content": text}).to_string();
     let input = format!("{}\n{}\n", prompt("hi"), prompt("/usage"));
     let ran = crate::support::run_with_input(&mut command, input.as_bytes());
     assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -70,9 +70,10 @@ impl Wrapped {
         let ask = inner.map(|body| Ask {
             api: self.api(),
             model: match self {
-                Self::BedrockMessages(model)
-                | Self::BedrockConverse(model)
-                | Self::VertexMessages(model) => model.clone(),
+                Self::BedrockConverse(model) => model.clone(),
+                Self::BedrockMessages(model) | Self::VertexMessages(model) => {
+                    plain(model).to_owned()
+                }
             },
             mode: self.mode(),
             body,
