@@ -138,9 +138,9 @@ pub(crate) async fn run(
         .collect();
     for route in &chosen {
         let mut usage = Usage::default();
-        Probe::of(extent, route)
-            .iter()
-            .for_each(|probe| usage += probe.usage());
+        for probe in Probe::of(extent, route) {
+            usage += probe.usage();
+        }
         let rate = router.rates().lookup(route.provider_name(), &route.model);
         let price = rate.map_or_else(
             || "an unknown price".to_owned(),

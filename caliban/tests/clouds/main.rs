@@ -3,7 +3,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test may panic"
+    clippy::print_stderr,
+    reason = "a test may panic, and say that it is skipped"
 )]
 
 mod counterparts;

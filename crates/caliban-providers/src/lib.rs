@@ -2,7 +2,10 @@
 //! answers; a transport decides where they go; cassettes are providers around providers.
 #![cfg_attr(
     not(all(feature = "bedrock", feature = "vertex", feature = "azure")),
-    allow(dead_code, reason = "some parts are there for the clouds that are left out")
+    allow(
+        dead_code,
+        reason = "some parts are there for the clouds that are left out"
+    )
 )]
 
 mod adapter;

@@ -269,10 +269,6 @@ impl Script {
     }
 
     #[must_use]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "scripts are written in place"
-    )]
     pub fn document(mut self, method: &str, path: &str, body: impl std::fmt::Display) -> Self {
         self.documents.push(Document {
             method: method.to_owned(),

@@ -61,9 +61,9 @@ impl Profile {
 
     /// Whose server this host is; nothing where anybody might run there.
     pub(crate) fn at_host(host: &str) -> Option<&'static Self> {
-        let is_at = |known: &&str| host == *known || host.ends_with(&format!(".{known}"));
+        let is_at = |known: &&'static str| host == *known || host.ends_with(&format!(".{known}"));
         let mut all = Self::all().iter();
-        all.find(|profile| profile.hosts.iter().any(|known| is_at(&known)))
+        all.find(|profile| profile.hosts.iter().any(is_at))
     }
 
     /// Which server lists its models like this.
