@@ -98,6 +98,17 @@ fn the_page_of_tools_is_current() {
     hold("tools.md", &page);
 }
 
+#[test]
+fn what_servers_speak_is_described() {
+    for (name, document) in [
+        ("../serve.schema.json", caliban_serve::lines_schema()),
+        ("../serve.openapi.json", caliban_serve_http::openapi()),
+    ] {
+        let text = serde_json::to_string_pretty(&document).unwrap();
+        hold(name, &(text + "\n"));
+    }
+}
+
 fn parameters(schema: &Value, page: &mut String) {
     let fields = schema["properties"].as_object();
     let Some(fields) = fields.filter(|fields| !fields.is_empty()) else {

@@ -9,18 +9,14 @@ use crate::settings_page;
 use crate::shell::{cargo, root, run, say};
 
 /// Every generated page: where it is and what it says.
-fn pages() -> Result<[(PathBuf, String); 6]> {
+fn pages() -> Result<[(PathBuf, String); 4]> {
     let frames = serde_json::to_string_pretty(&caliban_protocol::frames_schema())?;
-    let lines = serde_json::to_string_pretty(&caliban_serve::lines_schema())?;
-    let resources = serde_json::to_string_pretty(&caliban_serve_http::openapi())?;
     Ok([
         (
             root().join("docs/environment.md"),
             caliban_settings::variables::reference_page(),
         ),
         (root().join("docs/frames.schema.json"), frames + "\n"),
-        (root().join("docs/serve.schema.json"), lines + "\n"),
-        (root().join("docs/serve.openapi.json"), resources + "\n"),
         (
             root().join("docs/reference/settings.md"),
             settings_page::page(),

@@ -162,8 +162,6 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-tools", "chooses what the built-in tools may do"),
 
     ("xtask", "caliban-protocol", "writes the schemas of frames"),
-    ("xtask", "caliban-serve", "writes the schema of lines"),
-    ("xtask", "caliban-serve-http", "writes the description of the resources"),
     ("xtask", "caliban-settings", "writes the schema and the reference of settings"),
     ("xtask", "caliban-slash", "writes the page of commands"),
     ("xtask", TESTKIT, "measures against a scripted model"),

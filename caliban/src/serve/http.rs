@@ -6,7 +6,6 @@ mod address;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use caliban_agent::Outcome;
 use caliban_harness::options::DebugTo;
 use caliban_harness::{Process, RunOptions, configure, locations};
 use caliban_model::CancellationToken;
@@ -102,8 +101,9 @@ pub(super) async fn serve(
         }
     }
     drop((listener, socket, network));
+    // To be told to end is how a server ends.
     farewell(&registry).await;
-    Err(Failure::Outcome(Outcome::Cancelled))
+    Ok(())
 }
 
 /// Too many files are open, or a peer was gone before it was met.

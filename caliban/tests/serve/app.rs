@@ -164,10 +164,12 @@ fn events_are_told_again_from_any_number() {
     app.wire
         .done("send", json!({"tab": "a", "request": "r", "content": "hi"}));
     let result = app.wire.result("r");
+    app.wire.until("a", "state");
     app.wire.forget("a");
     let heard = app.wire.done("events", json!({"tab": "a", "since": 1}));
     assert_eq!(heard["next"], 2);
     assert_eq!(app.wire.result("r"), result);
+    app.wire.until("a", "state");
     app.wire.forget("a");
     let heard = app.wire.done("events", json!({"tab": "a", "since": 0}));
     assert_eq!(heard["next"], 1);
@@ -269,6 +271,7 @@ fn idle_sessions_are_written_away_and_come_back() {
         json!({"tab": "a", "request": "s", "content": "what?"}),
     );
     assert_eq!(app.wire.result("s")["result"], "42");
+    app.wire.until("a", "state");
     // A number that is in memory no more is answered with everything there is.
     app.wire.forget("a");
     app.wire.done("events", json!({"tab": "a", "since": 0}));

@@ -8,6 +8,10 @@ use serde_json::{Map, Value, json};
 
 use crate::routes::{Change, Interrupting, Login, NewAnswer, NewPrompt};
 
+/// One session, and one prompt of it.
+const ONE: &str = "/v1/sessions/{id}";
+const PROMPT: &str = "/v1/sessions/{id}/prompts/{prompt}";
+
 /// What can be done at a path.
 struct Operation {
     method: &'static str,
@@ -82,8 +86,6 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
         gives,
         query: &[],
     };
-    const ONE: &str = "/v1/sessions/{id}";
-    const PROMPT: &str = "/v1/sessions/{id}/prompts/{prompt}";
     vec![
         operation(
             "get",

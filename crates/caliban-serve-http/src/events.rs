@@ -1,4 +1,8 @@
 //! What is told: as server-sent events, and both ways over a WebSocket.
+#![expect(
+    clippy::unused_async,
+    reason = "a handler is a future, whether it waits or not"
+)]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

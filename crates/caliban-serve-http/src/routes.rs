@@ -1,4 +1,8 @@
 //! The resources.
+#![expect(
+    clippy::unused_async,
+    reason = "a handler is a future, whether it waits or not"
+)]
 
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};

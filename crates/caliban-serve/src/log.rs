@@ -17,6 +17,8 @@ use crate::told::Told;
 
 /// By how much a reader may exceed the bound before its place is let go.
 const PATIENCE: usize = 4;
+/// How long pieces become by being merged.
+const LONGEST_PIECE: usize = 64 * 1024;
 /// What an entry takes beside its text.
 const OVERHEAD: usize = 96;
 
@@ -218,17 +220,7 @@ impl Inner {
     /// Makes room, to three quarters of the bound so that it is seldom needed.
     fn condense(&mut self) {
         let wanted = self.bound / 4 * 3;
-        self.fold(|one, next| {
-            if one.weight != Weight::Piece || next.weight != Weight::Piece {
-                return false;
-            }
-            let (mut event, added) = (value(&one.event), value(&next.event));
-            let is_merged = one.request == next.request && merge(&mut event, &added);
-            if is_merged {
-                one.event = raw(&event);
-            }
-            is_merged
-        });
+        self.merge_pieces();
         if self.bytes > wanted {
             self.let_go(wanted);
         }
@@ -240,6 +232,36 @@ impl Inner {
                 self.bytes -= entry.size();
             }
         }
+    }
+
+    /// Joins pieces that follow each other. Each is read once, however many become one.
+    fn merge_pieces(&mut self) {
+        let places: Vec<u64> = self.readers.values().map(|(next, _)| *next).collect();
+        let mut merged: VecDeque<Entry> = VecDeque::with_capacity(self.entries.len());
+        // The last one as a value, as long as more may join it, and its length.
+        let mut open: Option<(Value, usize)> = None;
+        for entry in std::mem::take(&mut self.entries) {
+            let length = entry.event.get().len();
+            let is_piece = entry.weight == Weight::Piece && length < LONGEST_PIECE;
+            let added = is_piece.then(|| value(&entry.event));
+            if let (Some(last), Some((event, so_far)), Some(added)) =
+                (merged.back_mut(), &mut open, &added)
+                && !places.contains(&entry.first)
+                && last.request == entry.request
+                && *so_far + length < LONGEST_PIECE
+                && merge(event, added)
+            {
+                last.seq = entry.seq;
+                *so_far += length;
+                continue;
+            }
+            close(&mut merged, open.take());
+            open = added.map(|added| (added, length));
+            merged.push_back(entry);
+        }
+        close(&mut merged, open);
+        self.bytes = merged.iter().map(Entry::size).sum();
+        self.entries = merged;
     }
 
     /// Joins neighbours, except where a reader stands between them.
@@ -286,6 +308,15 @@ impl Inner {
         }
         let is_gap = |entry: &Entry| entry.event.get() == gap.get();
         self.fold(|one, next| is_gap(one) && is_gap(next));
+    }
+}
+
+/// Writes what the last entry has become.
+fn close(merged: &mut VecDeque<Entry>, open: Option<(Value, usize)>) {
+    if let (Some(last), Some((event, _))) = (merged.back_mut(), open)
+        && last.first != last.seq
+    {
+        last.event = raw(&event);
     }
 }
 

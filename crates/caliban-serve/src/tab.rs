@@ -230,6 +230,10 @@ impl Tab {
         open: Open,
         session: SessionWanted,
     ) -> Result<Self, Problem> {
+        let kept = match session {
+            SessionWanted::New(_) => Kept::NotYet,
+            SessionWanted::Earlier { .. } => Kept::OnDisk,
+        };
         let wanted = Wanted {
             open: Arc::new(open.clone()),
             session,
@@ -246,11 +250,7 @@ impl Tab {
             encoder: Encoder::new(shared.frames, &facts.session_id),
             hosted: Some(hosted),
             ledger,
-            kept: if facts.messages > 0 {
-                Kept::OnDisk
-            } else {
-                Kept::NotYet
-            },
+            kept,
             messages: facts.messages,
             facts,
             queue: VecDeque::new(),

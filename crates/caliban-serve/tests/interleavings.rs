@@ -285,7 +285,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-fn check(steps: Vec<Step>) {
+fn check(steps: &[Step]) {
     let (place, world) = (support::place(), World::default());
     let mut knowledge = Knowledge::default();
     // Between two kills there is one server.
@@ -328,6 +328,6 @@ proptest! {
 
     #[test]
     fn what_was_acknowledged_ends_once(steps in prop::collection::vec(step(), 1..40)) {
-        check(steps);
+        check(&steps);
     }
 }

@@ -46,7 +46,7 @@ impl Exchange {
     }
 
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
-        self.head += &format!("{name}: {value}\r\n");
+        self.head.extend([name, ": ", value, "\r\n"]);
         self
     }
 
