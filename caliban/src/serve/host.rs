@@ -112,7 +112,12 @@ impl InProcess {
         let Wanted { open, session, .. } = wanted;
         let mut options = self.options.clone();
         if let Some(cwd) = &open.cwd {
-            options.workspace = Some(self.process.current_directory.join(cwd));
+            let place = self.process.current_directory.join(cwd);
+            if !place.is_dir() {
+                let wrong = format!("`cwd` is no directory: `{}`", place.display());
+                return Err(Unopened::Misused(wrong));
+            }
+            options.workspace = Some(place);
         }
         self.roots.check(
             options
