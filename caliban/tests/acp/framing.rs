@@ -90,9 +90,9 @@ fn a_line_of_thirty_megabytes_is_read_and_one_of_forty_is_told() {
     let bench = bench([Reply::text("read")]);
     let mut editor = Editor::start(&bench);
     let session = editor.open(&bench);
-    let resource = json!({"uri": "file:///big", "text": "x".repeat(30 * 1024 * 1024)});
-    let mut prompt = crate::text("what is it?");
-    prompt[1] = json!({"type": "image", "mimeType": "image/png", "data": resource["text"]});
+    let data = "x".repeat(30 * 1024 * 1024);
+    let image = json!({"type": "image", "mimeType": "image/png", "data": data});
+    let prompt = json!([{"type": "text", "text": "what is it?"}, image]);
     // It is read as a whole, and is no picture.
     let params = json!({"sessionId": session, "prompt": prompt});
     let (code, message) = editor.fail("session/prompt", params);

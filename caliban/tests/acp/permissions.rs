@@ -44,27 +44,39 @@ fn the_user_allows_once_for_the_session_or_not() {
     );
 }
 
+/// What a client allows for the session comes before all other rules, but for what is forbidden.
 #[test]
-fn a_deny_of_the_user_holds_against_what_the_client_allows() {
-    let bench = bench([shell("touch a b"), shell("touch a c"), Reply::text("done")]);
-    // The order is such that a rule of the session, which comes first, would decide.
-    settings(
-        &bench,
-        &json!({"permissions": {"deny": ["Bash:touch a c"]}}),
-    );
+fn a_deny_of_the_user_holds_against_what_the_client_allowed() {
+    let done = || Reply::text("done");
+    let bench = bench([
+        shell("touch a"),
+        done(),
+        shell("touch a"),
+        done(),
+        shell("touch a"),
+        done(),
+    ]);
     let mut editor = Editor::start(&bench);
     let session = editor.open(&bench);
-    let id = editor.send(&session, "go");
-    let request = editor.asked("session/request_permission");
-    let rule = request["params"]["options"][1]["name"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let outcome = json!({"outcome": {"outcome": "selected", "optionId": "allow-session"}});
-    editor.respond(&request, outcome);
+    let file = bench.workspace.path().join("a");
+    let id = editor.send(&session, "make it");
+    editor.choose("allow-session");
     assert_eq!(editor.stopped(id), "end_turn");
-    assert!(bench.workspace.path().join("b").exists(), "{rule}");
-    assert!(!bench.workspace.path().join("c").exists(), "{rule}");
+    std::fs::remove_file(&file).unwrap();
+    // An allow that is remembered answers a rule that asks.
+    settings(&bench, &json!({"permissions": {"ask": ["Bash:touch *"]}}));
+    assert_eq!(editor.prompt(&session, "again"), "end_turn");
+    std::fs::remove_file(&file).unwrap();
+    settings(&bench, &json!({"permissions": {"deny": ["Bash:touch *"]}}));
+    assert_eq!(editor.prompt(&session, "and again"), "end_turn");
+    assert!(!file.exists());
+    let calls = editor.told(&session, "tool_call");
+    let last = calls.last().unwrap()["toolCallId"].as_str().unwrap();
+    let call = editor.call(&session, last);
+    assert!(
+        call["content"].to_string().contains("Not permitted"),
+        "{call}"
+    );
 }
 
 #[test]

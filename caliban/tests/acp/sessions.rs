@@ -158,7 +158,7 @@ fn sessions_are_listed_in_pages_and_deleted() {
     let first = ids(&page);
     assert_eq!(first.len(), 50);
     assert_eq!(first[0], sessions[50]);
-    assert_eq!(page["sessions"][0]["title"], "prompt 50");
+    assert_eq!(page["sessions"][0]["title"], "prompt 50 more");
     let mut next = here.clone();
     next["cursor"] = page["nextCursor"].clone();
     let last = editor.ask("session/list", next);

@@ -82,14 +82,15 @@ fn info(summary: &Summary) -> SessionInfo {
         .updated_at(summary.updated_at.to_string())
 }
 
-/// The first line of what was typed first.
+/// What was typed first, in one line.
 pub(super) fn title(typed: &str) -> Option<String> {
-    let line = typed.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(if line.chars().count() > TITLE {
-        line.chars().take(TITLE - 1).chain(['…']).collect()
+    let words = typed.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(if words.chars().count() > TITLE {
+        words.chars().take(TITLE - 1).chain(['…']).collect()
     } else {
-        line.to_owned()
+        words
     })
+    .filter(|title| !title.is_empty())
 }
 
 /// Forgets a session and what can be taken back of it. One that is not there is forgotten already.
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn titles_are_one_line() {
-        assert_eq!(title("\n  fix it \nnow").as_deref(), Some("fix it"));
+        assert_eq!(title("\n  fix it \nnow").as_deref(), Some("fix it now"));
         assert_eq!(title(" \n"), None);
         assert_eq!(title(&"x".repeat(500)).unwrap().chars().count(), TITLE);
     }
