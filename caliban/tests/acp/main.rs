@@ -4,6 +4,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stderr,
+    clippy::needless_pass_by_value,
     reason = "a test may panic"
 )]
 

@@ -65,6 +65,7 @@ impl Acp {
         acp
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "written where it is called")]
     fn request(&mut self, method: &str, params: Value) -> u64 {
         self.requests += 1;
         let id = self.requests;

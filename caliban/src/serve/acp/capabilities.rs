@@ -4,10 +4,10 @@ use caliban_harness::{Process, RunOptions, configure, provider};
 use caliban_model::ProviderKind;
 use caliban_protocol::acp::v1::{
     AgentAuthCapabilities, AgentCapabilities, AuthMethod, AuthMethodTerminal, ClientCapabilities,
-    Implementation, InitializeRequest, InitializeResponse, LogoutCapabilities, McpCapabilities,
-    PromptCapabilities, SessionAdditionalDirectoriesCapabilities, SessionCapabilities,
-    SessionCloseCapabilities, SessionDeleteCapabilities, SessionListCapabilities,
-    SessionResumeCapabilities,
+    ElicitationCapabilities, Implementation, InitializeRequest, InitializeResponse,
+    LogoutCapabilities, McpCapabilities, PromptCapabilities,
+    SessionAdditionalDirectoriesCapabilities, SessionCapabilities, SessionCloseCapabilities,
+    SessionDeleteCapabilities, SessionListCapabilities, SessionResumeCapabilities,
 };
 use caliban_protocol::acp::{ProtocolVersion, Taken, Wishes};
 
@@ -31,7 +31,7 @@ impl Client {
                 notices: taken(session.is_some_and(|it| it.notices.is_some())),
                 compaction: taken(session.is_some_and(|it| it.compaction.is_some())),
             },
-            forms: taken(elicitation.is_some_and(|it| it.supports_form())),
+            forms: taken(elicitation.is_some_and(ElicitationCapabilities::supports_form)),
             terminal: taken(capabilities.auth.terminal),
         }
     }
@@ -44,7 +44,7 @@ fn taken(is_taken: bool) -> Taken {
 /// What we can do, for this client. The version is ours, whichever it asked for: one that cannot
 /// speak it goes away.
 pub(super) fn introduction(
-    client: &Client,
+    client: Client,
     options: &RunOptions,
     process: &Process,
 ) -> InitializeResponse {
@@ -82,7 +82,7 @@ fn chosen(options: &RunOptions, process: &Process) -> Option<(ProviderKind, Stri
 }
 
 /// A key is given in a terminal, where the client has one to offer.
-fn methods(client: &Client, kind: Option<ProviderKind>) -> Vec<AuthMethod> {
+fn methods(client: Client, kind: Option<ProviderKind>) -> Vec<AuthMethod> {
     let needs_key = kind.is_none_or(|kind| !kind.key_variables().is_empty());
     if client.terminal == Taken::No || !needs_key {
         return Vec::new();

@@ -176,7 +176,7 @@ impl Connection {
         match call {
             Call::Initialize(request) => {
                 let client = Client::new(&request);
-                let answer = introduction(&client, &self.options, &self.process);
+                let answer = introduction(client, &self.options, &self.process);
                 self.client = Some(client);
                 self.answer(id, Ok(answer));
                 Ok(())

@@ -62,14 +62,14 @@ impl Dials {
 
     /// Everything that can be turned.
     pub(super) fn options(&self) -> Vec<SessionConfigOption> {
-        let modes = self.modes().available_modes.into_iter().map(|mode| {
+        let choices = self.modes().available_modes.into_iter().map(|mode| {
             SessionConfigSelectOption::new(mode.id.0, mode.name).description(mode.description)
         });
         let mode = SessionConfigOption::select(
             MODE,
             "Mode",
             self.regime.as_str(),
-            modes.collect::<Vec<_>>(),
+            choices.collect::<Vec<_>>(),
         )
         .description("Which calls need consent")
         .category(SessionConfigOptionCategory::Mode);
@@ -108,7 +108,7 @@ impl Dials {
                 .map(|effort| option(effort.as_str(), effort.as_str())),
         );
         if let Reasoning::Budget(tokens) = self.reasoning {
-            levels.push(option(BUDGET, &*format!("{tokens} tokens")));
+            levels.push(option(BUDGET, &format!("{tokens} tokens")));
         }
         let current = match self.reasoning {
             Reasoning::Auto => "auto",

@@ -51,7 +51,7 @@ pub(super) fn list(
         })?;
         all.retain(|summary| position(summary) < after);
     }
-    let next = (all.len() > PAGE).then(|| all.get(PAGE - 1).map(|last| cursor(last)));
+    let next = (all.len() > PAGE).then(|| all.get(PAGE - 1).map(cursor));
     let sessions = all.iter().take(PAGE).map(info).collect();
     Ok(ListSessionsResponse::new(sessions).next_cursor(next.flatten()))
 }

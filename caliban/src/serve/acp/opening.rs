@@ -103,7 +103,7 @@ pub(super) async fn open(
     process: Process,
 ) -> Result<Launched, Error> {
     let begin = wanted.begin;
-    let options = options(flags, wanted)?;
+    let options = options(flags, &wanted)?;
     let doctor = Doctor {
         options: options.clone(),
         process: process.clone(),
@@ -119,7 +119,7 @@ pub(super) async fn open(
     launched.map_err(|error| refused(&error, begin, &options, process))
 }
 
-fn options(flags: &RunOptions, wanted: Wanted) -> Result<RunOptions, Error> {
+fn options(flags: &RunOptions, wanted: &Wanted) -> Result<RunOptions, Error> {
     if wanted.directories.len() > MAX_DIRECTORIES {
         let reason = format!("at most {MAX_DIRECTORIES} `additionalDirectories` can be given");
         return Err(Error::new(-32602, reason));

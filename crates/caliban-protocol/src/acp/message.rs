@@ -41,7 +41,7 @@ pub enum Incoming {
 /// A method with what it is called with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Call {
-    Initialize(InitializeRequest),
+    Initialize(Box<InitializeRequest>),
     Authenticate(AuthenticateRequest),
     Logout,
     New(NewSessionRequest),
@@ -106,16 +106,14 @@ pub fn read(line: &str) -> Result<Option<Incoming>, Unusable> {
             Unusable::unread(error.to_string())
         }
     })?;
-    let id = match envelope.id {
-        None => None,
-        Some(id) => match serde_json::from_value::<RequestId>(id) {
-            Ok(id) => Some(id),
-            Err(_) => {
-                let reason = "`id` is neither a string nor a whole number";
-                return Err(invalid(RequestId::Null, reason));
-            }
-        },
-    };
+    let id = envelope
+        .id
+        .map(serde_json::from_value::<RequestId>)
+        .transpose();
+    let id = id.map_err(|_| {
+        let reason = "`id` is neither a string nor a whole number";
+        invalid(RequestId::Null, reason)
+    })?;
     if envelope.jsonrpc.is_some_and(|version| version != VERSION) {
         let reason = "`jsonrpc` is not \"2.0\"";
         return Err(invalid(id.unwrap_or(RequestId::Null), reason));

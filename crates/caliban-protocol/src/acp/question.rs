@@ -162,8 +162,8 @@ mod tests {
         Inquiry::new(call, question)
     }
 
-    fn selected(option: &str) -> Result<Value, Error> {
-        Ok(json!({"outcome": {"outcome": "selected", "optionId": option}}))
+    fn selected(option: &str) -> Value {
+        json!({"outcome": {"outcome": "selected", "optionId": option}})
     }
 
     #[test]
@@ -171,8 +171,11 @@ mod tests {
         let asked = inquiry(&["Bash:ls", "Bash:*"]);
         let pattern = "Bash:ls".to_owned();
         let expected = allowed(Remember::Session { pattern });
-        assert_eq!(verdict(&asked, selected(ALLOW_SESSION)), expected);
-        assert_eq!(verdict(&asked, selected(ALLOW)), allowed(Remember::Once));
+        assert_eq!(verdict(&asked, Ok(selected(ALLOW_SESSION))), expected);
+        assert_eq!(
+            verdict(&asked, Ok(selected(ALLOW))),
+            allowed(Remember::Once)
+        );
         let names: Vec<_> = options(narrowest(&asked))
             .into_iter()
             .map(|it| it.name)
@@ -185,9 +188,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case(selected(REJECT), Interrupt::No)]
-    #[case(selected("allow_everything"), Interrupt::No)]
-    #[case(selected(ALLOW_SESSION), Interrupt::No)]
+    #[case(Ok(selected(REJECT)), Interrupt::No)]
+    #[case(Ok(selected("allow_everything")), Interrupt::No)]
+    #[case(Ok(selected(ALLOW_SESSION)), Interrupt::No)]
     #[case(Ok(json!({"outcome": {"outcome": "cancelled"}})), Interrupt::Yes)]
     #[case(Ok(json!({"outcome": {"outcome": "whatever"}})), Interrupt::No)]
     #[case(Ok(Value::Null), Interrupt::No)]

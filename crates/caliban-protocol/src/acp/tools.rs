@@ -51,9 +51,8 @@ pub(super) fn title(name: &str, first_arg: Option<&str>) -> String {
 
 /// The files that a call is about.
 pub(super) fn locations(name: &str, input: &Value, cwd: &Path) -> Vec<ToolCallLocation> {
-    let is_about_files = BuiltInTool::named(name).is_some_and(|tool| {
-        tool.opens() || matches!(kind(tool.name), ToolKind::Search) && tool.name != "ToolSearch"
-    });
+    let is_about_files = BuiltInTool::named(name)
+        .is_some_and(|tool| tool.opens() || matches!(tool.name, "Grep" | "Glob"));
     let path = file_path(input).filter(|path| is_about_files && !path.is_empty());
     let line = input.get("offset").and_then(Value::as_u64);
     let line = line.filter(|_| name == "Read");

@@ -1,26 +1,21 @@
 //! One session of a connection: hears it, tells the client, and passes on what the client wants.
 
+mod beginning;
+mod ending;
+mod turning;
+
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_agent::{Outcome, RunTotals};
-use caliban_harness::{Launched, LiveMode, SessionDesk};
-use caliban_permissions::Latch;
+use caliban_harness::{LiveMode, SessionDesk};
 use caliban_protocol::acp::v1::{
-    AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, CloseSessionResponse,
-    ConfigOptionUpdate, CurrentModeUpdate, Error, LoadSessionResponse, NewSessionResponse,
-    NoticeSeverity, PromptResponse, RequestId, ResumeSessionResponse, SessionId, SessionInfoUpdate,
-    SessionUpdate, SetSessionConfigOptionResponse, SetSessionModeResponse, StopReason,
-    UnstructuredCommandInput,
+    Error, PromptResponse, RequestId, SessionId, SessionInfoUpdate, SessionUpdate, StopReason,
 };
-use caliban_protocol::acp::{
-    Content, Ending, Projection, Taken, answered, ending, replay, updated, withdrawn,
-};
+use caliban_protocol::acp::{Content, Projection, answered, updated, withdrawn};
 use caliban_session::{
-    Asked, Attach, Command, Delivery, EventBatch, Events, Facts, Others, Place, Prompt, PromptId,
-    Refused, Restore, Rewind, SessionEvent, SessionHandle, Shutdown, What,
+    Asked, Attach, Command, Delivery, EventBatch, Events, Facts, Place, Prompt, PromptId, Refused,
+    SessionEvent, SessionHandle, Shutdown, What,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -34,10 +29,10 @@ use crate::face::warn;
 use super::capabilities::Client;
 use super::dials::{Dial, Dials};
 use super::listing::title;
-use super::opening::Begin;
 use super::outbox::Outbox;
 use super::questions::{Put, Questions};
 use super::requests::Requests;
+use turning::{Turned, TurnedBy};
 
 /// Between two tellings of what calls write: five in a second.
 const PACE: Duration = Duration::from_millis(200);
@@ -123,20 +118,6 @@ enum Wanted {
     NoMore,
 }
 
-/// A dial that the client turns.
-#[derive(Debug)]
-struct Turned {
-    dial: Dial,
-    request: RequestId,
-    by: TurnedBy,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TurnedBy {
-    Mode,
-    Option,
-}
-
 /// Whether the client knows what the session is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Titled {
@@ -145,107 +126,6 @@ enum Titled {
 }
 
 impl Live {
-    /// Begins a session that was launched, and answers the request that asked for it.
-    pub(super) async fn begin(
-        launched: Launched,
-        begin: Begin,
-        request: &RequestId,
-        latch: Latch,
-        line: Line,
-    ) -> Self {
-        let facts = launched.facts.clone();
-        let (desk, mode) = (launched.desk(), launched.mode());
-        let (handle, mut events) = launched.begin();
-        events.attend();
-        let cwd = PathBuf::from(&facts.cwd);
-        let wishes = line.client.wishes;
-        let mut projection = Projection::new(cwd, wishes, Uuid::new_v4(), desk.earlier.cost);
-        projection.set_window(facts.context_window);
-        let dials = Dials {
-            provider: facts.provider.clone(),
-            regime: mode.regime(),
-            model: facts.model.as_str().into(),
-            reasoning: desk.reasoning(),
-            latch,
-        };
-        let mut live = Self {
-            id: SessionId::new(facts.session_id.as_str()),
-            line,
-            handle,
-            events: Some(events),
-            projection,
-            dials,
-            mode,
-            desk,
-            prompts: Vec::new(),
-            turned: VecDeque::new(),
-            questions: Questions::default(),
-            declined: None,
-            closing: Vec::new(),
-            foreword: None,
-            titled: Titled::Yes,
-            due: None,
-            told_last: None,
-        };
-        live.introduce(begin, request, &facts).await;
-        live
-    }
-
-    /// Answers the request for the session, and tells what the client should know of it.
-    async fn introduce(&mut self, begin: Begin, request: &RequestId, facts: &Facts) {
-        let (modes, options) = (self.dials.modes(), self.dials.options());
-        match begin {
-            Begin::New(_) => {
-                self.titled = Titled::NotYet;
-                let response = NewSessionResponse::new(self.id.clone());
-                self.answer(request, Ok(response.modes(modes).config_options(options)));
-            }
-            Begin::Load(_) => {
-                let past = std::mem::take(&mut self.desk.past);
-                for update in replay(&past, &mut self.projection) {
-                    self.line.outbox.room().await;
-                    self.tell(update);
-                }
-                let response = LoadSessionResponse::new();
-                self.answer(request, Ok(response.modes(modes).config_options(options)));
-            }
-            Begin::Resume(_) => {
-                let response = ResumeSessionResponse::new();
-                self.answer(request, Ok(response.modes(modes).config_options(options)));
-            }
-        }
-        let commands = facts.commands.iter().map(|(name, about)| {
-            let hint = UnstructuredCommandInput::new("arguments, if it takes any");
-            let input = AvailableCommandInput::Unstructured(hint);
-            AvailableCommand::new(name.clone(), about.clone()).input(input)
-        });
-        let commands = AvailableCommandsUpdate::new(commands.collect());
-        self.tell(SessionUpdate::AvailableCommandsUpdate(commands));
-        let used = self.projection.goes_on(self.desk.earlier.used);
-        self.tell_all(used);
-        self.warn(facts);
-    }
-
-    /// What whoever began the session should know. What the workspace brings and does not count is
-    /// said in so many words, because nobody reads the log of an editor.
-    fn warn(&mut self, facts: &Facts) {
-        let is_about_trust = |warning: &&String| warning.contains("trusted");
-        let left: Vec<&str> = facts
-            .warnings
-            .iter()
-            .filter(|warning| !facts.trusted && is_about_trust(warning))
-            .map(String::as_str)
-            .collect();
-        if !left.is_empty() && self.line.client.wishes.notices == Taken::No {
-            self.foreword = Some(left.join("\n"));
-        }
-        for warning in &facts.warnings {
-            note(&format!("warning: {warning}"));
-            let notice = self.projection.notice(NoticeSeverity::Warning, warning);
-            self.tell_all(notice);
-        }
-    }
-
     /// Serves the session until it is over.
     pub(super) async fn run(mut self, mut wishes: mpsc::Receiver<Wish>) {
         while self.events.is_some() {
@@ -362,21 +242,6 @@ impl Live {
         self.send(Command::TakeBack { prompt }).await;
     }
 
-    async fn turn(
-        &mut self,
-        request: RequestId,
-        by: TurnedBy,
-        turn: Result<(Dial, Command), Error>,
-    ) {
-        match turn {
-            Ok((dial, command)) => {
-                self.turned.push_back(Turned { dial, request, by });
-                self.send(command).await;
-            }
-            Err(error) => self.refuse(&request, error),
-        }
-    }
-
     async fn hear(&mut self, heard: Option<EventBatch>) {
         match heard {
             Some(EventBatch::Events(events)) => {
@@ -466,73 +331,6 @@ impl Live {
         }
     }
 
-    fn taken(&mut self, prompt: &PromptId) -> Option<Outstanding> {
-        let place = self.prompts.iter().position(|it| it.prompt == *prompt)?;
-        Some(self.prompts.remove(place))
-    }
-
-    /// The one answer to a prompt.
-    async fn end(&mut self, prompt: &PromptId, outcome: &Outcome, totals: &RunTotals) {
-        if let Some((_, request)) = self.declined.take_if(|(id, _)| id == prompt) {
-            let reason = match outcome {
-                Outcome::Obeyed { .. } => StopReason::Refusal,
-                // It stays part of the conversation, so it must not be said that it does not.
-                _ => StopReason::EndTurn,
-            };
-            return self.answer(&request, Ok(PromptResponse::new(reason)));
-        }
-        self.tell_progress();
-        let updates = self.projection.ended(outcome, totals);
-        self.tell_all(updates);
-        let Some(it) = self.taken(prompt) else {
-            return;
-        };
-        if let Outcome::Internal { message } = outcome {
-            note(&format!("caliban: {message}"));
-        }
-        let answer = match ending(outcome) {
-            Ending::Stopped(reason, text) => {
-                let said = text.map(|text| self.projection.say(&text));
-                self.tell_all(said);
-                Ok(PromptResponse::new(reason))
-            }
-            Ending::Failed(_) if it.wanted == Wanted::NoMore => {
-                Ok(PromptResponse::new(StopReason::Cancelled))
-            }
-            Ending::Failed(error) => Err(error),
-            Ending::Refused(text) => {
-                let said = self.projection.say(&text);
-                self.tell(said);
-                return self.drop_declined(it.request).await;
-            }
-        };
-        self.answer(&it.request, answer);
-    }
-
-    /// To a client a refusal means that the prompt does not count from here on, so it is taken
-    /// out of the conversation first. Where that cannot be done, the turn has just ended.
-    async fn drop_declined(&mut self, request: RequestId) {
-        let Some(to) = self.before_last().filter(|_| self.prompts.is_empty()) else {
-            return self.answer(&request, Ok(PromptResponse::new(StopReason::EndTurn)));
-        };
-        let id: PromptId = Uuid::new_v4().to_string().into();
-        self.declined = Some((id.clone(), request));
-        let rewind = Rewind {
-            to,
-            what: Restore::Conversation,
-            others: Others::Spared,
-        };
-        self.send(Command::Rewind { id, rewind }).await;
-    }
-
-    /// The prompt before the last one; 0 where that was the first.
-    fn before_last(&self) -> Option<u32> {
-        let history = self.desk.rewinder()?.history().ok()?;
-        let standing = history.standing();
-        let last = standing.last()?;
-        Some(standing.range(..last).next_back().copied().unwrap_or(0))
-    }
-
     async fn ask(&mut self, asked: &Asked) {
         let number = self.line.requests.begin(self.line.inbox.clone());
         let forms = self.line.client.forms;
@@ -576,74 +374,6 @@ impl Live {
         }
     }
 
-    fn turned(&mut self, dial: Dial) -> Option<Turned> {
-        let place = self.turned.iter().position(|it| it.dial == dial)?;
-        self.turned.remove(place)
-    }
-
-    fn has_not_turned(&mut self, dial: Dial, error: Error) {
-        if let Some(turned) = self.turned(dial) {
-            self.refuse(&turned.request, error);
-        }
-    }
-
-    /// A dial was turned, by the client or by something else.
-    fn has_turned(&mut self, dial: Dial) {
-        if dial == Dial::Mode {
-            self.dials.regime = self.mode.regime();
-        }
-        match self.turned(dial) {
-            Some(Turned {
-                request,
-                by: TurnedBy::Mode,
-                ..
-            }) => {
-                self.answer(&request, Ok(SetSessionModeResponse::new()));
-                self.tell_options();
-            }
-            Some(Turned {
-                request,
-                by: TurnedBy::Option,
-                ..
-            }) => {
-                let options = self.dials.options();
-                self.answer(&request, Ok(SetSessionConfigOptionResponse::new(options)));
-                if dial == Dial::Mode {
-                    self.tell_mode();
-                }
-            }
-            None => {
-                if dial == Dial::Mode {
-                    self.tell_mode();
-                }
-                self.tell_options();
-            }
-        }
-    }
-
-    /// Tells of dials that turned without an event: the model ends plan mode by a call of its own.
-    fn follow(&mut self) {
-        if self.turned.is_empty() && self.mode.regime() != self.dials.regime {
-            self.dials.regime = self.mode.regime();
-            self.tell_mode();
-            self.tell_options();
-        }
-        if self.turned.is_empty() && self.desk.reasoning() != self.dials.reasoning {
-            self.dials.reasoning = self.desk.reasoning();
-            self.tell_options();
-        }
-    }
-
-    fn tell_mode(&self) {
-        let update = CurrentModeUpdate::new(self.dials.regime.as_str());
-        self.tell(SessionUpdate::CurrentModeUpdate(update));
-    }
-
-    fn tell_options(&self) {
-        let update = ConfigOptionUpdate::new(self.dials.options());
-        self.tell(SessionUpdate::ConfigOptionUpdate(update));
-    }
-
     fn tell_progress(&mut self) {
         self.due = None;
         let updates = self.projection.progress();
@@ -651,34 +381,6 @@ impl Live {
             self.told_last = Some(Instant::now());
         }
         self.tell_all(updates);
-    }
-
-    /// The session is over: nobody waits for an answer in vain.
-    fn leave(&mut self) {
-        let open = self.questions.clear();
-        self.withdraw(open);
-        let ended = || Error::new(-32603, "the session has ended");
-        let prompts = std::mem::take(&mut self.prompts);
-        for it in prompts {
-            match it.wanted {
-                Wanted::NoMore => {
-                    let stopped = PromptResponse::new(StopReason::Cancelled);
-                    self.answer(&it.request, Ok(stopped));
-                }
-                Wanted::Still => self.refuse(&it.request, ended()),
-            }
-        }
-        let turned = std::mem::take(&mut self.turned).into_iter();
-        let declined = self.declined.take().into_iter();
-        let requests = turned
-            .map(|it| it.request)
-            .chain(declined.map(|(_, it)| it));
-        for request in requests.collect::<Vec<_>>() {
-            self.refuse(&request, ended());
-        }
-        for request in std::mem::take(&mut self.closing) {
-            self.answer(&request, Ok(CloseSessionResponse::new()));
-        }
     }
 }
 
