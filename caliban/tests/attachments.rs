@@ -88,10 +88,20 @@ fn an_image_is_not_sent_twice_in_a_session() {
 #[case(None, Some(1))]
 #[case(Some("true"), Some(1))]
 #[case(Some("false"), Some(0))]
-fn a_model_that_cannot_see_gets_no_images(#[case] strict: Option<&str>, #[case] code: Option<i32>) {
-    let bench = bench(Wire::Ollama, 1);
+fn a_model_that_cannot_see_gets_no_images(
+    #[case] strict: Option<&str>,
+    #[case] code: Option<i32>,
+    #[values(
+        (Wire::Ollama, "llama3.1"),
+        (Wire::Anthropic, "claude-2.1"),
+        (Wire::Responses, "o3-mini"),
+        (Wire::Chat, "openai/gpt-oss-120b")
+    )]
+    (wire, model): (Wire, &str),
+) {
+    let bench = bench(wire, 1);
     let mut command = bench.command();
-    command.args(["-p", "look at @wide.png"]);
+    command.args(["-p", "look at @wide.png", "--model", model]);
     command.envs(strict.map(|value| ("CALIBAN_STRICT_ROUTING", value)));
     let ran = run(&mut command);
     assert_eq!(ran.code, code, "{}", ran.stderr);
@@ -101,6 +111,11 @@ fn a_model_that_cannot_see_gets_no_images(#[case] strict: Option<&str>, #[case] 
         assert!(body.to_string().contains("[image omitted]"), "{body}");
     } else {
         assert!(ran.stderr.contains("no candidate"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("use a model that can see"),
+            "{}",
+            ran.stderr
+        );
         assert!(sent.is_empty(), "{sent:?}");
     }
 }

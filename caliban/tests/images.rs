@@ -210,3 +210,72 @@ fn an_image_survives_resuming_copying_taking_back_and_exporting() {
     assert!(exported.to_string().contains("image/png"), "{exported}");
     run(&["sessions", "rm", "s"]);
 }
+
+/// Files that claim to be images and are none, or unpack to more than anybody can hold.
+fn corpus() -> Vec<(&'static str, Vec<u8>)> {
+    let png = picture();
+    let mut gif = Cursor::new(Vec::new());
+    RgbImage::new(1, 1)
+        .write_to(&mut gif, ImageFormat::Gif)
+        .unwrap();
+    let mut vast_gif = gif.into_inner();
+    vast_gif[6..10].copy_from_slice(&[0xff; 4]);
+    // The size stands in the first chunk of a PNG, which has a checksum of its own.
+    let mut vast_png = png.clone();
+    vast_png[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
+    let mut jpeg = vec![0xff, 0xd8, 0xff, 0xe0, 0, 16];
+    jpeg.extend(b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
+    let mut webp = b"RIFF\xff\xff\xff\x7fWEBPVP8 \xff\xff\xff\x7f".to_vec();
+    webp.extend([0; 64]);
+    vec![
+        ("cut.png", png[..60].to_vec()),
+        ("head.png", png[..8].to_vec()),
+        ("vast.png", vast_png),
+        ("vast.gif", vast_gif),
+        ("cut.jpg", jpeg),
+        ("false.webp", webp),
+        ("text.png", b"just words, and quite a few of them".to_vec()),
+        ("zeros.gif", vec![0; 4096]),
+    ]
+}
+
+#[test]
+fn nothing_malformed_reaches_a_provider_from_any_source() {
+    for (name, bytes) in corpus() {
+        // Named in a prompt.
+        let bench = bench(Vec::new());
+        std::fs::write(bench.workspace.path().join(name), &bytes).unwrap();
+        let ran = bench.run(["-p", &format!("look at @{name}")]);
+        assert_eq!(ran.code, Some(78), "{name}: {ran:?}");
+        assert!(ran.stderr.contains(name), "{ran:?}");
+        assert!(bench.server.model_requests().is_empty(), "{name}");
+        // In a frame.
+        let said = talk(&bench, &user_frame(&[&bytes]));
+        assert!(said.contains("image 1 of the message"), "{name}: {said}");
+        assert!(bench.server.model_requests().is_empty(), "{name}");
+        // Read by the model, and shown by a server.
+        let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+        let file = bench.workspace.path().join(name);
+        let servers = json!({"mcpServers": {"art": {
+            "command": "python3", "args": [server], "env": {"PICTURE": file}}}});
+        let configuration = bench.workspace.path().join("servers.json");
+        std::fs::write(&configuration, servers.to_string()).unwrap();
+        for reply in [
+            Reply::tool("Read", json!({"path": name})),
+            Reply::text("read"),
+            Reply::tool("mcp__art__picture", json!({})),
+            Reply::text("shown"),
+        ] {
+            bench.server.push(reply);
+        }
+        for prompt in ["read it", "show it"] {
+            let mut command = bench.command();
+            command
+                .args(["-p", prompt, "--auto-allow", "--mcp-config"])
+                .arg(&configuration);
+            let ran = support::run(&mut command);
+            assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
+            assert_eq!(sizes(&bench), [], "{name}");
+        }
+    }
+}

@@ -256,3 +256,56 @@ fn doctor_tells_what_is_kept_and_what_is_unfinished() {
     let told = bench.run(["doctor"]).stdout;
     assert!(told.contains("a rewind of `s` was interrupted"), "{told}");
 }
+
+#[test]
+fn a_repository_that_has_moved_on_is_told_of() {
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([
+            write("a.txt", "one"),
+            Reply::text("done"),
+            Reply::tool(
+                "Bash",
+                json!({"command": "git init -q -b main . && git add a.txt && \
+                    git -c user.name=a -c user.email=a@b commit -qm one"}),
+            ),
+            Reply::text("begun"),
+            write("a.txt", "two"),
+            Reply::tool(
+                "Bash",
+                json!({"command": "git -c user.name=a -c user.email=a@b commit -qam two"}),
+            ),
+            Reply::text("committed"),
+        ]),
+    );
+    for number in ["first", "second", "third"] {
+        prompt(&bench, number);
+    }
+    let git = |args: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        let ran = command
+            .args(args)
+            .current_dir(bench.workspace.path())
+            .output();
+        String::from_utf8(ran.unwrap().stdout)
+            .unwrap()
+            .trim()
+            .to_owned()
+    };
+    let (then, now) = (git(&["rev-parse", "HEAD~"]), git(&["rev-parse", "HEAD"]));
+    let line = format!(
+        "git was at main {} and is at main {}:",
+        &then[..12],
+        &now[..12]
+    );
+    for args in [&["--to", "2", "--dry-run"][..], &["--to", "2"]] {
+        let ran = rewind(&bench, args);
+        assert!(ran.stdout.contains(&line), "{ran:?}\n{line}");
+    }
+    assert_eq!(text(&bench, "a.txt").as_deref(), Some("one"));
+    // What was committed stays.
+    assert_eq!(git(&["rev-parse", "HEAD"]), now);
+    // From there on nothing has moved.
+    let ran = rewind(&bench, &["--to", "3", "--dry-run"]);
+    assert!(!ran.stdout.contains("git was at"), "{ran:?}");
+}

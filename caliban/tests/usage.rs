@@ -43,7 +43,8 @@ fn bench() -> Bench {
     let replies = replies.map(|reply| reply.usage(spent()));
     let bench = Bench::new(Wire::Anthropic, Script::new(replies));
     for (prompt, session) in [("go", "one"), ("hello", "two"), ("/compact", "two")] {
-        let ran = bench.run(["-p", prompt, "--session", session]);
+        let rules = ["--auto-allow", "--deny", "Bash:rm*"];
+        let ran = bench.run(["-p", prompt, "--session", session].iter().chain(&rules));
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
     bench

@@ -45,6 +45,8 @@ pub struct Beginning<'a> {
     pub began: Option<Mark>,
     /// What names the prompt for whoever sent it.
     pub id: Option<&'a str>,
+    /// Where the repository stands.
+    pub git_head: Option<&'a str>,
 }
 
 /// What is at a path before it is changed.
@@ -467,6 +469,7 @@ fn head(index: u32, beginning: Beginning<'_>) -> Manifest {
         ended: None,
         lines: None,
         id: beginning.id.map(str::to_owned),
+        git_head: beginning.git_head.map(str::to_owned),
         rewound_to: None,
     }
 }

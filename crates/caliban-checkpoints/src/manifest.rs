@@ -42,6 +42,9 @@ pub struct Manifest {
     /// What names the prompt for whoever sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Where the repository stood when the prompt came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_head: Option<String>,
     /// Of a rewind: the prompt at whose end the work goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rewound_to: Option<u32>,

@@ -8,7 +8,7 @@ use similar::TextDiff;
 
 use crate::error::Error;
 use crate::image::Image;
-use crate::store::Session;
+use crate::store::{History, Session};
 use crate::tree::{self, Shape, Tree};
 
 /// Bytes of a file whose difference is shown.
@@ -37,6 +37,15 @@ pub struct Plan {
     pub lost: Vec<Lost>,
     /// What commands may have changed unseen.
     pub shortfalls: Vec<String>,
+    /// Whether the repository stands elsewhere than then, which a restore does not change.
+    pub moved: Option<Moved>,
+}
+
+/// Where a repository stood and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub then: String,
+    pub now: String,
 }
 
 /// One path that would change.
@@ -88,7 +97,22 @@ impl Plan {
             conflicts: Vec::new(),
             lost: Vec::new(),
             shortfalls: Vec::new(),
+            moved: None,
         }
+    }
+
+    /// Tells of a repository that stands elsewhere than when the first prompt after the point came.
+    #[must_use]
+    pub fn seen_from(mut self, history: &History, now: Option<String>) -> Self {
+        let later = history.checkpoints.range(self.to.saturating_add(1)..);
+        let then = later
+            .filter_map(|(_, manifest)| manifest.git_head.clone())
+            .next();
+        self.moved = match (then, now) {
+            (Some(then), Some(now)) if then != now => Some(Moved { then, now }),
+            _ => None,
+        };
+        self
     }
 }
 

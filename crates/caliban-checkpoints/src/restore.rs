@@ -138,6 +138,7 @@ impl Session {
             at,
             began,
             id: None,
+            git_head: plan.moved.as_ref().map(|moved| moved.now.as_str()),
         })?;
         prompt.goes_to(plan.to);
         let paths = plan.actions.iter().map(|action| action.path.as_path());

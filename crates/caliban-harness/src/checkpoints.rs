@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use caliban_agent::{Effect, Event, ToolCall, ToolOutput, TypedTool, Witness, Workspace};
 use caliban_checkpoints::{
     Before, Beginning, Environment, Error, InUse, Kind, Limits, Mark, Prompt, RealDisk, RealTree,
-    ScanLimits, Scanner, Session, Store,
+    ScanLimits, Scanner, Session, Store, git_head,
 };
 use caliban_model::{BuiltInTool, file_path};
 use caliban_permissions::shell::only_looks;
@@ -166,6 +166,8 @@ struct Current {
     at: Timestamp,
     began: Option<Mark>,
     id: Option<PromptId>,
+    /// Where the repository stood.
+    git_head: Option<String>,
     /// Begun when something is about to change.
     checkpoint: Option<Prompt>,
 }
@@ -245,6 +247,7 @@ impl Checkpoints {
             at: Timestamp::now(),
             began,
             id,
+            git_head: git_head(self.0.workspace.root()),
             checkpoint: None,
         };
         self.0.lock().current = Some(current);
@@ -380,6 +383,7 @@ impl Inner {
                 at: current.at,
                 began: current.began,
                 id: current.id.as_deref(),
+                git_head: current.git_head.as_deref(),
             })?),
         };
         match &reach {
@@ -433,6 +437,7 @@ impl Inner {
                 at: current.at,
                 began: current.began,
                 id: current.id.as_deref(),
+                git_head: current.git_head.as_deref(),
             };
             return self.session.pass(beginning, ended).map(|_| ());
         };

@@ -76,6 +76,13 @@ pub fn remainder(plan: &Plan) -> String {
         let (path, why) = (shown(&lost.path), shown(&lost.why));
         let _ = writeln!(text, "cannot bring back {path}: {why}");
     }
+    if let Some(moved) = &plan.moved {
+        let (then, now) = (shown(&moved.then), shown(&moved.now));
+        let _ = writeln!(
+            text,
+            "git was at {then} and is at {now}: what was committed stays, and the files differ from it"
+        );
+    }
     for shortfall in &plan.shortfalls {
         let _ = writeln!(text, "not everything was seen: {}", shown(shortfall));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_checkpoints::{
-    Action, Error, Followed, History, Mark, Plan, RealTree, Restored, Restoring, Session,
+    Action, Error, Followed, History, Mark, Plan, RealTree, Restored, Restoring, Session, git_head,
 };
 use caliban_model::{Block, Message};
 use caliban_session::{Others, Restore, Rewind};
@@ -20,6 +20,7 @@ const NAMED: usize = 20;
 pub struct Rewinder {
     session: Session,
     tree: Arc<RealTree>,
+    root: PathBuf,
 }
 
 /// Why nothing was taken back, or not everything.
@@ -36,8 +37,12 @@ pub enum RewindError {
 impl Rewinder {
     /// The root of the workspace is canonical.
     pub(crate) fn new(session: Session, root: PathBuf) -> Self {
-        let tree = Arc::new(RealTree::new(root));
-        Self { session, tree }
+        let tree = Arc::new(RealTree::new(root.clone()));
+        Self {
+            session,
+            tree,
+            root,
+        }
     }
 
     /// What there is to go back to.
@@ -52,7 +57,10 @@ impl Rewinder {
             Others::Overwritten => caliban_checkpoints::Others::Overwritten,
         };
         match rewind.what {
-            Restore::Both | Restore::Code => self.session.plan(&*self.tree, rewind.to, others),
+            Restore::Both | Restore::Code => {
+                let plan = self.session.plan(&*self.tree, rewind.to, others)?;
+                Ok(plan.seen_from(&self.history()?, git_head(&self.root)))
+            }
             Restore::Conversation | Restore::SummarizeFrom | Restore::SummarizeUpTo => {
                 let last = self.history()?.last();
                 if rewind.to > last {

@@ -351,6 +351,7 @@ pub(crate) fn beginning(prompt: &str) -> Beginning<'_> {
         at: Timestamp::UNIX_EPOCH,
         began: None,
         id: None,
+        git_head: None,
     }
 }
 
