@@ -31,7 +31,7 @@ fn spent() -> Usage {
 fn bench() -> Bench {
     let replies = [
         Reply::tool(
-            "Agent",
+            "AgentTool",
             json!({"prompt": "look around", "description": "look"}),
         ),
         Reply::text("Nothing there."),

@@ -66,7 +66,7 @@ impl Spending {
             } => lock(&self.tally).denials += 1,
             Event::ToolReady {
                 id, name, input, ..
-            } if &**name == "Agent" => {
+            } if &**name == "AgentTool" => {
                 let kind = input.get("subagent_type").and_then(|kind| kind.as_str());
                 let kind = kind.unwrap_or(GENERAL).chars().take(KIND).collect();
                 let agents = &mut lock(&self.tally).agents;
