@@ -104,10 +104,8 @@ impl Plan {
     /// Tells of a repository that stands elsewhere than when the first prompt after the point came.
     #[must_use]
     pub fn seen_from(mut self, history: &History, now: Option<String>) -> Self {
-        let later = history.checkpoints.range(self.to.saturating_add(1)..);
-        let then = later
-            .filter_map(|(_, manifest)| manifest.git_head.clone())
-            .next();
+        let mut later = history.checkpoints.range(self.to.saturating_add(1)..);
+        let then = later.find_map(|(_, manifest)| manifest.git_head.clone());
         self.moved = match (then, now) {
             (Some(then), Some(now)) if then != now => Some(Moved { then, now }),
             _ => None,
