@@ -1,5 +1,7 @@
 //! Where motions go, in a text alone.
 
+use std::iter::Peekable;
+
 use crate::finding;
 use crate::text::{
     Class, clusters, clusters_back, first_non_blank, line_end, line_start, next, prev,
@@ -69,17 +71,27 @@ fn word_forth(text: &str, from: usize, size: Size) -> usize {
         return from;
     };
     let class = size.class(first);
+    beyond_word(text, &mut steps, class, size).unwrap_or(text.len())
+}
+
+/// Where something begins again behind the rest of a word of this class, whichever way the steps
+/// go: a word, or an empty line.
+fn beyond_word<'a>(
+    text: &str,
+    steps: &mut Peekable<impl Iterator<Item = (usize, &'a str)>>,
+    class: Class,
+    size: Size,
+) -> Option<usize> {
     if !class.is_blank() {
         while steps
             .next_if(|(_, cluster)| joined(class, size.class(cluster)))
             .is_some()
         {}
     }
-    steps
-        .find(|&(at, cluster)| {
-            !size.class(cluster).is_blank() || ends_empty_line(text, at, cluster)
-        })
-        .map_or(text.len(), |(at, _)| at)
+    let begins = |&(at, cluster): &(usize, &str)| {
+        !size.class(cluster).is_blank() || ends_empty_line(text, at, cluster)
+    };
+    steps.find(begins).map(|(at, _)| at)
 }
 
 fn word_back(text: &str, from: usize, size: Size) -> usize {
@@ -121,17 +133,7 @@ fn word_end_back(text: &str, from: usize, size: Size) -> usize {
         .next()
         .map_or(Class::Newline, |(_, cluster)| size.class(cluster));
     let mut steps = clusters_back(text, from).peekable();
-    if !class.is_blank() {
-        while steps
-            .next_if(|(_, cluster)| joined(class, size.class(cluster)))
-            .is_some()
-        {}
-    }
-    steps
-        .find(|&(at, cluster)| {
-            !size.class(cluster).is_blank() || ends_empty_line(text, at, cluster)
-        })
-        .map_or(0, |(at, _)| at)
+    beyond_word(text, &mut steps, class, size).unwrap_or(0)
 }
 
 /// A character in the line. A search that stops before it looks past the one it stopped at, when
