@@ -220,45 +220,11 @@ pub(super) const LANGUAGES: &[Spec] = &[
         in_words: "$",
         ..BASE
     },
-    Spec {
-        names: &["typescript", "ts", "mts", "cts"],
-        extensions: &["ts", "mts", "cts"],
-        quotes: &[quote("\""), quote("'"), long("`", "`")],
-        keywords: &[
-            "abstract", "as", "asserts", "async", "await", "break", "case", "catch", "class",
-            "const", "continue", "debugger", "declare", "default", "delete", "do", "else", "enum",
-            "export", "extends", "false", "finally", "for", "from", "function", "get", "if",
-            "implements", "import", "in", "infer", "instanceof", "interface", "is", "keyof",
-            "let", "namespace", "new", "null", "of", "override", "private", "protected", "public",
-            "readonly", "return", "satisfies", "set", "static", "super", "switch", "this",
-            "throw", "true", "try", "type", "typeof", "undefined", "var", "void", "while", "with",
-            "yield"
-        ],
-        types: &[
-            "any", "bigint", "boolean", "never", "number", "object", "string", "symbol", "unknown"
-        ],
-        in_words: "$",
-        ..BASE
-    },
+    TYPESCRIPT,
     Spec {
         names: &["tsx"],
         extensions: &["tsx"],
-        quotes: &[quote("\""), quote("'"), long("`", "`")],
-        keywords: &[
-            "abstract", "as", "asserts", "async", "await", "break", "case", "catch", "class",
-            "const", "continue", "debugger", "declare", "default", "delete", "do", "else", "enum",
-            "export", "extends", "false", "finally", "for", "from", "function", "get", "if",
-            "implements", "import", "in", "infer", "instanceof", "interface", "is", "keyof",
-            "let", "namespace", "new", "null", "of", "override", "private", "protected", "public",
-            "readonly", "return", "satisfies", "set", "static", "super", "switch", "this",
-            "throw", "true", "try", "type", "typeof", "undefined", "var", "void", "while", "with",
-            "yield"
-        ],
-        types: &[
-            "any", "bigint", "boolean", "never", "number", "object", "string", "symbol", "unknown"
-        ],
-        in_words: "$",
-        ..BASE
+        ..TYPESCRIPT
     },
     Spec {
         names: &["json", "jsonc", "json5"],
@@ -583,3 +549,26 @@ pub(super) const LANGUAGES: &[Spec] = &[
         ..BASE
     },
 ];
+
+/// With markup in it, it is another language by name alone.
+#[rustfmt::skip]
+const TYPESCRIPT: Spec = Spec {
+    names: &["typescript", "ts", "mts", "cts"],
+    extensions: &["ts", "mts", "cts"],
+    quotes: &[quote("\""), quote("'"), long("`", "`")],
+    keywords: &[
+        "abstract", "as", "asserts", "async", "await", "break", "case", "catch", "class",
+        "const", "continue", "debugger", "declare", "default", "delete", "do", "else", "enum",
+        "export", "extends", "false", "finally", "for", "from", "function", "get", "if",
+        "implements", "import", "in", "infer", "instanceof", "interface", "is", "keyof",
+        "let", "namespace", "new", "null", "of", "override", "private", "protected", "public",
+        "readonly", "return", "satisfies", "set", "static", "super", "switch", "this",
+        "throw", "true", "try", "type", "typeof", "undefined", "var", "void", "while", "with",
+        "yield"
+    ],
+    types: &[
+        "any", "bigint", "boolean", "never", "number", "object", "string", "symbol", "unknown"
+    ],
+    in_words: "$",
+    ..BASE
+};
