@@ -24,12 +24,7 @@ pub(super) struct Scan {
 }
 
 pub(super) fn scan(text: &str) -> Scan {
-    let mut scanner = Scanner {
-        text,
-        at: 0,
-        nesting: 0,
-        scan: Scan::default(),
-    };
+    let mut scanner = Scanner::at_the_start(text);
     while scanner.at < text.len() {
         scanner.commands(Until::End);
     }
@@ -41,6 +36,17 @@ pub(super) struct Scanner<'a> {
     pub(super) at: usize,
     pub(super) nesting: usize,
     pub(super) scan: Scan,
+}
+
+impl<'a> Scanner<'a> {
+    fn at_the_start(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            nesting: 0,
+            scan: Scan::default(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,12 +269,7 @@ impl Scanner<'_> {
 
 /// The substitutions in text that is otherwise quoted.
 fn quoted(text: &str) -> Scan {
-    let mut scanner = Scanner {
-        text,
-        at: 0,
-        nesting: 0,
-        scan: Scan::default(),
-    };
+    let mut scanner = Scanner::at_the_start(text);
     while scanner.at < text.len() {
         scanner.double_quoted(&mut Vec::new());
     }
