@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use caliban_harness::{Configuration, HostQuestions, RunOptions, make_sandbox, sandbox_policy};
+use caliban_harness::{
+    Configuration, Explained, HostQuestions, RunOptions, explain_host, make_sandbox, sandbox_policy,
+};
 use caliban_model::CancellationToken;
 use caliban_process::{Ending, Invocation, Sink, drive};
 use caliban_sandbox::{Network, Requirement, Sandbox, Standing, Success};
@@ -111,7 +113,7 @@ fn explain(
     let path = configuration.process.current_directory.join(what);
     let is_path = what.contains('/') || what.starts_with(['.', '~']) || path.exists();
     if !is_path {
-        return Ok(of_host(sandbox, what));
+        return of_host(sandbox, what, configuration);
     }
     let path = match what.strip_prefix("~/") {
         Some(rest) => configuration.locations.home().join(rest),
@@ -142,17 +144,29 @@ fn own_place(real: &Path) -> String {
     }
 }
 
-fn of_host(sandbox: &Sandbox, host: &str) -> String {
-    match (&sandbox.policy().network, sandbox.report().egress) {
+fn of_host(
+    sandbox: &Sandbox,
+    host: &str,
+    configuration: &Configuration,
+) -> Result<String, Failure> {
+    let network = &configuration.settings().sandbox.network;
+    Ok(match (&sandbox.policy().network, sandbox.report().egress) {
         (Network::Operator { port }, _) => format!(
             "{host}: the proxy at 127.0.0.1:{port} decides (`sandbox.network.http_proxy_port`)\n"
         ),
-        (Network::Domains { allowed, .. }, "proxy") => format!(
-            "{host}: reached if `sandbox.network.allowed_domains` names it: {}\n",
-            allowed.join(", ")
-        ),
+        (Network::Domains { .. }, "proxy") => match explain_host(network, host)? {
+            Explained::Reached { by } => {
+                format!(
+                    "{host}: reached, by the entry \"{by}\" of `sandbox.network.allowed_domains`\n"
+                )
+            }
+            Explained::Denied { by } => format!("{host}: not reached, \"{by}\" denies it\n"),
+            Explained::Unlisted { entry } => format!(
+                "{host}: not reached unless somebody consents; \"{entry}\" in `sandbox.network.allowed_domains` allows it\n"
+            ),
+        },
         (Network::Closed | Network::Domains { .. }, _) => {
             format!("{host}: not reached; the network of commands is closed\n")
         }
-    }
+    })
 }

@@ -526,6 +526,20 @@ fn the_sandbox_can_be_tried_out_and_explained() {
     assert!(said("~/.ssh/id").contains("do not see it"));
     assert!(said("example.com").contains("closed"));
     assert_eq!(sandbox(&bench, &["exec"]).code, Some(64));
+    let domains = "[sandbox.network]\nallowed_domains = ['*.a.test', 'b.test:22']\n";
+    let bench = self::bench(domains, bash("true"));
+    let said = |what: &str| sandbox(&bench, &["explain", what]).stdout;
+    assert!(said("x.a.test").contains("reached, by the entry \"*.a.test\""));
+    assert!(said("b.test:22").contains("reached, by the entry \"b.test:22\""));
+    for (host, entry) in [
+        ("a.test", "a.test"),
+        ("b.test", "b.test"),
+        ("x.a.test:22", "x.a.test:22"),
+    ] {
+        let told = said(host);
+        assert!(told.contains("not reached"), "{told}");
+        assert!(told.contains(&format!("\"{entry}\" in")), "{told}");
+    }
 }
 
 #[test]

@@ -156,7 +156,7 @@ impl Target {
     }
 
     /// Reads `host` or `host:port`, as it stands in addresses and `Host` fields.
-    pub(crate) fn parse_or(text: &[u8], default: u16) -> Result<Self, TargetError> {
+    pub fn parse_or(text: &[u8], default: u16) -> Result<Self, TargetError> {
         let (host, port) = Self::split(text)?;
         Ok(Self {
             host,

@@ -29,7 +29,7 @@ pub use environment::environment;
 pub use hello::HelloFault;
 pub use host::{Host, HostError, Name, Target, TargetError};
 pub use network::{Network, System};
-pub use policy::{Policy, PolicyError};
+pub use policy::{Explained, Policy, PolicyError};
 pub use proxy::{Limits, Proxy, Terms};
 pub use question::{Answer, Asker, Question};
 pub use stop::{Failure, Refusal};

@@ -46,6 +46,21 @@ pub(crate) enum Judgement {
     Unlisted,
 }
 
+/// What the lists make of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Explained {
+    Reached {
+        by: String,
+    },
+    Denied {
+        by: String,
+    },
+    /// This entry would name it.
+    Unlisted {
+        entry: String,
+    },
+}
+
 impl Policy {
     /// Reads the lists, and the port of a proxy on this machine through which everything goes. With
     /// such a proxy and nothing in `allowed`, what is not denied is left to that proxy.
@@ -90,6 +105,19 @@ impl Policy {
         match self.upstream {
             Some(_) if self.allowed.is_empty() => Judgement::Allowed(Rule::OperatorsProxy),
             Some(_) | None => Judgement::Unlisted,
+        }
+    }
+
+    /// What the lists make of a target, for whoever wants to know beforehand.
+    pub fn explain(&self, target: &Target) -> Explained {
+        match self.judge(target) {
+            Judgement::Allowed(rule) => Explained::Reached {
+                by: rule.to_string(),
+            },
+            Judgement::Denied { entry } => Explained::Denied { by: entry },
+            Judgement::Unlisted => Explained::Unlisted {
+                entry: Entry::covering(target).to_string(),
+            },
         }
     }
 

@@ -4,7 +4,9 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use caliban_egress::{Answer, Asker, Audit, Connection, Policy, Proxy, Question};
+use caliban_egress::{
+    Answer, Asker, Audit, Connection, Explained, Policy, Proxy, Question, Target,
+};
 use caliban_sandbox::{Egress, Errand, Refusals};
 use caliban_settings::SandboxNetwork;
 use futures::FutureExt;
@@ -15,6 +17,26 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::error::{LaunchError, Problem};
 use crate::hosts::HostQuestions;
 use crate::surroundings::Diagnostics;
+
+/// Where the web is encrypted, which is what a host without a port means.
+const WEB: u16 = 443;
+
+/// What the list of the settings makes of a host, or of a host and a port.
+pub fn explain_host(network: &SandboxNetwork, host: &str) -> Result<Explained, LaunchError> {
+    let target = Target::parse_or(host.as_bytes(), WEB);
+    let target = target.map_err(|error| LaunchError::Configuration(Problem::from_error(error)))?;
+    Ok(policy(network)?.explain(&target))
+}
+
+fn policy(network: &SandboxNetwork) -> Result<Policy, LaunchError> {
+    let allowed = network.allowed_domains.as_deref().unwrap_or_default();
+    // A port that is none was refused before.
+    let upstream = network
+        .http_proxy_port
+        .and_then(|port| u16::try_from(port).ok());
+    Policy::parse(allowed, &[], upstream)
+        .map_err(|error| LaunchError::Configuration(Problem::from_error(error)))
+}
 
 /// Serves the commands of a session with the hosts of one list.
 pub(crate) struct Domains {
@@ -40,14 +62,8 @@ impl Domains {
         if allowed.is_empty() {
             return Ok(None);
         }
-        // A port that is none was refused before.
-        let upstream = network
-            .http_proxy_port
-            .and_then(|port| u16::try_from(port).ok());
-        let policy = Policy::parse(allowed, &[], upstream)
-            .map_err(|error| LaunchError::Configuration(Problem::from_error(error)))?;
         Ok(Some(Arc::new(Self {
-            policy: Arc::new(policy),
+            policy: Arc::new(policy(network)?),
             diagnostics: Arc::clone(diagnostics),
             hosts: Arc::clone(hosts),
         })))

@@ -1,5 +1,6 @@
 //! What `/sandbox` tells: what confines commands here, what they may do, and what was refused.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use caliban_sandbox::{Consent, Network, Policy, Reading, Requirement, UnixSockets};
@@ -144,9 +145,10 @@ pub(crate) fn told(report: &SandboxReport) -> String {
     }
     let mut text = columns(rows);
     for line in &terms.failed {
-        text.push_str(&format!("\n\nfailed: {}", line.command));
+        // Writing to a text cannot fail.
+        let _ = write!(text, "\n\nfailed: {}", line.command);
         for remark in &line.remarks {
-            text.push_str(&format!("\n  {remark}"));
+            let _ = write!(text, "\n  {remark}");
         }
     }
     format!("{text}\n\n{MORE}")
