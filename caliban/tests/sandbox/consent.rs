@@ -70,9 +70,8 @@ impl Rule {
 fn runs(mode: Mode, rule: Rule, keys: Keys) -> bool {
     match (mode, rule) {
         (Mode::NoPermissions, _) => true,
-        (Mode::Plan, _) | (_, Rule::Deny) => false,
+        (Mode::Plan, _) | (_, Rule::Deny) | (Mode::Default | Mode::AcceptEdits, Rule::Ask) => false,
         (Mode::DontAsk | Mode::AutoAllow, _) | (_, Rule::Allow) => true,
-        (Mode::Default | Mode::AcceptEdits, Rule::Ask) => false,
         // Only the built-in rules ask, and the sandbox stands for consent to what it confines.
         (Mode::Default | Mode::AcceptEdits, Rule::None) => keys.auto_allow && !keys.listed,
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use crate::support::Bench;
 use crate::{ON, ask, bash, bench, proxy, result, unavailable, write};
 
+const NEIGHBOURS: [&str; 2] = [include_str!("main.rs"), include_str!("consent.rs")];
+
 /// What shows that a key does something.
 enum Shown {
     /// The command is told this with one of the settings and not with the other.
@@ -25,7 +27,7 @@ enum Shown {
     Backend { without: String, with: String },
     /// Tests of the profile for macOS show it; here it has nothing to say.
     InTheProfile,
-    /// Other tests of this file's neighbours show it.
+    /// A test of this name beside this one shows it.
     Elsewhere(&'static str),
 }
 
@@ -184,7 +186,11 @@ fn every_key_changes_what_happens() {
                 assert_eq!(seen[0], "none", "{key}");
                 assert_ne!(seen[1], "none", "{key}");
             }
-            Shown::InTheProfile | Shown::Elsewhere(_) => {}
+            Shown::Elsewhere(test) => {
+                let name = format!("fn {test}(");
+                assert!(NEIGHBOURS.iter().any(|file| file.contains(&name)), "{key}");
+            }
+            Shown::InTheProfile => {}
         }
     }
 }
