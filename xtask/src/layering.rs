@@ -67,6 +67,7 @@ const EDGES: &[Edge] = &[
     ("caliban-serve", "caliban-settings", "modes have names, and private files are written"),
 
     ("caliban-serve-http", "caliban-serve", "the registry is reached over HTTP"),
+    ("caliban-serve-http", "caliban-settings", "tokens are written as digits"),
 
     ("caliban-session", "caliban-agent", "the actor tells the loop's events and answers its questions"),
     ("caliban-session", "caliban-model", "prompts are messages"),

@@ -157,11 +157,7 @@ impl Places {
 fn default_socket(process: &Process) -> PathBuf {
     let place = process.current_directory.to_string_lossy().into_owned();
     let digest = Sha256::digest(place.as_bytes());
-    let digest: String = digest
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = caliban_settings::hex(&digest[..6]);
     locations(process)
         .runtime_dir()
         .join(format!("serve-{digest}.sock"))

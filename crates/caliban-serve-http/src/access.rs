@@ -49,7 +49,7 @@ impl std::fmt::Debug for Token {
 impl Token {
     /// A token of random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(caliban_settings::hex(&bytes))
     }
 
     /// For the file that the user's own programs read.
@@ -64,8 +64,7 @@ impl Token {
 
     /// What a browser keeps instead: it opens the same door, and is no token.
     pub(crate) fn cookie(&self) -> String {
-        let digest = Sha256::digest(format!("cookie {}", self.0).as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        caliban_settings::hex(&Sha256::digest(format!("cookie {}", self.0).as_bytes()))
     }
 
     pub(crate) fn is_cookie(&self, given: &str) -> bool {

@@ -1,8 +1,4 @@
 //! What is told: as server-sent events, and both ways over a WebSocket.
-#![expect(
-    clippy::unused_async,
-    reason = "a handler is a future, whether it waits or not"
-)]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -52,17 +48,13 @@ pub(crate) async fn stream(
         None => (from.after, from.after.is_none()),
     };
     let mut first = VecDeque::new();
-    let next = match after.filter(|_| !is_stale) {
-        Some(after) => after + 1,
-        None => {
-            let (seq, snapshot) = server.registry.snapshot(&tab).await?;
-            first.push_back(event(
-                &server,
-                seq,
-                &json!({"tab": tab, "seq": seq, "event": snapshot}).to_string(),
-            ));
-            seq + 1
-        }
+    let next = if let Some(after) = after.filter(|_| !is_stale) {
+        after + 1
+    } else {
+        let (seq, snapshot) = server.registry.snapshot(&tab).await?;
+        let line = json!({"tab": tab, "seq": seq, "event": snapshot}).to_string();
+        first.push_back(event(&server, seq, &line));
+        seq + 1
     };
     let reader = server.registry.reader(&tab, Some(next))?;
     Ok(sse(told(server, reader, first, place)))

@@ -96,7 +96,12 @@ fn check(access: &Access, request: &Request) -> Result<(), Refused> {
             ..
         } => (token, hosts, origins),
     };
-    let host = text(headers, "host").or_else(|| request.uri().authority().map(|it| it.as_str()));
+    let host = text(headers, "host").or_else(|| {
+        request
+            .uri()
+            .authority()
+            .map(axum::http::uri::Authority::as_str)
+    });
     let is_own = |name: &str| hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
     if !host.is_some_and(is_own) {
         return Err(Refused::Misdirected);

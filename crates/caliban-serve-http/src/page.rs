@@ -1,8 +1,4 @@
 //! The page: three files in the program, and nothing from elsewhere.
-#![expect(
-    clippy::unused_async,
-    reason = "a handler is a future, whether it waits or not"
-)]
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};

@@ -1,8 +1,4 @@
 //! The resources.
-#![expect(
-    clippy::unused_async,
-    reason = "a handler is a future, whether it waits or not"
-)]
 
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -205,14 +201,14 @@ async fn prompt(
         request_id: request,
         content,
     }) = body?;
-    let send = Wish::Send(Send {
+    let wish = Wish::Send(Send {
         tab: tab.clone(),
         request,
         content,
     });
-    send.check()
+    wish.check()
         .map_err(|reason| Problem::new(Code::BadRequest, reason))?;
-    let mut sent = server.registry.ask(send).await?;
+    let mut sent = server.registry.ask(wish).await?;
     let Done::Sent(standing) = &sent else {
         return Ok(Json(sent).into_response());
     };

@@ -61,8 +61,7 @@ impl Content {
     pub(crate) fn digest(&self) -> String {
         // Only a map with keys that are no texts could fail, and there is none.
         let text = serde_json::to_string(&self.blocks()).unwrap_or_default();
-        let digest = Sha256::digest(text.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        caliban_settings::hex(&Sha256::digest(text.as_bytes()))
     }
 
     fn blocks(&self) -> Vec<ContentBlock> {

@@ -241,7 +241,8 @@ impl Tab {
         };
         let hosted = shared.host.open(wanted).await?;
         let facts = Arc::new(hosted.facts().clone());
-        let ledger = Ledger::open(&shared.ledgers, &facts.session_id).map_err(not_kept)?;
+        let ledger =
+            Ledger::open(&shared.ledgers, &facts.session_id).map_err(|error| not_kept(&error))?;
         Ok(Self {
             shared: Arc::clone(shared),
             log: Arc::clone(log),
@@ -353,7 +354,7 @@ impl Tab {
         self.idle_since = Instant::now();
         // Another process may have worked in it meanwhile.
         let ledger = Ledger::open(&self.shared.ledgers, &self.facts.session_id);
-        self.ledger = ledger.map_err(not_kept)?;
+        self.ledger = ledger.map_err(|error| not_kept(&error))?;
         self.recover().await;
         Ok(())
     }
@@ -465,7 +466,7 @@ impl Tab {
     }
 }
 
-fn not_kept(error: std::io::Error) -> Problem {
+fn not_kept(error: &std::io::Error) -> Problem {
     Problem::new(
         Code::NotKept,
         format!("the requests of the session cannot be written down: {error}"),

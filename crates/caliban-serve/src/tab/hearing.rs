@@ -34,9 +34,9 @@ impl Tab {
                 if let Some(running) = &self.running {
                     let request = Arc::clone(&running.request);
                     let begun = self.encoder.begin(facts, &running.message, &request);
-                    begun
-                        .iter()
-                        .for_each(|frame| self.tell(Some(&request), frame));
+                    for frame in &begun {
+                        self.tell(Some(&request), frame);
+                    }
                 }
             }
             What::Run(step) => {

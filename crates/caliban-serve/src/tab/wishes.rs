@@ -75,7 +75,7 @@ impl Tab {
         self.ledger
             .accept(&request, digest, content.clone())
             .await
-            .map_err(not_kept)?;
+            .map_err(|error| not_kept(&error))?;
         self.prompts += 1;
         let position = self.queue.len() + usize::from(self.running.is_some());
         self.queue.push_back(Waiting {

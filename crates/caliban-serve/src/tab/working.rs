@@ -41,12 +41,11 @@ impl Tab {
                 return;
             }
             let places = Arc::clone(&self.shared.places);
-            match Arc::clone(&places).try_acquire_owned() {
-                Ok(place) => self.start(place).await,
-                Err(_) => {
-                    let turn = async move { places.acquire_owned().await.ok() };
-                    self.turn = Some(Turn(Box::pin(turn)));
-                }
+            if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+                self.start(place).await;
+            } else {
+                let turn = async move { places.acquire_owned().await.ok() };
+                self.turn = Some(Turn(Box::pin(turn)));
             }
         }
         if self.queue.is_empty() || self.over.is_some() {
