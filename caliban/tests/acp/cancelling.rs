@@ -50,10 +50,11 @@ fn while_text_streams() {
 
 #[test]
 fn at_once_behind_the_prompt() {
-    // Whether the model was asked by then is nobody's promise.
+    // Whether the model was asked by then is nobody's promise. Where it was not, the next request
+    // holds both prompts in one message.
     let tale = tale().when(Match::last_user("tell"));
     let after = Reply::text("after").when(Match::last_user("and now?"));
-    let bench = bench([tale, after]);
+    let bench = bench([after, tale]);
     let mut editor = Editor::start(&bench);
     let session = editor.open(&bench);
     let id = editor.send(&session, "tell");
