@@ -292,7 +292,7 @@ fn every_resource_is_described() {
             if method == "parameters" {
                 continue;
             }
-            let path = path.replace("{id}", "x").replace('{', "").replace('}', "");
+            let path = path.replace("{id}", "x").replace(['{', '}'], "");
             let answer = http
                 .local(&method.to_uppercase(), &path)
                 .header("content-type", "application/json");

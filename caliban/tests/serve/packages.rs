@@ -15,18 +15,13 @@ fn clients() -> PathBuf {
 
 /// A program of another language with the environment of a run.
 fn program(bench: &Bench, language: &str, script: &Path) -> Command {
-    let mut command = match language {
-        "python" => {
-            let python = std::env::var_os("CALIBAN_TEST_PYTHON");
-            let mut command = Command::new(python.unwrap_or_else(|| "python3".into()));
-            command.arg("-B");
-            command
-        }
-        _ => {
-            let node = std::env::var_os("CALIBAN_TEST_NODE");
-            Command::new(node.unwrap_or_else(|| "node".into()))
-        }
+    let (variable, program) = if language == "python" {
+        ("CALIBAN_TEST_PYTHON", "python3")
+    } else {
+        ("CALIBAN_TEST_NODE", "node")
     };
+    let found = std::env::var_os(variable);
+    let mut command = Command::new(found.unwrap_or_else(|| program.into()));
     let template = bench.command();
     command
         .arg(script)
@@ -36,6 +31,7 @@ fn program(bench: &Bench, language: &str, script: &Path) -> Command {
                 .get_envs()
                 .filter_map(|(key, value)| Some((key, value?))),
         )
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("PYTHONPATH", clients().join("python/src"))
         .env("CALIBAN", env!("CARGO_BIN_EXE_caliban"))
         .env("CALIBAN_PROVIDER", bench.wire.provider())
