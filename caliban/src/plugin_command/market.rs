@@ -52,13 +52,12 @@ pub(super) async fn update(
     name: Option<&str>,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let names = match name {
-        Some(name) => vec![name.to_owned()],
-        None => {
-            let markets = manager.markets()?.into_iter();
-            let added = markets.filter(|(_, (_, updated))| updated.is_some());
-            added.map(|(name, _)| name).collect()
-        }
+    let names = if let Some(name) = name {
+        vec![name.to_owned()]
+    } else {
+        let markets = manager.markets()?.into_iter();
+        let added = markets.filter(|(_, (_, updated))| updated.is_some());
+        added.map(|(name, _)| name).collect()
     };
     for name in names {
         let list = manager.update_market(&name).await?;

@@ -185,7 +185,6 @@ pub fn context_options(
             Arc::new(ClosedReading(Closed(error.to_string()))) as Arc<dyn ReadGuard>
         }),
         caps,
-        ..Options::default()
     })
 }
 

@@ -33,12 +33,15 @@ use crate::servers::{Elicitations, MayAsk, Onlookers, PromptTool};
 /// How long a server of the embedding program may take to introduce itself.
 const HOSTED_PATIENCE: Duration = Duration::from_secs(30);
 
+/// A server by its name.
+pub(crate) type NamedServer = (String, McpServer);
+
 /// The servers to connect to, by name: those of the command line before those of the settings, and
 /// those of plugins last; and what is said of those that are left out.
 fn configured(
     options: &RunOptions,
     configuration: &Configuration,
-) -> Result<(Vec<(String, McpServer)>, Vec<String>), LaunchError> {
+) -> Result<(Vec<NamedServer>, Vec<String>), LaunchError> {
     let wanted = &options.servers;
     let is_off =
         wanted.servers == Part::Off || configuration.environment().is_on(names::CALIBAN_NO_MCP);

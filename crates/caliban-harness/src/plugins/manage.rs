@@ -543,7 +543,7 @@ impl<'a> Manager<'a> {
         let origin = Origin::Marketplace {
             name: market.name.clone(),
             source: market.source.clone(),
-            plugin: source,
+            plugin: Box::new(source),
             commit,
         };
         self.finish(staging, origin, version.or(short))

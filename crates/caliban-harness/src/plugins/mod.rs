@@ -204,12 +204,12 @@ impl PluginSet {
             let name = &found.name;
             match (&found.standing, found.owner) {
                 (Standing::Untrusted(_), Owner::Project) => strangers.push(format!("`{name}`")),
-                (Standing::Untrusted(reason) | Standing::Broken(reason), _) => {
-                    warnings.push(format!("the plugin `{name}` is not used: {reason}"));
-                }
-                (Standing::Unsuitable(reason), _) => {
-                    warnings.push(format!("the plugin `{name}` is not used: {reason}"));
-                }
+                (
+                    Standing::Untrusted(reason)
+                    | Standing::Broken(reason)
+                    | Standing::Unsuitable(reason),
+                    _,
+                ) => warnings.push(format!("the plugin `{name}` is not used: {reason}")),
                 (Standing::Active(package), Owner::User) => {
                     warnings.extend(first_sight(package, found, configuration));
                 }

@@ -178,7 +178,9 @@ impl MarketSource {
     fn web(address: &str, reference: Option<String>) -> Result<Self, AddressError> {
         let url = Url::parse(address).map_err(|_| AddressError::Unknown(shown(address)))?;
         let path = url.path().trim_end_matches('/');
-        let is_list = path.ends_with(".json");
+        let is_list = Path::new(path)
+            .extension()
+            .is_some_and(|it| it.eq_ignore_ascii_case("json"));
         let is_web = matches!(url.scheme(), "https" | "http");
         let is_repository = !is_web
             || Path::new(path)

@@ -302,9 +302,14 @@ fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource
                     if !is_pair {
                         return Err(format!("`{repository}` is no repository of GitHub"));
                     }
-                    git(&url, get("ref"), get("sha"), get("path"))
+                    git(&url, get("ref"), get("sha"), get("path").as_deref())
                 }
-                "url" | "git" => git(&need("url")?, get("ref"), get("sha"), get("path")),
+                "url" | "git" => git(
+                    &need("url")?,
+                    get("ref"),
+                    get("sha"),
+                    get("path").as_deref(),
+                ),
                 "git-subdir" => {
                     let url = need("url")?;
                     let is_pair = !url.contains(':') && url.split('/').count() == 2;
@@ -313,7 +318,7 @@ fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource
                     } else {
                         url
                     };
-                    git(&url, get("ref"), get("sha"), Some(need("path")?))
+                    git(&url, get("ref"), get("sha"), Some(&need("path")?))
                 }
                 "archive" => archive(&need("url")?, get("sha256")),
                 "npm" => {
@@ -346,7 +351,7 @@ fn git(
     url: &str,
     reference: Option<String>,
     sha: Option<String>,
-    directory: Option<String>,
+    directory: Option<&str>,
 ) -> Result<EntrySource, String> {
     let said = |error: AddressError| error.to_string();
     let is_commit = |sha: &String| {
@@ -359,7 +364,7 @@ fn git(
         url: GitAddress::parse(url).map_err(said)?,
         reference: reference.map(|it| checked(&it)).transpose().map_err(said)?,
         sha: sha.map(|sha| sha.to_ascii_lowercase()),
-        directory: RelativePath::parse(directory.as_deref().unwrap_or_default())
+        directory: RelativePath::parse(directory.unwrap_or_default())
             .map_err(|error| error.to_string())?,
     })
 }

@@ -21,7 +21,7 @@ pub enum Origin {
     Marketplace {
         name: String,
         source: MarketSource,
-        plugin: EntrySource,
+        plugin: Box<EntrySource>,
         /// The commit that it was taken from.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         commit: Option<String>,
@@ -55,7 +55,7 @@ impl std::fmt::Display for Origin {
                 commit,
                 ..
             } => {
-                match plugin {
+                match &**plugin {
                     EntrySource::Path { path } => write!(f, "{source}, {path}")?,
                     other => write!(f, "{other}")?,
                 }
