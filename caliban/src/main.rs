@@ -44,7 +44,6 @@ use caliban_agent::{Outcome, RunTotals};
 use caliban_harness::{
     Launched, Process, Surroundings, configure, launch, session_store, workspace,
 };
-use caliban_model::CancellationToken;
 use caliban_protocol::{Encoder, HookEvents, Partial, Replay};
 use caliban_session::Bounds;
 use caliban_settings::variables::names;

@@ -25,7 +25,7 @@ use support::{Bench, Ran, Wire, run};
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A parent that starts one sub-agent, which makes these calls.
-fn script(wish: Value, calls: Vec<(&str, Value)>) -> Script {
+fn script(wish: &Value, calls: Vec<(&str, Value)>) -> Script {
     let mut input = json!({
         "prompt": "inner task",
         "description": "Fix the parser",
@@ -73,7 +73,7 @@ fn repository(bench: &Bench) {
     git(root, &["commit", "-qm", "first"]);
 }
 
-fn bench(wish: Value, calls: Vec<(&str, Value)>) -> Bench {
+fn bench(wish: &Value, calls: Vec<(&str, Value)>) -> Bench {
     let bench = Bench::new(Wire::Anthropic, script(wish, calls));
     repository(&bench);
     bench
@@ -116,7 +116,7 @@ fn bash(command: &str) -> (&'static str, Value) {
 #[test]
 fn its_work_is_on_a_branch_and_the_parents_files_are_as_they_were() {
     let bench = bench(
-        json!({}),
+        &json!({}),
         vec![
             ("Read", json!({"file_path": "a.txt"})),
             ("Write", json!({"file_path": "a.txt", "content": "two\n"})),
@@ -178,7 +178,7 @@ fn its_work_is_on_a_branch_and_the_parents_files_are_as_they_were() {
 
 #[test]
 fn one_that_changes_nothing_leaves_nothing() {
-    let bench = bench(json!({}), vec![("Read", json!({"file_path": "a.txt"}))]);
+    let bench = bench(&json!({}), vec![("Read", json!({"file_path": "a.txt"}))]);
     go(&bench, &[]);
     assert!(told(&bench).contains("nothing was done in it"));
     assert_eq!(worktrees(&bench), Vec::<Value>::new());
@@ -192,7 +192,7 @@ fn one_that_changes_nothing_leaves_nothing() {
 #[test]
 fn rules_and_restrictions_are_anchored_in_it() {
     let bench = bench(
-        json!({}),
+        &json!({}),
         vec![
             // Allowed by the anchored rule, and in the worktree.
             bash("echo two > a.txt && git add -A && git commit -qm two --author 'a <a@a>'"),
@@ -228,7 +228,7 @@ fn file_tools_do_not_reach_the_parents_checkout() {
         ),
         ("Read", json!({"file_path": target})),
     ];
-    let mut bench = Bench::new(Wire::Anthropic, script(json!({}), calls));
+    let mut bench = Bench::new(Wire::Anthropic, script(&json!({}), calls));
     bench.workspace = temp;
     repository(&bench);
     go(&bench, &["--auto-allow"]);
@@ -243,7 +243,7 @@ fn file_tools_do_not_reach_the_parents_checkout() {
 #[test]
 fn what_the_model_asks_for_counts_before_the_settings() {
     let bench = bench(
-        json!({"worktree": {"sparse_paths": ["src"], "symlink_directories": ["target"]}}),
+        &json!({"worktree": {"sparse_paths": ["src"], "symlink_directories": ["target"]}}),
         vec![bash("ls; cat target/built; echo more > src/new.txt")],
     );
     let root = bench.workspace.path();
@@ -273,7 +273,7 @@ fn what_the_model_asks_for_counts_before_the_settings() {
 #[case("bare", "bare repository")]
 #[case("unborn", "no commit yet")]
 fn where_there_is_none_it_does_not_start(#[case] kind: &str, #[case] words: &str) {
-    let bench = Bench::new(Wire::Anthropic, script(json!({}), Vec::new()));
+    let bench = Bench::new(Wire::Anthropic, script(&json!({}), Vec::new()));
     let root = bench.workspace.path();
     match kind {
         "bare" => drop(git(root, &["init", "-q", "--bare"])),
@@ -293,7 +293,7 @@ fn where_there_is_none_it_does_not_start(#[case] kind: &str, #[case] words: &str
 #[test]
 fn it_can_be_kept_and_merged_and_removed() {
     let bench = bench(
-        json!({}),
+        &json!({}),
         vec![
             bash("echo two > a.txt; git add a.txt; echo three > a.txt; echo log > run.log"),
             ("Write", json!({"file_path": "b.txt", "content": "b\n"})),
@@ -357,7 +357,7 @@ fn it_can_be_kept_and_merged_and_removed() {
 #[test]
 fn hooks_hear_of_both_ends_and_checkpoints_of_neither() {
     let bench = bench(
-        json!({}),
+        &json!({}),
         vec![("Write", json!({"file_path": "a2.txt", "content": "x\n"}))],
     );
     let config = bench.home.path().join(".config/caliban");
@@ -440,7 +440,7 @@ fn is_safe(bench: &Bench, text: &str) -> bool {
 #[case("update-ref")]
 fn a_failing_step_loses_nothing(#[case] word: &str) {
     let bench = bench(
-        json!({}),
+        &json!({}),
         vec![(
             "Bash",
             json!({"command": "echo precious > a.txt; touch ready"}),
@@ -478,7 +478,7 @@ fn a_kill_loses_nothing(#[case] words: &str, #[case] when: &str) {
     if when == "working" {
         calls.push(bash("touch ../../../reached; sleep 60"));
     }
-    let bench = bench(json!({}), calls);
+    let bench = bench(&json!({}), calls);
     let root = bench.workspace.path();
     let reached = root.join("reached");
     let word = if words.is_empty() {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 15] = [
+const PYTHON_PACKAGES: [&str; 16] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",

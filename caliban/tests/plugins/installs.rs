@@ -60,6 +60,7 @@ fn a_name_that_is_taken_is_not_replaced() {
 
 /// A marketplace in a repository, whose plugin comes, works, changes and goes.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a whole life")]
 fn a_plugin_of_a_git_marketplace_lives_and_dies() {
     let bench = bench(Script::new([
         Reply::tool("Skill", json!({"name": "tools:greet"})),

@@ -21,7 +21,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use caliban_testkit::{After, Reply, Script};
+use caliban_testkit::{After, Recorded, Reply, Script};
 use serde_json::{Value, json};
 use support::{Bench, Ran, Wire, run};
 
@@ -172,7 +172,7 @@ fn requests(bench: &Bench) -> Vec<Value> {
         .server
         .model_requests()
         .iter()
-        .map(|it| it.json())
+        .map(Recorded::json)
         .collect()
 }
 

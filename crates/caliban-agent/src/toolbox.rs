@@ -81,7 +81,7 @@ impl Toolbox {
 
     /// The same with these in the place of those of their names, and beside the others.
     #[must_use]
-    pub fn with(&self, tools: Vec<Arc<dyn Tool>>) -> Self {
+    pub fn with(&self, tools: &[Arc<dyn Tool>]) -> Self {
         let is_new = |name: &str| tools.iter().any(|tool| tool.spec().name == name);
         let others = self.fixed.filtered(|name| !is_new(name));
         Self::new(others.with(tools.iter().cloned()), self.source.clone())

@@ -298,9 +298,8 @@ impl Ground for Occupied {
         // What the agent may not use it does not get back.
         let offered = agent.tools.current();
         let is_offered = |tool: &Arc<dyn Tool>| offered.get(&tool.spec().name).is_some();
-        agent.tools = agent
-            .tools
-            .with(own.into_iter().filter(is_offered).collect());
+        let own: Vec<Arc<dyn Tool>> = own.into_iter().filter(is_offered).collect();
+        agent.tools = agent.tools.with(&own);
     }
 
     fn briefing(&self) -> String {

@@ -49,7 +49,7 @@ pub async fn launch(
     options: RunOptions,
     surroundings: Surroundings,
 ) -> Result<Launched, LaunchError> {
-    launch_on(Thread::This, options, surroundings).await
+    Box::pin(launch_on(Thread::This, options, surroundings)).await
 }
 
 /// The same for a face that is drawn meanwhile: a session that takes long to read is read on a
@@ -58,7 +58,7 @@ pub async fn launch_apart(
     options: RunOptions,
     surroundings: Surroundings,
 ) -> Result<Launched, LaunchError> {
-    launch_on(Thread::Another, options, surroundings).await
+    Box::pin(launch_on(Thread::Another, options, surroundings)).await
 }
 
 /// Where a session is read.

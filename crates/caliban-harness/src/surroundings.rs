@@ -91,7 +91,10 @@ pub type StandIn = Arc<dyn Fn(String) -> Arc<dyn Provider> + Send + Sync>;
 
 /// What a name of a model stands for; nothing for the one that answers anyway.
 #[derive(Clone)]
-pub struct ModelNames(pub Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+pub struct ModelNames(pub Arc<NameReader>);
+
+/// Reads a name, and says the model that it stands for.
+pub(crate) type NameReader = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl Debug for ModelNames {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

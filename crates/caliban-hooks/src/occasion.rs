@@ -169,6 +169,7 @@ impl Payload {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a few lines for each event")]
     fn told(&mut self, event: &HookEvent) {
         match event {
             HookEvent::SessionEnd { reason } => self.put("reason", reason.as_str()),

@@ -115,7 +115,7 @@ async fn a_real_server_completes_a_tool_call_in_both_formats() {
         let variable = |name: &str| llama.variable(name);
         let provider = connect(kind, &variable, &Connection::default()).unwrap();
         let mut messages = vec![Message::user("Say hi with the shell.")];
-        let (call, stop) = exchange(&provider, &messages).await;
+        let (call, stop) = exchange(&*provider, &messages).await;
         assert_eq!(stop, StopReason::ToolUse, "{kind}");
         let calls: Vec<_> = call.tool_uses().collect();
         let [(id, name, input)] = calls[..] else {
@@ -128,7 +128,7 @@ async fn a_real_server_completes_a_tool_call_in_both_formats() {
             is_error: false,
         };
         messages.extend([call, Message::new(Role::User, vec![result])]);
-        let (answer, stop) = exchange(&provider, &messages).await;
+        let (answer, stop) = exchange(&*provider, &messages).await;
         assert_eq!(
             (answer.text().trim(), stop),
             ("All done.", StopReason::EndTurn)

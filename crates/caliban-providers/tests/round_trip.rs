@@ -13,13 +13,13 @@ use caliban_model::{
     Block, CancellationToken, Effort, Error, Message, OpenAiApi, Origin, Provider, ProviderKind,
     Reasoning, Request, Role, StopReason, StreamEvent, ToolContent, ToolSpec, Usage,
 };
-use caliban_providers::{Adapter, Connection};
+use caliban_providers::Connection;
 use caliban_testkit::{ModelEntry, ModelServer, Outcome, Quirk, Reply, Script};
 use futures::StreamExt;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-fn connect(kind: ProviderKind, api: Option<OpenAiApi>, url: &str) -> Adapter {
+fn connect(kind: ProviderKind, api: Option<OpenAiApi>, url: &str) -> Arc<dyn Provider> {
     let openai = format!("{url}/v1");
     let variables = [
         ("ANTHROPIC_BASE_URL", url),
@@ -49,7 +49,7 @@ struct Answer {
     stop: StopReason,
 }
 
-async fn ask(provider: &Adapter, request: Request) -> Result<Answer, Error> {
+async fn ask(provider: &dyn Provider, request: Request) -> Result<Answer, Error> {
     let origin = Origin::new(provider.id(), request.model.clone());
     let mut blocks = Vec::new();
     let mut usage = Usage::default();
@@ -150,7 +150,7 @@ async fn a_parallel_tool_loop_is_accepted_and_keeps_its_prefix(
     let mut messages = vec![Message::system("You work."), Message::user("Do it.")];
     let mut requests = Vec::new();
     for turn in 0..3 {
-        let answer = ask(&provider, request(model, &messages)).await.unwrap();
+        let answer = ask(&*provider, request(model, &messages)).await.unwrap();
         let calls = answer.message.tool_uses().count();
         assert_eq!(calls, [2, 1, 0][turn]);
         let expected = [
@@ -224,7 +224,7 @@ async fn a_conversation_moves_between_providers() {
     for (kind, api, model) in houses {
         let server = ModelServer::start(script(&[])).await.unwrap();
         let provider = connect(kind, api, &server.url());
-        let answer = ask(&provider, request(model, &messages)).await.unwrap();
+        let answer = ask(&*provider, request(model, &messages)).await.unwrap();
         assert_eq!(answer.message.tool_uses().count(), 2, "{model}");
         let answers = results(&answer.message);
         messages.push(answer.message);

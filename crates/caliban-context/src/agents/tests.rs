@@ -23,10 +23,7 @@ impl Bench {
             data: at("data"),
             notes: at("notes"),
             imports_allowlist: at("imports"),
-            plugins: vec![crate::places::PluginPlace {
-                name: "pack".to_owned(),
-                path: at("pack"),
-            }],
+            plugins: Vec::new(),
         };
         let mut notices = Vec::new();
         let profiles = Profiles::load(&places, &Options::default(), &mut notices);
@@ -64,7 +61,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn the_project_comes_before_the_user_and_plugins_have_their_name_before() {
+fn the_project_comes_before_the_user() {
     let bench = Bench::new();
     bench.write(
         "w/.caliban/agents/x.md",
@@ -82,20 +79,15 @@ fn the_project_comes_before_the_user_and_plugins_have_their_name_before() {
         "home/.claude/agents/q.md",
         &profile("four", "memory: false\n"),
     );
-    bench.write("pack/agents/p.md", &profile("one", "memory: true\n"));
     let (profiles, notices) = bench.load();
     let names: Vec<&str> = profiles.iter().map(Profile::name).collect();
-    assert_eq!(names, ["four", "one", "pack:one", "three", "two"]);
+    assert_eq!(names, ["four", "one", "three", "two"]);
     assert_eq!(
         profiles.get("one").unwrap().model.as_deref(),
         Some("project")
     );
     let two = profiles.get("two").unwrap();
     assert_eq!((&two.model, &two.tools), (&None, &None));
-    assert_eq!(
-        profiles.get("pack:one").unwrap().memory,
-        ProfileMemory::Project
-    );
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(
         notices[0].contains("the agent `one` (project) replaces"),

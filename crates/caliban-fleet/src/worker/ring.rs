@@ -202,13 +202,11 @@ mod tests {
 
     fn heard(ring: &Ring, cursor: &mut Cursor) -> String {
         match ring.next(cursor, usize::MAX) {
-            Next::Lines(text) => text
-                .lines()
-                .map(|line| {
-                    let value: serde_json::Value = serde_json::from_str(line).unwrap();
-                    format!("{}{} ", value["a"].as_str().unwrap(), value["seq"])
-                })
-                .collect(),
+            Next::Lines(text) => text.lines().fold(String::new(), |heard, line| {
+                let value: serde_json::Value = serde_json::from_str(line).unwrap();
+                let name = value["a"].as_str().unwrap();
+                heard + name + &value["seq"].to_string() + " "
+            }),
             Next::Nothing => String::new(),
             Next::Lost => "lost".to_owned(),
         }

@@ -265,13 +265,13 @@ mod tests {
 
     use super::*;
 
-    fn native(value: Value) -> Result<Manifest, ManifestError> {
+    fn native(value: &Value) -> Result<Manifest, ManifestError> {
         Manifest::parse(&value.to_string(), Form::Native)
     }
 
     #[test]
     fn both_forms_are_read_and_nothing_is_lost() {
-        let manifest = native(json!({
+        let manifest = native(&json!({
             "name": "p", "version": "1.0.0", "description": "d", "author": "A <a@x>",
             "license": "MIT", "homepage": "h", "future": {"x": 1},
             "caliban": {"min_version": "0.5.0", "platforms": ["linux"]},
@@ -304,7 +304,7 @@ mod tests {
     #[case(json!({"name": "p", "version": "1.0.0", "caliban": {"min_version": 5}}), "min_version")]
     #[case(json!({"name": "p", "version": "1.0.0", "caliban": {"platforms": "linux"}}), "platforms")]
     fn what_is_wrong_is_named(#[case] manifest: Value, #[case] said: &str) {
-        let error = native(manifest).unwrap_err().to_string();
+        let error = native(&manifest).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
 

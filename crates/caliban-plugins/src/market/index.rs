@@ -429,7 +429,7 @@ mod tests {
 
     use super::*;
 
-    fn one(entry: Value) -> Entry {
+    fn one(entry: &Value) -> Entry {
         let list =
             json!({"name": "m", "metadata": {"pluginRoot": "./plugins"}, "plugins": [entry]});
         Marketplace::parse(&list.to_string())
@@ -448,7 +448,7 @@ mod tests {
     #[case(json!({"source": "git-subdir", "url": "o/r", "path": "b"}), "https://github.com/o/r.git, b")]
     #[case(json!({"source": "archive", "url": "https://h.example/a.zip", "sha256": "A".repeat(64)}), "https://h.example/a.zip")]
     fn every_kind_of_source_is_read(#[case] source: Value, #[case] expected: &str) {
-        let entry = one(json!({"name": "p", "source": source}));
+        let entry = one(&json!({"name": "p", "source": source}));
         assert_eq!(entry.source.unwrap().to_string(), expected);
     }
 
@@ -467,7 +467,7 @@ mod tests {
         #[case] source: Value,
         #[case] said: &str,
     ) {
-        let reason = one(json!({"name": "p", "source": source}))
+        let reason = one(&json!({"name": "p", "source": source}))
             .source
             .unwrap_err();
         assert!(reason.contains(said), "{reason}");
@@ -478,7 +478,7 @@ mod tests {
         let digest = "0".repeat(64);
         let version = |version: &str| json!({"version": version, "url": format!("https://h.example/{version}.tgz"), "sha256": digest});
         let entry = one(
-            json!({"name": "p", "versions": [version("1.9.0"), version("1.10.0"), version("1.2.0")]}),
+            &json!({"name": "p", "versions": [version("1.9.0"), version("1.10.0"), version("1.2.0")]}),
         );
         assert_eq!(entry.version.as_deref(), Some("1.10.0"));
         let flat = json!({"plugins": [
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn an_entry_may_be_the_manifest() {
         let entry = one(
-            json!({"name": "p", "source": "./", "strict": false, "skills": ["./skills/a"], "category": "x"}),
+            &json!({"name": "p", "source": "./", "strict": false, "skills": ["./skills/a"], "category": "x"}),
         );
         let manifest = entry.manifest(Some(json!({"name": "other"}).as_object().unwrap()), true);
         assert_eq!(manifest["name"], "p");

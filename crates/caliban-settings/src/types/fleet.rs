@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn times_are_spelled_and_have_defaults() {
         let none = Fleet::default();
-        assert_eq!(none.idle_timeout(), Duration::from_secs(1800));
-        assert_eq!(none.question_patience(), Duration::from_secs(86_400));
+        assert_eq!(none.idle_timeout(), Duration::from_mins(30));
+        assert_eq!(none.question_patience(), Duration::from_hours(24));
         assert_eq!(none.grace(), Duration::from_secs(10));
         let some = read(json!({"idle_timeout": "2h", "grace": "250ms"})).unwrap();
-        assert_eq!(some.idle_timeout(), Duration::from_secs(7200));
+        assert_eq!(some.idle_timeout(), Duration::from_hours(2));
         assert_eq!(some.grace(), Duration::from_millis(250));
         for wrong in [
             "",

@@ -226,7 +226,7 @@ impl AgentTool {
                 && !is_listed(&without)
         });
         if let Some(memory) = kind.and_then(|kind| kind.memory.as_ref()) {
-            agent.tools = agent.tools.with(memory.tools());
+            agent.tools = agent.tools.with(&memory.tools());
         }
         if let Some(reasoning) = kind.and_then(|kind| kind.reasoning) {
             agent.settings.reasoning = reasoning;
