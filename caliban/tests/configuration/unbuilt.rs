@@ -23,33 +23,32 @@ fn routes_of_a_project_that_is_not_trusted_are_not_passed_over() {
 }
 
 #[test]
-fn every_other_key_is_told_by_its_part() {
+fn a_key_without_effect_is_told_by_its_part() {
     let bench = bench(answers());
     let told = warnings(plain(&bench).args(["--setting-sources", "user"]));
     assert_eq!(told, Vec::<String>::new());
     user(
         &bench,
-        "agent = 'a'\neditor_mode = 'vim'\n\
+        "available_models = ['a']\neditor_mode = 'vim'\n\
          status_line = { command = 's' }\n",
     );
     assert_eq!(
         warnings(&mut plain(&bench)),
-        ["`agent` is set and has no effect: this version has no agent profiles",]
+        [
+            "`available_models` is set and has no effect: this version has no list of models to \
+             choose from",
+        ]
     );
 }
 
 #[test]
-fn variables_of_parts_that_are_not_there_are_told_too() {
+fn variables_that_are_meant_for_others_are_not_told() {
     let bench = bench(answers());
     let told = warnings(
         plain(&bench)
             .env("CALIBAN_KEEP_WORKTREES", "1")
-            // These are meant for others.
             .env("DO_NOT_TRACK", "1")
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
     );
-    assert_eq!(
-        told,
-        ["`CALIBAN_KEEP_WORKTREES` is set and has no effect: this version has no worktrees",]
-    );
+    assert_eq!(told, Vec::<String>::new());
 }

@@ -46,11 +46,11 @@ fn one_of_everything_is_there_and_works() {
         menu.contains("tools:greet") && menu.contains("How to greet."),
         "{menu}"
     );
-    let kinds = &tool(first, "AgentTool")["input_schema"]["properties"]["subagent_type"];
-    assert!(
-        kinds.to_string().contains("tools:scout: Looks around."),
-        "{kinds}"
-    );
+    let agents = tool(first, "AgentTool");
+    let kinds = &agents["input_schema"]["properties"]["subagent_type"]["enum"];
+    assert_eq!(*kinds, json!(["general-purpose", "tools:scout"]));
+    let menu = agents["description"].to_string();
+    assert!(menu.contains("tools:scout: Looks around."), "{menu}");
     let text = requests[1].to_string();
     let real = root.canonicalize().unwrap();
     assert!(

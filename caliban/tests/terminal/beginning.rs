@@ -235,11 +235,3 @@ fn what_a_program_would_read_is_refused_where_a_person_reads(#[case] args: &[&st
     let said = format!("`{}` is for a run that a program reads", args[0]);
     assert!(ended.after.contains(&said), "{}", ended.after.drawn());
 }
-
-#[test]
-fn a_background_agent_is_refused_on_a_terminal_too() {
-    let terminal = Person::answered("never").start(&["--bg", "task"]);
-    let ended = terminal.wait();
-    assert_eq!(ended.code, Some(1), "{}", ended.after.drawn());
-    assert!(ended.after.contains("`--bg` is not available"));
-}

@@ -451,6 +451,8 @@ fn on_screen(name: &str) -> (&'static str, &'static str) {
         "context" => ("", "┌─ Context: about"),
         "memory" => ("", "┌─ Memory"),
         "skills" => ("", "┌─ Skills"),
+        "agents" => ("", "┌─ Agents"),
+        "plugins" => ("", "┌─ Plugins"),
         "hooks" => ("", "┌─ Hooks"),
         "mcp" => ("", "┌─ MCP servers"),
         "config" => ("", "┌─ Settings: Model"),

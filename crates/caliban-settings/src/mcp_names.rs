@@ -62,6 +62,7 @@ fn parts<'a>(
     for name in names {
         let (beginning, longest) = form(name);
         let part = format!("{beginning}{}", normal(name));
+        let part = part.trim_end_matches('_').to_owned();
         let part = if part.len() > longest || part.is_empty() {
             marked(&part, name, longest)
         } else {

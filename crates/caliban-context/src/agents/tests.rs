@@ -100,7 +100,7 @@ fn what_is_wrong_is_told_with_its_line() {
     for (text, line, words) in [
         ("no head\n", 1, "does not begin"),
         ("---\nname: a\n", 1, "no end"),
-        ("---\nname: a\n---\n", 1, "description"),
+        ("---\nname: a\n---\n", 2, "description"),
         ("---\nname: a b\ndescription: d\n---\n", 2, "plain name"),
         ("---\nname: a\ndescription: ''\n---\n", 3, "1 to"),
         (

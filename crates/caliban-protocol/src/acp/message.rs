@@ -83,7 +83,7 @@ struct Envelope<'a> {
     id: Option<Value>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present_text")]
     result: Option<&'a RawValue>,
     #[serde(default)]
     error: Option<Error>,
@@ -92,6 +92,13 @@ struct Envelope<'a> {
 /// An id that is null is one all the same.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// A result that is null is one all the same.
+fn present_text<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads a line; nothing where it is blank.

@@ -98,11 +98,15 @@ mod tests {
     }
 
     impl Source {
-        fn next(&self) -> std::future::Ready<Result<Lease<i64>, Error>> {
-            std::future::ready(Ok(Lease {
+        #[expect(
+            clippy::unused_async,
+            reason = "nothing is fetched before somebody waits"
+        )]
+        async fn next(&self) -> Result<Lease<i64>, Error> {
+            Ok(Lease {
                 value: self.fetched.fetch_add(1, Ordering::Relaxed),
                 expires: Some(Timestamp::now() + SignedDuration::from_secs(self.lasts)),
-            }))
+            })
         }
     }
 

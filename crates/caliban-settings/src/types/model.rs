@@ -21,7 +21,7 @@ pub enum ModelChoice {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QualifiedModel {
     #[serde(with = "provider")]
-    #[schemars(with = "String", extend("enum" = ["anthropic", "openai", "google", "ollama"]))]
+    #[schemars(with = "String", extend("enum" = ["anthropic", "openai", "google", "ollama", "bedrock", "vertex", "azure"]))]
     pub provider: ProviderKind,
     #[serde(deserialize_with = "bounded::non_empty")]
     pub name: String,
@@ -289,7 +289,7 @@ mod tests {
         let error = from_value::<ModelChoice>(json!({"provider": "opnai", "name": "g"}));
         assert_eq!(
             error.unwrap_err().to_string(),
-            "unknown provider `opnai`; use anthropic, openai, google or ollama"
+            "unknown provider `opnai`; use anthropic, openai, google, ollama, bedrock, vertex or azure"
         );
         for wrong in [json!(5), json!([]), json!({"name": "g"}), json!("")] {
             assert!(from_value::<ModelChoice>(wrong).is_err());

@@ -118,7 +118,7 @@ fn values_out_of_range() {
         (
             "[model]\nprovider = 'acme'\nname = 'm'\n",
             2,
-            "unknown provider `acme`; use anthropic, openai, google or ollama",
+            "unknown provider `acme`; use anthropic, openai, google, ollama, bedrock, vertex or azure",
         ),
         ("[mcp_servers.s]\nargs = ['x']\n", 1, "needs a `command`"),
         (

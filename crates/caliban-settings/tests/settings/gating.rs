@@ -205,16 +205,18 @@ fn a_workspace_reached_through_a_link_is_the_same_workspace() {
 }
 
 /// Keys that neither run nor loosen anything, wherever they are set.
-const HARMLESS: [&str; 23] = [
+const HARMLESS: [&str; 26] = [
     "$schema",
     "agent",
     "available_models",
     "auto_compact_threshold",
+    "aws_auth_refresh",
     "claude_md_excludes",
     "claude_skills",
     "editor_mode",
     "effort",
     "fallback_model",
+    "gcp_auth_refresh",
     "max_retries",
     "max_tokens",
     "max_turns",
@@ -224,6 +226,8 @@ const HARMLESS: [&str; 23] = [
     "model_overrides",
     "output_style",
     "parent_settings_behavior",
+    // It does not count from here at all.
+    "strict_plugin_only_customization",
     "tool_result_cap_chars",
     "tools",
     "trusted_directories",

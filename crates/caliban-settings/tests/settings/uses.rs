@@ -11,6 +11,28 @@ use serde_json::Value;
 /// the table of parts that are not there.
 const READ_IN: &[(&str, &str)] = &[
     ("$schema", "crates/caliban-settings/src/document/names.rs"),
+    ("agent", "crates/caliban-harness/src/choosing.rs"),
+    ("aws_auth_refresh", "crates/caliban-harness/src/provider.rs"),
+    (
+        "aws_auth_refresh_command",
+        "crates/caliban-harness/src/provider.rs",
+    ),
+    (
+        "aws_credential_export",
+        "crates/caliban-harness/src/provider.rs",
+    ),
+    ("fleet", "caliban/src/fleet/world.rs"),
+    ("gcp_auth_refresh", "crates/caliban-harness/src/provider.rs"),
+    (
+        "gcp_auth_refresh_command",
+        "crates/caliban-harness/src/provider.rs",
+    ),
+    ("plugins", "crates/caliban-harness/src/plugins/mod.rs"),
+    (
+        "strict_plugin_only_customization",
+        "crates/caliban-harness/src/plugins/mod.rs",
+    ),
+    ("worktree", "crates/caliban-harness/src/grounds.rs"),
     (
         "additional_directories",
         "crates/caliban-harness/src/choosing.rs",

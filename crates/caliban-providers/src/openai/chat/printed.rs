@@ -70,7 +70,8 @@ impl PrintedCalls {
             let line = &self.held[from..];
             let lead = line.len() - line.trim_start_matches([' ', '\t']).len();
             let begins = from > 0 || !self.within_line;
-            if begins && self.may_be_mark(&line[lead..]) {
+            let has_text = self.has_text || !self.held[..from].trim().is_empty();
+            if begins && may_be_mark(&line[lead..], has_text) {
                 break;
             }
             match line.find('\n') {
@@ -79,14 +80,6 @@ impl PrintedCalls {
             }
         }
         self.let_go(from)
-    }
-
-    /// A bare object counts only where the answer is nothing else.
-    fn may_be_mark(&self, line: &str) -> bool {
-        MARKS.iter().any(|mark| {
-            let fits = line.starts_with(mark) || mark.starts_with(line);
-            fits && !(*mark == "{" && self.has_text)
-        })
     }
 
     fn let_go(&mut self, until: usize) -> String {
@@ -110,6 +103,14 @@ impl PrintedCalls {
         });
         calls.map_or(Ending::Text(held), Ending::Calls)
     }
+}
+
+/// A bare object counts only where the answer is nothing else.
+fn may_be_mark(line: &str, has_text: bool) -> bool {
+    MARKS.iter().any(|mark| {
+        let fits = line.starts_with(mark) || mark.starts_with(line);
+        fits && !(*mark == "{" && has_text)
+    })
 }
 
 /// The calls that a text consists of, and of nothing else.
