@@ -1,6 +1,6 @@
 //! HTTP by hand: every byte of a request is the test's own.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 
 use serde_json::Value;
 
@@ -73,7 +73,13 @@ impl Exchange {
         let mut reader = self.header("connection", "close").send();
         let (status, headers) = head(&mut reader);
         let mut text = Vec::new();
-        reader.read_to_end(&mut text).unwrap();
+        if let Err(error) = reader.read_to_end(&mut text) {
+            // A server that did not read everything breaks the connection behind its answer.
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+            let length = headers.iter().find(|(name, _)| name == "content-length");
+            let length: usize = length.unwrap().1.parse().unwrap();
+            assert_eq!(text.len(), length);
+        }
         let is_chunked = headers.iter().any(|(name, _)| name == "transfer-encoding");
         assert!(!is_chunked, "{headers:?}");
         Answer {
