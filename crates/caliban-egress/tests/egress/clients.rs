@@ -228,8 +228,13 @@ async fn a_redirect_is_judged_like_any_request(#[case] location: &str) {
     let mut curl = program("curl", home.path(), bench.port);
     let output = run(curl.args(["-qsSL", "http://good.example/away"])).await;
     assert!(text(&output.stdout).starts_with("caliban: `"), "{output:?}");
-    assert_eq!(bench.told().await.verdict, Verdict::Passed);
-    refused(&bench.told().await);
+    // The first is told when its connection ends, which may be after the second was refused.
+    let told = [bench.told().await, bench.told().await];
+    let passed = told.iter().filter(|it| it.verdict == Verdict::Passed);
+    assert_eq!(passed.count(), 1);
+    for other in told.iter().filter(|it| it.verdict != Verdict::Passed) {
+        refused(other);
+    }
     assert_eq!(bench.world.connects(), ["93.184.216.34:80"]);
 }
 
