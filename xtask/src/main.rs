@@ -14,6 +14,7 @@ mod model_server;
 mod pictures;
 mod settings_page;
 mod shell;
+mod suite;
 mod test;
 
 use std::net::SocketAddr;

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::shell::{self, cargo, say};
-use crate::{dependencies, docs, environment, layering, links};
+use crate::{dependencies, docs, environment, layering, links, suite};
 
 /// What is distributed has it, so it is checked and tested like the rest.
 pub(crate) const KEYRING: &str = "--features=caliban/keyring";
@@ -29,14 +29,15 @@ pub(crate) fn run() -> Result<()> {
         "-D",
         "warnings",
     ]))?;
-    shell::run(
-        cargo()
-            .args(["test", "--workspace", "--all-targets", "--no-fail-fast"])
-            .arg(KEYRING)
+    suite::run(|| {
+        let mut command = cargo();
+        command
+            .args(["test", "--workspace", "--all-targets", KEYRING])
             .env("CALIBAN_TEST_PYTHON", environment::python())
             .env("CALIBAN_TEST_NODE", environment::node())
-            .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages()),
-    )?;
+            .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages());
+        command
+    })?;
     shell::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
     say("all checks passed");
     Ok(())

@@ -1,13 +1,17 @@
 //! How a program ended, and in which state it left the terminal.
 
 use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
 
 use rustix::termios::tcgetattr;
 
 use super::Terminal;
 use super::modes::Modes;
-use super::patience::{QUIET, fail};
+use super::patience::fail;
 use super::screen::Screen;
+
+/// How long the last output of a program is waited for when something else keeps its terminal open.
+const LAST: Duration = Duration::from_secs(1);
 
 /// What is left of a program.
 #[derive(Debug)]
@@ -39,9 +43,11 @@ impl Terminal {
     #[track_caller]
     pub fn wait_dirty(self) -> Ended {
         let status = self.look("the program to end", |state| state.status);
-        // Children of the program may keep the terminal open; what they write is not waited for.
+        // What it wrote last may be unread yet. Children of the program may keep the terminal open; what they
+        // write is not waited for.
+        let ended = Instant::now();
         self.still("the last output", |state| {
-            state.is_over || state.last_output.elapsed() >= QUIET
+            state.is_over || state.last_output.max(ended).elapsed() >= LAST
         });
         let state = self.shared().lock();
         let settings = state
