@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<()> {
             .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages());
         command
     })?;
-    shell::run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
+    shell::run(cargo().args(["test", "--workspace", "--doc", KEYRING, "--quiet"]))?;
     say("all checks passed");
     Ok(())
 }
