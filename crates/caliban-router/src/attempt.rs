@@ -11,7 +11,7 @@ use futures::StreamExt;
 
 use crate::core::{Core, Pass};
 use crate::facts::Facts;
-use crate::resolve::Candidate;
+use crate::resolution::Candidate;
 use crate::route::Seat;
 
 pub(crate) struct Attempt {

@@ -18,7 +18,7 @@ use crate::consequence::{Next, follows};
 use crate::core::{Core, Hedging, Place};
 use crate::facts::Facts;
 use crate::race::{Finish, Race};
-use crate::resolve::{Candidate, Plan, Resolution, Verdict, Why};
+use crate::resolution::{Candidate, Plan, Resolution, Verdict, Why};
 use crate::retry::{Left, RetryPolicy};
 use crate::route::{HedgePolicy, Route, SameAccount, Seat};
 

@@ -15,6 +15,7 @@ mod effort;
 mod facts;
 mod race;
 pub mod rehearsal;
+mod resolution;
 mod resolve;
 mod retry;
 mod route;
@@ -31,9 +32,8 @@ pub use core::{Counts, Hedging};
 pub use dice::Dice;
 pub use effort::RouteEffort;
 pub use facts::{Facts, Need, thinks};
-pub use resolve::{
-    Candidate, Considered, Health, Plan, Reason, Resolution, Verdict, View, Why, resolve,
-};
+pub use resolution::{Candidate, Considered, Health, Plan, Reason, Resolution, Verdict, View, Why};
+pub use resolve::resolve;
 pub use retry::RetryPolicy;
 pub use route::{
     BudgetRule, Declared, HedgePolicy, Order, Origins, Route, SameAccount, Seat, Strictness, Table,

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use crate::attempt::Attempt;
 use crate::core::Core;
 use crate::facts::Facts;
-use crate::resolve::Candidate;
+use crate::resolution::Candidate;
 
 /// So much may come before content does, from one of them.
 const MAX_HELD: usize = 64;

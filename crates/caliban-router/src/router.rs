@@ -16,7 +16,7 @@ use crate::core::{Core, Counts, Hedging, State};
 use crate::dice::{Dice, SharedDice};
 use crate::dispatch::dispatch;
 use crate::facts::Facts;
-use crate::resolve::{Resolution, View};
+use crate::resolution::{Resolution, View};
 use crate::retry::RetryPolicy;
 use crate::route::{Seat, Table};
 use crate::shared::SharedStates;

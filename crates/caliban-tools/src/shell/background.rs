@@ -9,7 +9,8 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::jobs::{Boundary, Job, JobProgress, JobStatus, Jobs, Reading};
+use super::job::{Boundary, Job, JobProgress, JobStatus, Reading};
+use super::jobs::Jobs;
 use super::text::{self, Script};
 
 /// Reads what background jobs wrote.

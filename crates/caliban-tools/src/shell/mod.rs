@@ -5,6 +5,7 @@ mod background;
 mod bash;
 mod capture;
 mod interpreter;
+mod job;
 mod jobs;
 mod text;
 
