@@ -10,8 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::environment;
-use crate::shell::{cargo, output, root, run, say};
-use crate::test::KEYRING;
+use crate::shell::{KEYRING, cargo, output, root, run, say};
 
 /// The tools that read what a program compiled by this toolchain counts, and the package that has
 /// them.

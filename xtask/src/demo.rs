@@ -6,10 +6,10 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use caliban_testkit::{BlockingServer, Script};
 
-use crate::shell::{cargo, root, run, target};
+use crate::shell::{built_program, root, run, target};
 
 pub(crate) fn record() -> Result<()> {
-    run(cargo().args(["build", "--quiet", "--package", "caliban"]))?;
+    let program = built_program()?;
     let demo = root().join("caliban/demo");
     let script = std::fs::read_to_string(demo.join("script.json"))?;
     let prompt = std::fs::read_to_string(demo.join("prompt.txt"))?;
@@ -24,7 +24,7 @@ pub(crate) fn record() -> Result<()> {
         let name = path.file_name().context("a file")?;
         std::fs::copy(&path, workspace.join(name))?;
     }
-    run(Command::new(target().join("debug/caliban"))
+    run(Command::new(program)
         .args(["--auto-allow", "-p", prompt.trim(), "--record"])
         .arg(demo.join("cassette.jsonl"))
         .env_clear()

@@ -5,6 +5,7 @@ mod capture;
 mod coverage;
 mod demo;
 mod dependencies;
+mod dist;
 mod docs;
 mod environment;
 mod layering;
@@ -62,6 +63,8 @@ enum Task {
     RecordDemo,
     /// Run the tests and tell how many lines of each crate they reach.
     Coverage,
+    /// Pack the program for those who do not build it: archive, Debian, npm, Python, bill of materials.
+    Dist(dist::Options),
     /// Measure the release binary next to `curl` and `rg` in the same run.
     Bench(bench::Options),
 }
@@ -87,6 +90,7 @@ fn main() -> anyhow::Result<()> {
         Task::Pictures { check: true } => pictures::draw(pictures::Purpose::Compare),
         Task::RecordDemo => demo::record(),
         Task::Coverage => coverage::report(),
+        Task::Dist(options) => dist::run(&options),
         Task::Bench(options) => bench::run(&options),
     }
 }

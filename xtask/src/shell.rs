@@ -29,6 +29,15 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// What is distributed has it, so it is checked and tested like the rest.
+pub(crate) const KEYRING: &str = "--features=caliban/keyring";
+
+/// The program, built together with the tests: the same units, so that none is built twice.
+pub(crate) fn built_program() -> Result<PathBuf> {
+    run(cargo().args(["build", "--workspace", "--all-targets", KEYRING, "--quiet"]))?;
+    Ok(target().join("debug/caliban"))
+}
+
 /// Runs a command to its end; its failure is ours.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = describe(command);

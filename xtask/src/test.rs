@@ -4,11 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{self, cargo, say};
+use crate::shell::{self, KEYRING, cargo, say};
 use crate::{dependencies, docs, environment, layering, links, suite};
-
-/// What is distributed has it, so it is checked and tested like the rest.
-pub(crate) const KEYRING: &str = "--features=caliban/keyring";
 
 pub(crate) fn run() -> Result<()> {
     shell::run(cargo().args(["fmt", "--all", "--check"]))?;
@@ -16,8 +13,6 @@ pub(crate) fn run() -> Result<()> {
     dependencies::check()?;
     docs::check()?;
     links::check()?;
-    #[cfg(target_os = "linux")]
-    crate::pictures::check()?;
     shell::run(Command::new(environment::typos()).current_dir(shell::root()))?;
     shell::run(cargo().args([
         "clippy",
@@ -29,6 +24,8 @@ pub(crate) fn run() -> Result<()> {
         "-D",
         "warnings",
     ]))?;
+    #[cfg(target_os = "linux")]
+    crate::pictures::check()?;
     suite::run(|| {
         let mut command = cargo();
         command

@@ -100,7 +100,13 @@ pub(crate) fn status(session: &Session) -> String {
             }
             .to_owned(),
         ),
-        ("settings", facts.setting_sources.join(", ")),
+        (
+            "settings",
+            match facts.setting_sources.as_slice() {
+                [] => "built-in defaults".to_owned(),
+                sources => sources.join(", "),
+            },
+        ),
         ("messages", facts.messages.to_string()),
         ("servers", facts.servers.len().to_string()),
         ("skills", facts.skills.len().to_string()),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::shell::{cargo, root, run, say, target};
+use crate::shell::{built_program, root, say};
 
 /// Whether the pictures are written or only compared with those that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,7 @@ pub(crate) enum Purpose {
 }
 
 pub(crate) fn draw(purpose: Purpose) -> Result<()> {
-    run(cargo().args(["build", "--quiet", "--package", "caliban"]))?;
-    let pictures = session::play(&target().join("debug/caliban"))?;
+    let pictures = session::play(&built_program()?)?;
     let names: BTreeSet<String> = pictures
         .iter()
         .map(|(name, _)| (*name).to_owned())
