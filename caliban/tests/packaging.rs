@@ -88,6 +88,12 @@ impl Job {
     }
 }
 
+/// What the model was sent.
+fn asked(bench: &Bench, number: usize) -> String {
+    let requests = bench.server.requests();
+    String::from_utf8(requests[number].body.to_vec()).unwrap()
+}
+
 fn own() -> Value {
     json!({
         "repository": {"full_name": "owner/repository"},
@@ -151,8 +157,7 @@ fn a_job_gets_the_answer_and_what_it_cost() {
     assert_eq!(job.summary().as_deref(), Some(&*format!("{answer}\n")));
     assert!(!ran.stdout.contains("set-output"), "{ran:?}");
     assert!(!job.bench.workspace.path().join("hacked").exists());
-    let asked = job.bench.server.requests();
-    let asked = asked[0].body.to_string();
+    let asked = asked(&job.bench, 0);
     assert!(
         asked.contains("$(touch hacked)"),
         "the prompt is sent as it is: {asked}"
@@ -169,7 +174,7 @@ fn the_agent_sees_neither_tokens_nor_the_files_of_the_job() {
     .with("INPUT_ALLOW", "Bash");
     assert_eq!(job.run(&own()).code, Some(0));
     assert!(job.bench.home.path().join("ran").exists());
-    let told = job.bench.server.requests()[1].body.to_string();
+    let told = asked(&job.bench, 1);
     assert!(
         !told.contains("job-token") && !told.contains("GITHUB_ENV"),
         "{told}"
@@ -305,7 +310,7 @@ fn a_commit_is_held_up_by_an_objection(#[case] verdict: &str, #[case] code: i32)
         code == 1,
         "{ran:?}"
     );
-    let asked = bench.server.requests()[0].body.to_string();
+    let asked = asked(&bench, 0);
     assert!(asked.contains("+hunter2"), "{asked}");
 }
 
