@@ -186,7 +186,7 @@ fn kills_at_any_moment_leave_true_states_and_nobody_behind() {
 #[test]
 #[cfg(target_os = "linux")]
 fn what_a_killed_agent_left_behind_is_found_and_ended() {
-    let fleet = Fleet::new([Reply::text("one")]);
+    let fleet = Fleet::new([Reply::text("one"), Reply::text("two")]);
     let id = fleet.spawn("begin");
     let agent = fleet.until_state(&id, "idle");
     let socket = agent["socket"].as_str().unwrap().to_owned();

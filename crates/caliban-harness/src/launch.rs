@@ -389,7 +389,12 @@ impl Prepared {
         };
         let kinds = casting.kinds(given, &context.profiles);
         warnings.extend(unknown_default(&configuration, &kinds));
-        let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
+        let mut permissions =
+            Permissions::choose(&options.permissions, &inherited, &configuration)?;
+        if let Some(seat) = &dialect.seat {
+            let protected = permissions.protected;
+            permissions.protected = protected.in_worktree(seat.path().to_owned());
+        }
         warnings.extend(permissions.remarks(&inherited, &options.permissions));
         warnings.extend(servers.left.iter().cloned());
         let mut partners = servers.partners();
