@@ -288,8 +288,13 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
         None if let Some(task) = line.cli.run.background.clone() => {
             let (options, configuration) = configured()?;
             let fleet = Fleet::new(&options, &configuration);
-            Box::pin(fleet.detach(task, &mut console)).await
+            let isolation = &line.cli.run.isolation;
+            Box::pin(fleet.detach(task, isolation, &mut console)).await
         }
+        None if line.cli.run.isolation.is_given() => Err(Failure::Usage(
+            "`--isolation` and `--base-ref` are about agents in the background: give `--bg TASK`"
+                .to_owned(),
+        )),
         None if interactive::is_wanted(&line) => {
             Box::pin(interactive::run(&line, process, &interrupts)).await
         }

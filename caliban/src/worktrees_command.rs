@@ -46,7 +46,11 @@ fn reported(listed: &Listed) -> Value {
         "state": listed.state.as_str(),
         "reason": match &listed.state {
             State::Kept(reason) => Some(reason.as_str()),
-            State::Active | State::Abandoned | State::Branch | State::Vanished => None,
+            State::Active
+            | State::Resting
+            | State::Abandoned
+            | State::Branch
+            | State::Vanished => None,
         },
         "path": entry.path.to_string_lossy(),
         "branch": entry.branch,
@@ -54,6 +58,7 @@ fn reported(listed: &Listed) -> Value {
         "commits": listed.commits,
         "uncommitted": listed.uncommitted,
         "session": entry.session,
+        "agent": entry.agent,
         "purpose": entry.purpose,
         "created": entry.created.to_string(),
     })
@@ -92,6 +97,14 @@ fn table(listed: &[Listed]) -> String {
                 let _ = writeln!(
                     text,
                     "  its session was ended; `caliban worktrees rm --abandoned` cleans up"
+                );
+            }
+            State::Resting => {
+                let agent = entry.agent.as_deref().unwrap_or_default();
+                let _ = writeln!(
+                    text,
+                    "  the agent {agent} has no process; `caliban agents resume {agent}` lets it go \
+                     on, `caliban agents rm {agent}` removes both"
                 );
             }
             State::Active | State::Branch | State::Vanished => {}
@@ -217,6 +230,7 @@ impl From<WorktreeError> for Failure {
             | WorktreeError::TooMany(_)
             | WorktreeError::Planted(_)
             | WorktreeError::Odd { .. }
+            | WorktreeError::Gone { .. }
             | WorktreeError::Unsettled { .. }
             | WorktreeError::Conflict { .. }
             | WorktreeError::Busy(_)

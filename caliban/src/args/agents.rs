@@ -29,7 +29,7 @@ pub(crate) enum AgentsCommand {
     Resume(ResumeArgs),
     /// Answer a question that an agent waits with.
     Answer(AnswerArgs),
-    /// Remove agents that ended some time ago.
+    /// Remove agents that ended some time ago, and what killed ones left behind.
     Prune {
         /// Those that ended at least so many days ago.
         #[arg(long, value_name = "N", default_value_t = 30)]
@@ -57,12 +57,44 @@ pub(crate) struct SpawnArgs {
     /// A name for people, shown in lists.
     #[arg(long, value_name = "NAME")]
     pub(crate) label: Option<String>,
+    #[command(flatten)]
+    pub(crate) isolation: IsolationArgs,
     /// Agents are always in the background.
     #[arg(long, hide = true)]
     pub(crate) bg: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Where an agent in the background works.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct IsolationArgs {
+    /// Where the agent in the background works: in this directory, or in a git worktree of its own,
+    /// which goes when the agent is removed, with its work on a branch.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHERE",
+        help_heading = "Background agents"
+    )]
+    pub(crate) isolation: Option<Apartness>,
+    /// What the agent's worktree begins from: head, fresh (almost no files) or a revision.
+    #[arg(long, value_name = "REV", help_heading = "Background agents")]
+    pub(crate) base_ref: Option<String>,
+}
+
+impl IsolationArgs {
+    pub(crate) fn is_given(&self) -> bool {
+        self.isolation.is_some() || self.base_ref.is_some()
+    }
+}
+
+/// Whether an agent has a directory for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Apartness {
+    None,
+    Worktree,
 }
 
 #[derive(Debug, Args)]

@@ -215,10 +215,12 @@ pub(crate) enum FlagTakes {
 }
 
 /// Flags that say how the native face reads and writes, which another face has its own for.
-const NATIVE_FACE: [&str; 7] = [
+const NATIVE_FACE: [&str; 9] = [
+    "base-ref",
     "bg",
     "dialect",
     "fail-on-denial",
+    "isolation",
     "no-auto-print",
     "prompt",
     "quiet",

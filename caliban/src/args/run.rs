@@ -9,7 +9,7 @@ use rust_decimal::Decimal;
 
 use crate::exit::Failure;
 
-use super::PermissionArgs;
+use super::{IsolationArgs, PermissionArgs};
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("system_prompt").multiple(false))]
@@ -37,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Start an agent on this task in the background, print its id and return at once.
     #[arg(long = "bg", value_name = "TASK", help_heading = "Background agents")]
     pub(crate) background: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) isolation: IsolationArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,

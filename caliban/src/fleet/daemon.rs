@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use caliban_fleet::{Client, Places, Setup, serve};
-use caliban_harness::locations;
+use caliban_fleet::{Client, Places, Setup, serve, sweep_orphans};
+use caliban_harness::{Process, RunOptions, configure, locations, sweep_worktrees};
 use jiff::Timestamp;
 
 use super::{Fleet, LINGER, executable, listing};
@@ -31,12 +31,13 @@ pub(crate) async fn daemon_main(root: Option<OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let tidying = tidy(process, root, places.clone());
     let setup = Setup {
         places,
         executable: executable(),
         linger: LINGER,
     };
-    match Box::pin(serve(setup)).await {
+    match Box::pin(serve(setup, tidying)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let mut console = Console::new();
@@ -45,6 +46,26 @@ pub(crate) async fn daemon_main(root: Option<OsString>) -> ExitCode {
             note(&format!("caliband: {error}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Ends what killed agents left behind: processes, sockets, and the worktrees of those that are no
+/// more. What is said of it goes to the log.
+async fn tidy(mut process: Process, root: PathBuf, places: Places) {
+    let swept = tokio::task::spawn_blocking(move || sweep_orphans(&places)).await;
+    for orphan in swept.unwrap_or_default() {
+        note(&format!("caliband: {orphan}"));
+    }
+    process.current_directory = root;
+    let configuration = match configure(&RunOptions::default(), process) {
+        Ok(configuration) => configuration,
+        Err(error) => return note(&format!("caliband: worktrees are not looked over: {error}")),
+    };
+    match sweep_worktrees(&configuration).await {
+        Ok(told) => told
+            .iter()
+            .for_each(|line| note(&format!("caliband: {line}"))),
+        Err(error) => note(&format!("caliband: worktrees are not looked over: {error}")),
     }
 }
 

@@ -7,6 +7,7 @@ mod frames;
 mod listing;
 mod logs;
 mod profiles;
+mod seat;
 mod sender;
 mod worker;
 mod world;
@@ -15,10 +16,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use caliban_fleet::{
-    AgentDirectory, AgentId, AgentView, Client, ClientError, KillHow, Places, Refusal,
-    RefusedBecause, Registry, Resumption, RmWhich, Starter, Unresolved,
+    AgentDirectory, AgentId, AgentView, Client, ClientError, Isolation, KillHow, Places, Refusal,
+    RefusedBecause, Registry, Resumption, RmWhich, Starter, Task, Unresolved, sweep_orphans,
 };
-use caliban_harness::{Configuration, RunOptions};
+use caliban_harness::{Configuration, RunOptions, sweep_worktrees};
 use caliban_model::CancellationToken;
 use jiff::{SignedDuration, Timestamp};
 
@@ -27,7 +28,7 @@ pub(crate) use listing::fleet_row;
 pub(crate) use sender::Sender;
 pub(crate) use worker::worker_main;
 
-use crate::args::{AgentsCommand, SpawnArgs};
+use crate::args::{AgentsCommand, IsolationArgs, SpawnArgs};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 
@@ -88,11 +89,13 @@ impl<'a> Fleet<'a> {
             }
             AgentsCommand::Respawn(args) => {
                 let (world, limits) = (self.world(), self.limits()?);
+                let before = self.worktree_of(&args.id);
                 let view = self
                     .client()
                     .await?
                     .respawn(&args.id, world, limits)
                     .await?;
+                self.end_worktree(before.as_deref()).await;
                 console.write(&format!("{}\n", view.id))
             }
             AgentsCommand::Rm(args) => {
@@ -102,6 +105,7 @@ impl<'a> Fleet<'a> {
                     RmWhich::Ended
                 };
                 let view = self.client().await?.rm(&args.id, which).await?;
+                self.end_worktree(view.worktree.as_deref()).await;
                 console.write(&format!("removed {}\n", view.id))
             }
             AgentsCommand::Resume(args) => {
@@ -129,7 +133,8 @@ impl<'a> Fleet<'a> {
     }
 
     async fn spawn(&self, args: SpawnArgs, console: &mut Console) -> Result<(), Failure> {
-        let view = self.start(args.prompt, args.label).await?;
+        let isolation = self.isolation(&args.isolation).await?;
+        let view = self.start(args.prompt, args.label, isolation).await?;
         if args.json {
             return console.write(&listing::json_line(&view));
         }
@@ -137,8 +142,14 @@ impl<'a> Fleet<'a> {
     }
 
     /// `--bg`: starts an agent, prints its id and says how to reach it.
-    pub(crate) async fn detach(&self, task: String, console: &mut Console) -> Result<(), Failure> {
-        let view = self.start(task, None).await?;
+    pub(crate) async fn detach(
+        &self,
+        task: String,
+        isolation: &IsolationArgs,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let isolation = self.isolation(isolation).await?;
+        let view = self.start(task, None, isolation).await?;
         note(&format!(
             "`caliban attach {0}` shows what it does, `caliban kill {0}` ends it",
             view.id
@@ -146,12 +157,26 @@ impl<'a> Fleet<'a> {
         console.write(&format!("{}\n", view.id))
     }
 
-    async fn start(&self, prompt: String, label: Option<String>) -> Result<AgentView, Failure> {
+    /// The worktree of the agent that a text names.
+    fn worktree_of(&self, text: &str) -> Option<String> {
+        let (_, directory) = self.find(text).ok()?;
+        directory.spec().ok()?.worktree()
+    }
+
+    async fn start(
+        &self,
+        prompt: String,
+        label: Option<String>,
+        isolation: Isolation,
+    ) -> Result<AgentView, Failure> {
         if prompt.trim().is_empty() {
             return Err(Failure::Usage("the task is empty".to_owned()));
         }
         let (world, limits) = (self.world(), self.limits()?);
-        let task = self.task(prompt, label)?;
+        let task = Task {
+            isolation,
+            ..self.task(prompt, label)?
+        };
         Ok(self.client().await?.spawn(task, world, limits).await?)
     }
 
@@ -182,13 +207,26 @@ impl<'a> Fleet<'a> {
                 continue;
             }
             client.rm(view.id.as_str(), RmWhich::Ended).await?;
+            self.end_worktree(view.worktree.as_deref()).await;
             console.write(&format!("removed {}\n", view.id))?;
             removed += 1;
         }
+        removed += self.tidy(console).await?;
         if removed == 0 {
             console.write("nothing to remove\n")?;
         }
         Ok(())
+    }
+
+    /// Ends what killed agents left behind, and says so; how much that was.
+    async fn tidy(&self, console: &mut Console) -> Result<usize, Failure> {
+        let orphans = sweep_orphans(&self.places);
+        let mut told: Vec<String> = orphans.iter().map(ToString::to_string).collect();
+        told.extend(sweep_worktrees(self.configuration).await?);
+        for line in &told {
+            console.write(&format!("{line}\n"))?;
+        }
+        Ok(told.len())
     }
 
     fn unread(&self, error: &std::io::Error) -> Failure {
@@ -205,7 +243,7 @@ fn said(view: &AgentView) -> String {
 
 /// How a daemon is started: this very program, which sees nothing that could be a secret.
 fn starter(configuration: &Configuration) -> Starter {
-    const SEEN: [&str; 11] = [
+    const SEEN: [&str; 12] = [
         "HOME",
         "PATH",
         "TMPDIR",
@@ -217,6 +255,7 @@ fn starter(configuration: &Configuration) -> Starter {
         "XDG_CACHE_HOME",
         "XDG_CONFIG_HOME",
         "CALIBAN_DAEMON_RUNTIME_DIR",
+        "CALIBAN_KEEP_WORKTREES",
     ];
     let variables = configuration.process.variables.iter();
     Starter {

@@ -5,12 +5,14 @@ use std::num::NonZeroU32;
 
 use caliban_fleet::{Client, Places};
 use caliban_harness::options::{Part, SessionOptions};
-use caliban_harness::{Configuration, Fleet, Process, RunOptions, SystemPrompt, configure};
-use caliban_permissions::{Gating, Regime};
+use caliban_harness::{Configuration, Fleet, Process, Rights, RunOptions, SystemPrompt, configure};
+use caliban_permissions::{Gating, Latch, Regime};
+use caliban_settings::PermissionMode;
 use caliban_tools::{BackgroundHooks, BackgroundTask};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
+use super::seat::isolation;
 use super::world::{limits, task, world};
 use super::{fleet_row, starter};
 use crate::exit::Failure;
@@ -33,17 +35,22 @@ impl Sender {
     }
 
     /// The options of the agent: those of the session, narrowed.
-    fn options(&self, wanted: &BackgroundTask, regime: Regime) -> RunOptions {
+    fn options(&self, wanted: &BackgroundTask, rights: Rights) -> RunOptions {
         let mut options = self.options.clone();
         options.session = SessionOptions::default();
         options.limits.max_turns = NonZeroU32::new(MAX_TURNS);
         options.answer = None;
         // What was sent away sends nobody away.
         options.tools.sub_agents = Part::Off;
-        match regime {
+        options.permissions.rules.splice(0..0, rights.rules);
+        match rights.regime {
             Regime::Rules(mode) => {
                 options.permissions.mode = Some(mode);
                 options.permissions.gating = Gating::On;
+                if mode != PermissionMode::BypassPermissions {
+                    // What its parent has given up it does not get back.
+                    options.permissions.latch = Latch::Absent;
+                }
             }
             Regime::Disabled => {}
         }
@@ -67,13 +74,16 @@ impl Sender {
         options
     }
 
-    async fn send(&self, wanted: BackgroundTask, regime: Regime) -> Result<String, Failure> {
-        let options = self.options(&wanted, regime);
+    async fn send(&self, wanted: BackgroundTask, rights: Rights) -> Result<String, Failure> {
+        let options = self.options(&wanted, rights);
         let (configuration, places) = self.configured()?;
         let configuration = &configuration;
         let label = wanted.description.clone();
         let mut task = task(&options, configuration, wanted.prompt, label)?;
         task.profile = wanted.kind.map(|(name, _)| name);
+        if let Some(wish) = wanted.worktree {
+            task.isolation = isolation(configuration, wish).await?;
+        }
         let (world, limits) = (world(&options, configuration), limits(configuration)?);
         let starter = starter(configuration);
         let mut client = Client::find_or_start(&places, &starter).await?;
@@ -83,9 +93,9 @@ impl Sender {
 }
 
 impl Fleet for Sender {
-    fn start(&self, task: BackgroundTask, regime: Regime) -> BoxFuture<'_, Result<String, String>> {
+    fn start(&self, task: BackgroundTask, rights: Rights) -> BoxFuture<'_, Result<String, String>> {
         async move {
-            let sent = Box::pin(self.send(task, regime)).await;
+            let sent = Box::pin(self.send(task, rights)).await;
             sent.map_err(|failure| failure.to_string())
         }
         .boxed()

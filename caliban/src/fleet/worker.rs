@@ -13,6 +13,7 @@ use caliban_sessions::{SessionName, Store};
 use caliban_settings::variables::Environment;
 use serde_json::Value;
 
+use super::seat::seat;
 use super::sender::Sender;
 use super::world::together;
 use crate::console::note;
@@ -75,6 +76,7 @@ async fn start(work: Launch) -> Result<Started, Failure> {
     }
     let configuration = configure(&options, process.clone())?;
     let conduct = conduct(&configuration);
+    let seat = seat(&work, &configuration).await?;
     let sender = Sender {
         options: options.clone(),
         process: process.clone(),
@@ -86,6 +88,7 @@ async fn start(work: Launch) -> Result<Started, Failure> {
     let mut surroundings = Surroundings::new(process);
     surroundings.dialect.examiner = Some(Arc::new(doctor));
     surroundings.dialect.fleet = Some(Arc::new(sender));
+    surroundings.dialect.seat = seat;
     let launched = Box::pin(launch(options, surroundings)).await?;
     let (handle, events) = launched.begin();
     Ok(Started {

@@ -162,7 +162,7 @@ fn a_stranger_to_the_protocol_gets_nothing() {
         worker,
         &json!({"type": "hello", "protocol": 99}).to_string(),
     );
-    assert!(said.contains("version 1 of the protocol"), "{said}");
+    assert!(said.contains("versions 1 to 2 of the protocol"), "{said}");
     assert_eq!(say(worker, "rubbish"), "");
     let launch = json!({"type": "launch", "spec": fleet.file(&id, "spec.json")});
     assert_eq!(say(worker, &launch.to_string()), "");

@@ -182,3 +182,47 @@ fn kills_at_any_moment_leave_true_states_and_nobody_behind() {
     }
     assert!(fleet.list().is_empty());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_killed_agent_left_behind_is_found_and_ended() {
+    let fleet = Fleet::new([Reply::text("one"), Reply::text("two")]);
+    let id = fleet.spawn("begin");
+    let agent = fleet.until_state(&id, "idle");
+    let socket = agent["socket"].as_str().unwrap().to_owned();
+    kill(&fleet.daemon()["pid"]);
+    kill(&agent["pid"]);
+    // A command that got away from its guardian is marked like this.
+    let escaped = |fleet: &Fleet, start: &[&str]| {
+        let mut left = Command::new("sleep")
+            .arg("300")
+            .env("CALIBAN_AGENT_ID", &id)
+            .spawn()
+            .unwrap();
+        let said = fleet.ok(start);
+        assert!(!left.wait().unwrap().success());
+        said
+    };
+    // The next daemon finds it.
+    escaped(&fleet, &["agents", "list"]);
+    assert_eq!(fleet.agent(&id)["state"], "crashed");
+    assert!(!std::path::Path::new(&socket).exists());
+    // So does whoever cleans up, and says so.
+    std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let said = escaped(&fleet, &["agents", "prune"]);
+    assert!(said.contains("`sleep 300`"), "{said}");
+    assert!(
+        said.contains(&format!("the agent {id} had started")),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("removed the socket `{socket}`")),
+        "{said}"
+    );
+    // A living agent's processes are its own.
+    fleet.ok(&["agents", "resume", &id]);
+    let agent = fleet.until_state(&id, "idle");
+    let said = fleet.ok(&["agents", "prune"]);
+    assert_eq!(said, "nothing to remove\n");
+    assert!(is_alive(&agent["pid"]));
+}

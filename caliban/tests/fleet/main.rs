@@ -16,3 +16,5 @@ mod questions;
 mod sub_agents;
 #[path = "../support/mod.rs"]
 mod support;
+mod versions;
+mod worktrees;

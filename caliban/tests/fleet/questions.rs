@@ -71,6 +71,10 @@ fn where_nobody_answers_in_time_nobody_was_there() {
     let body = fleet.bench.server.model_requests()[1].json().to_string();
     assert!(body.contains("nobody was there to answer"), "{body}");
     assert!(!body.contains("the user refused"), "{body}");
+    // Whoever looks at it later finds no decision of anybody's.
+    let mut attached = fleet.attach(&id, &["--json", "--read-only"]);
+    let answered = attached.frame("answered");
+    assert_eq!(answered["how"], "timed_out", "{answered}");
 }
 
 #[test]

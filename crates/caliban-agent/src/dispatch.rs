@@ -239,6 +239,7 @@ impl Dispatch<'_> {
                 Err(question.denial(call, reason))
             }
             Answer::Nobody => Err(question.unattended()),
+            Answer::TimedOut => Err(question.timed_out()),
         }
     }
 

@@ -127,6 +127,8 @@ pub enum Answer {
     },
     /// There is nobody to ask.
     Nobody,
+    /// Somebody could have been asked, and nobody answered in time. That is nobody's decision.
+    TimedOut,
 }
 
 /// How long an answer holds.
@@ -166,6 +168,17 @@ impl Question {
             reason: answer.unwrap_or_else(|| format!("the user refused {}", call.name)),
             rule: self.rule.clone(),
             remedy: None,
+        }
+    }
+
+    /// The refusal when nobody answered while the question waited.
+    pub(crate) fn timed_out(&self) -> Denial {
+        Denial {
+            reason: format!(
+                "{}; nobody was there to answer, and the user has decided nothing about it",
+                self.reason
+            ),
+            ..self.unattended()
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::wire::{Connection, HELLO_PATIENCE, MAX_LINE, PROTOCOL, send};
+use crate::wire::{Connection, HELLO_PATIENCE, MAX_LINE, PROTOCOL, is_spoken, send};
 
 /// Lines that may wait to be shown; the socket holds back the rest.
 const LINES: usize = 256;
@@ -57,28 +57,43 @@ pub struct Attachment {
     _reading: AbortOnDropHandle<()>,
 }
 
+/// Says what is wanted, and hears what the agent says to it.
+async fn greet(socket: &Path, wanted: Wanted, protocol: u32) -> io::Result<(Connection, Value)> {
+    let mut connection = Connection::open(socket).await?;
+    let hello = json!({
+        "type": "hello",
+        "protocol": protocol,
+        "after": wanted.after,
+        "replay": match wanted.past {
+            Past::Told => "all",
+            Past::Left => "none",
+        },
+        "input": wanted.input != Input::None,
+        "take": wanted.input == Input::TakenOver,
+        "partial": wanted.answers == Answers::AsTheyCome,
+    });
+    connection.send(&hello).await?;
+    let first = tokio::time::timeout(HELLO_PATIENCE * 5, connection.lines.next(MAX_LINE));
+    let greeting: Value = first
+        .await
+        .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the agent does not answer"))??
+        .ok_or(io::ErrorKind::UnexpectedEof)?;
+    Ok((connection, greeting))
+}
+
 impl Attachment {
     /// Connects to the socket of an agent. The error says why the agent does not want it.
     pub async fn open(socket: &Path, wanted: Wanted) -> io::Result<Self> {
-        let mut connection = Connection::open(socket).await?;
-        let hello = json!({
-            "type": "hello",
-            "protocol": PROTOCOL,
-            "after": wanted.after,
-            "replay": match wanted.past {
-                Past::Told => "all",
-                Past::Left => "none",
-            },
-            "input": wanted.input != Input::None,
-            "take": wanted.input == Input::TakenOver,
-            "partial": wanted.answers == Answers::AsTheyCome,
-        });
-        connection.send(&hello).await?;
-        let first = tokio::time::timeout(HELLO_PATIENCE * 5, connection.lines.next(MAX_LINE));
-        let greeting: Value = first
-            .await
-            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the agent does not answer"))??
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (mut connection, mut greeting) = greet(socket, wanted, PROTOCOL).await?;
+        let older = greeting["protocol"]
+            .as_u64()
+            .and_then(|it| u32::try_from(it).ok());
+        if let Some(older) = older.filter(|older| *older < PROTOCOL && is_spoken(*older))
+            && greeting["type"] == "error"
+        {
+            // An agent of an earlier version is spoken to as it speaks.
+            (connection, greeting) = greet(socket, wanted, older).await?;
+        }
         if greeting["type"] == "error" {
             let message = greeting["message"].as_str().unwrap_or_default().to_owned();
             return Err(io::Error::other(message));

@@ -17,7 +17,7 @@ use crate::peer::is_within_tool;
 use crate::places::Places;
 use crate::spec::{CallerWorld, Limits, Task};
 use crate::state::AgentView;
-use crate::wire::{Connection, MAX_LINE, PROTOCOL};
+use crate::wire::{Connection, MAX_LINE, OLDEST, PROTOCOL, is_spoken};
 
 /// How long a daemon may take to start.
 const START: Duration = Duration::from_secs(10);
@@ -71,25 +71,51 @@ impl Client {
         };
         connection.send(&Hello::ours(0)).await?;
         let hello: Hello = connection.lines.hello().await?;
-        if hello.protocol != PROTOCOL {
+        if !is_spoken(hello.protocol) {
             let message = format!(
-                "the daemon runs with caliban {} and speaks version {} of the protocol, not \
-                 {PROTOCOL}; end its process ({}), its agents go on",
-                hello.build, hello.protocol, hello.pid
+                "the daemon runs with caliban {} and speaks version {} of the protocol, and this is \
+                 caliban {}, which speaks {OLDEST} to {PROTOCOL}; use that caliban, or end the \
+                 daemon's process ({}): its agents go on",
+                hello.build,
+                hello.protocol,
+                env!("CARGO_PKG_VERSION"),
+                hello.pid
             );
             return Err(Refusal::new(RefusedBecause::Version, message).into());
+        }
+        if hello.protocol < PROTOCOL {
+            // It has refused ours already, and is spoken to in its own.
+            connection = Connection::open(&socket).await?;
+            let protocol = hello.protocol;
+            let ours = Hello {
+                protocol,
+                ..Hello::ours(0)
+            };
+            connection.send(&ours).await?;
+            connection.lines.hello::<Hello>().await?;
         }
         Ok(Some(Self { connection, hello }))
     }
 
-    /// The daemon, which is started where there is none. One of another version without agents
-    /// makes room for ours.
+    /// Whether the daemon makes room for ours: an older one does, unless agents wait in it for a
+    /// place, of which nobody else knows what they are to do. Those that have a process go on, and
+    /// the next daemon takes them over.
+    async fn gives_way(&mut self) -> Result<bool, ClientError> {
+        let is_older = self.hello.protocol < PROTOCOL
+            || is_older(&self.hello.build, env!("CARGO_PKG_VERSION"));
+        if !is_older {
+            return Ok(false);
+        }
+        Ok(self.hello.alive == 0 || self.status().await?.waiting == 0)
+    }
+
+    /// The daemon, which is started where there is none. One of an earlier version makes room for
+    /// ours as soon as nothing is lost by it.
     pub async fn find_or_start(places: &Places, starter: &Starter) -> Result<Self, ClientError> {
         for _ in 0..ATTEMPTS {
             match Self::find(places).await {
                 Ok(Some(mut client)) => {
-                    let is_ours = client.hello.build == env!("CARGO_PKG_VERSION");
-                    if is_ours || client.hello.alive > 0 {
+                    if !client.gives_way().await? {
                         return Ok(client);
                     }
                     client.stop().await?;
@@ -241,6 +267,19 @@ impl Watching {
     }
 }
 
+/// Whether one version of the program is earlier than another; what is no version is not.
+fn is_older(one: &str, other: &str) -> bool {
+    let numbers = |text: &str| {
+        let plain = text.split(['-', '+']).next().unwrap_or_default();
+        let numbers = plain.split('.').map(str::parse::<u64>);
+        numbers.collect::<Result<Vec<u64>, _>>().ok()
+    };
+    match (numbers(one), numbers(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => false,
+    }
+}
+
 fn unexpected() -> ClientError {
     io::Error::new(io::ErrorKind::InvalidData, "it answers something else").into()
 }
@@ -286,5 +325,19 @@ async fn start(places: &Places, starter: &Starter) -> Result<(), ClientError> {
         Ok(Ok(_)) => Err(failed(line.trim().to_owned())),
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(failed("it does not start in time".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_older;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(is_older("0.9.9", "0.10.0"));
+        assert!(is_older("0.1.0-rc.1", "0.1.1"));
+        assert!(!is_older("0.1.0", "0.1.0"));
+        assert!(!is_older("1.0.0", "0.9.0"));
+        assert!(!is_older("unknown", "0.9.0"));
     }
 }

@@ -210,6 +210,7 @@ impl AgentDirectory {
                 .filter(|_| state.is_alive())
                 .and_then(|report| report.needs.clone()),
             cwd: task.map(|task| task.cwd.clone()).unwrap_or_default(),
+            worktree: spec.as_ref().and_then(Spec::worktree),
             created: spec.as_ref().map_or(Timestamp::UNIX_EPOCH, |it| it.created),
             since: end
                 .as_ref()

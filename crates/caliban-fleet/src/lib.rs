@@ -9,6 +9,7 @@ mod control;
 mod daemon;
 mod directory;
 mod id;
+mod orphans;
 mod peer;
 mod places;
 mod spec;
@@ -22,8 +23,11 @@ pub use control::{DaemonStatus, KillHow, Refusal, RefusedBecause, Resumption, Rm
 pub use daemon::{DAEMON_ARGUMENT, Setup, serve};
 pub use directory::{AgentDirectory, Registry};
 pub use id::{AgentId, InvalidId, Unresolved};
+pub use orphans::{Orphan, sweep_orphans};
 pub use peer::{AGENT_VARIABLE, WORKER_ARGUMENT, is_within_tool};
 pub use places::Places;
-pub use spec::{Begin, CallerWorld, Isolation, Launch, Limits, Restart, Spec, Task};
+pub use spec::{
+    Begin, CallerWorld, Isolation, Launch, Limits, Restart, Spec, Task, TreeFiles, TreeWish,
+};
 pub use state::{AgentView, End, Needs, NeedsKind, Phase, Report};
 pub use wire::PROTOCOL;

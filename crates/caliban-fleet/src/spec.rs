@@ -41,7 +41,36 @@ pub enum Isolation {
     #[default]
     None,
     /// In a worktree of its own.
-    Worktree { name: String },
+    Worktree(TreeWish),
+}
+
+/// The worktree that an agent is to have. It stays, with everything in it, until the agent is
+/// removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeWish {
+    /// The commit that it begins from, as it was when the agent was asked for.
+    pub base: String,
+    #[serde(default)]
+    pub files: TreeFiles,
+    /// Only these directories and files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sparse_paths: Vec<String>,
+    /// Directories of the checkout that are linked in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub linked: Vec<String>,
+    /// What it is called; after its agent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What is checked out in a worktree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreeFiles {
+    #[default]
+    All,
+    /// Next to none.
+    Fresh,
 }
 
 /// What is written down of an agent when it is registered: `spec.json`.
@@ -56,6 +85,19 @@ pub struct Spec {
     pub depth: u32,
     #[serde(flatten)]
     pub task: Task,
+}
+
+impl Spec {
+    /// The name of the worktree that the agent has, where it has one of its own.
+    pub fn worktree(&self) -> Option<String> {
+        match &self.task.isolation {
+            Isolation::None => None,
+            Isolation::Worktree(wish) => {
+                let ours = || format!("agent-{}", self.id);
+                Some(wish.name.clone().unwrap_or_else(ours))
+            }
+        }
+    }
 }
 
 /// The world of whoever asked, as far as the agent shall see it. It travels over sockets and is

@@ -150,6 +150,9 @@ pub struct AgentView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<Needs>,
     pub cwd: PathBuf,
+    /// The worktree that it works in, where that is its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
     pub created: Timestamp,
     pub since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]

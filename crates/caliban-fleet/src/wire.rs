@@ -12,9 +12,15 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::peer::{self, Peer};
 
-/// The version of what is said over both sockets. Fields are added, never changed; who speaks
-/// another version is told so.
-pub const PROTOCOL: u32 = 1;
+/// The version of what is said over both sockets. Fields are added, never changed.
+pub const PROTOCOL: u32 = 2;
+/// The oldest that is still understood: the one before. Who speaks another is told so.
+pub(crate) const OLDEST: u32 = PROTOCOL - 1;
+
+/// Whether a version is understood here.
+pub(crate) fn is_spoken(protocol: u32) -> bool {
+    (OLDEST..=PROTOCOL).contains(&protocol)
+}
 
 /// Bytes of the first line.
 pub(crate) const MAX_HELLO: usize = 1024 * 1024;

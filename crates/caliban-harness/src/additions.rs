@@ -82,6 +82,8 @@ pub(crate) fn excludes(configuration: &Configuration) -> Vec<String> {
 pub fn context_places(configuration: &Configuration) -> Places {
     let locations = &configuration.locations;
     let workspace = &configuration.workspace;
+    // Who works in a worktree keeps the notes of the checkout.
+    let at_home = &configuration.request.working_directory;
     let environment = configuration.environment();
     let configured = || {
         let directory = configuration
@@ -89,17 +91,17 @@ pub fn context_places(configuration: &Configuration) -> Places {
             .memory
             .auto_memory_directory
             .as_ref();
-        directory.map(|path| expand(path, locations.home(), workspace))
+        directory.map(|path| expand(path, locations.home(), at_home))
     };
     let notes = environment
         .text(names::CALIBAN_AUTO_MEMORY_DIRECTORY)
         .or_else(|| environment.text(names::CALIBAN_MEMORY_DIR))
-        .map(|path| expand(&path, locations.home(), workspace))
+        .map(|path| expand(&path, locations.home(), at_home))
         .or_else(configured)
         .unwrap_or_else(|| {
-            let notes = locations.auto_memory(workspace);
-            if notes_are_anothers(&notes, workspace) {
-                locations.auto_memory_apart(workspace)
+            let notes = locations.auto_memory(at_home);
+            if notes_are_anothers(&notes, at_home) {
+                locations.auto_memory_apart(at_home)
             } else {
                 notes
             }

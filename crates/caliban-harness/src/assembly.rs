@@ -379,6 +379,10 @@ fn workspace(choices: &Choices) -> Result<Workspace, PathError> {
         choices.confinement,
     )?;
     let boundary = choices.sandbox.clone().map(|it| Arc::new(Bounds(it)) as _);
+    let boundary = match &choices.partners.seat {
+        Some(seat) => Some(seat.boundary(boundary)),
+        None => boundary,
+    };
     let readable = choices.settings.capping.spill_directories.clone();
     Ok(workspace.with_readable(readable).with_boundary(boundary))
 }

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use caliban_permissions::Regime;
+use caliban_settings::RuleSpec;
 use caliban_tools::{Background, BackgroundHooks, BackgroundTask};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -13,10 +14,20 @@ use crate::gate::Gate;
 /// Where agents in the background are started and looked after.
 pub trait Fleet: Debug + Send + Sync {
     /// Starts an agent and returns its id; the error says why there is none.
-    fn start(&self, task: BackgroundTask, regime: Regime) -> BoxFuture<'_, Result<String, String>>;
+    fn start(&self, task: BackgroundTask, rights: Rights) -> BoxFuture<'_, Result<String, String>>;
 
     /// How it is doing, in one line.
     fn status(&self) -> String;
+}
+
+/// What a session may do at this moment, beyond what it was begun with: an agent that it sends away
+/// may do no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    pub regime: Regime,
+    /// What was forbidden, or made a question of, while the session ran; the first that matches
+    /// counts. What was allowed meanwhile was allowed to the session alone.
+    pub rules: Vec<RuleSpec>,
 }
 
 /// Whether somebody looks into this session who cannot look into another process.
@@ -38,7 +49,7 @@ impl Background for Detacher {
     fn start(&self, task: BackgroundTask) -> BoxFuture<'_, Result<String, String>> {
         async move {
             let hooks = task.hooks;
-            let id = self.fleet.start(task, self.gate.regime()).await?;
+            let id = self.fleet.start(task, self.gate.rights()).await?;
             let mut told = format!(
                 "The agent {id} works on it in the background and goes on after this session. Its \
                  answer does not come back here: `caliban attach {id}` shows it to the user."

@@ -25,6 +25,7 @@ use crate::extras::Extras;
 use crate::grounds::GroundParts;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::Permissions;
+use crate::seat::Seat;
 use crate::servers::Onlookers;
 use crate::switches::Switches;
 
@@ -83,6 +84,8 @@ pub struct Partners {
     pub traces: Option<Arc<Traces>>,
     /// Where agents are sent that go on by themselves.
     pub fleet: Option<Arc<dyn Fleet>>,
+    /// The worktree that the session has for itself.
+    pub seat: Option<Seat>,
 }
 
 impl Default for Partners {
@@ -102,6 +105,7 @@ impl Default for Partners {
             onlookers: Onlookers::default(),
             traces: None,
             fleet: None,
+            seat: None,
         }
     }
 }

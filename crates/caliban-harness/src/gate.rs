@@ -26,6 +26,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::background::Rights;
 use crate::escalation::Escalation;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::judge;
@@ -486,6 +487,19 @@ impl Gate {
         Ok(())
     }
 
+    /// What an agent may do at most that goes on without this session.
+    pub(crate) fn rights(&self) -> Rights {
+        let remembered = lock(&self.remembered);
+        let narrowing = remembered.iter().rev().filter(|rule| match rule.action {
+            RuleAction::Deny | RuleAction::Ask => true,
+            RuleAction::Allow => false,
+        });
+        Rights {
+            regime: self.regime(),
+            rules: narrowing.map(Rule::spec).collect(),
+        }
+    }
+
     /// Takes back what was to be decided like this: one rule, or all with this action.
     pub(crate) fn forget(&self, pattern: Option<&str>, action: RuleAction) {
         let is_meant = |rule: &Rule| {
@@ -642,7 +656,7 @@ impl caliban_agent::Gate for Gate {
         let (action, by) = match answer {
             Answer::Allow { .. } => (RuleAction::Allow, DecidedBy::Operator),
             Answer::Deny { .. } => (RuleAction::Deny, DecidedBy::Operator),
-            Answer::Nobody => (RuleAction::Deny, DecidedBy::Unattended),
+            Answer::Nobody | Answer::TimedOut => (RuleAction::Deny, DecidedBy::Unattended),
         };
         self.log(call, &decision, action, by);
         if let Answer::Allow { input, .. } = answer {
@@ -661,7 +675,7 @@ impl caliban_agent::Gate for Gate {
                     let _ = self.remember(pattern, action);
                 }
             },
-            Answer::Nobody => {}
+            Answer::Nobody | Answer::TimedOut => {}
         }
     }
 

@@ -23,6 +23,7 @@ use crate::hosts::HostQuestions;
 use crate::notice_sink::NoticeSink;
 use crate::options::ToolOptions;
 use crate::sandbox::{Bounds, worktree_sandbox};
+use crate::seat::Seat;
 use crate::servers::Onlookers;
 use crate::system_prompt::sub_agent_prompt;
 
@@ -119,6 +120,7 @@ impl WorktreeGrounds {
                 .symlink_directories
                 .unwrap_or_else(|| settings.symlink_directories.clone()),
             session: self.session_id.to_string(),
+            agent: None,
             keep: if kept { Keep::Always } else { Keep::UntilDone },
         })
     }
@@ -210,6 +212,7 @@ impl Occupied {
                 Some(sandbox) => Some(Arc::new(Bounds(Arc::clone(sandbox))) as _),
                 None => grounds.workspace.boundary().cloned(),
             },
+            _seat: None,
         };
         let workspace = match moved {
             Ok(workspace) => workspace.with_boundary(Some(Arc::new(boundary))),
@@ -349,12 +352,14 @@ async fn finish(worktree: Worktree, rebuildable: &[String]) -> Ending {
 
 /// Keeps file tools from changing the checkout that a worktree was made of.
 #[derive(Debug)]
-struct Aside {
-    repository: PathBuf,
-    worktree: PathBuf,
+pub(crate) struct Aside {
+    pub(crate) repository: PathBuf,
+    pub(crate) worktree: PathBuf,
     /// Directories of the checkout that were linked in, about which rules decide.
-    links: Vec<PathBuf>,
-    inner: Option<Arc<dyn Boundary>>,
+    pub(crate) links: Vec<PathBuf>,
+    pub(crate) inner: Option<Arc<dyn Boundary>>,
+    /// What keeps the worktree of a whole session from being anybody else's.
+    pub(crate) _seat: Option<Seat>,
 }
 
 impl Boundary for Aside {
@@ -382,12 +387,20 @@ impl Boundary for Aside {
 
 /// What a sub-agent is told.
 fn briefing(worktree: &Worktree) -> String {
-    let entry = &worktree.entry;
     let mut text = sub_agent_prompt(worktree.path());
+    text.push('\n');
+    text.push_str(&place_note(worktree));
+    text
+}
+
+/// What is to be known about a worktree by who works in it.
+pub(crate) fn place_note(worktree: &Worktree) -> String {
+    let entry = &worktree.entry;
+    let mut text = String::new();
     // Writing to a string does not fail.
     let _ = write!(
         text,
-        "\nThis directory is a git worktree of your own, on the branch {} from the commit {}. Change \
+        "This directory is a git worktree of your own, on the branch {} from the commit {}. Change \
          files only in it; the checkout that it was made of is another agent's. What you leave \
          uncommitted is committed on that branch when you are done.\n",
         entry.branch,
@@ -445,7 +458,7 @@ fn verdict(ending: &Ending) -> &'static str {
 }
 
 /// What became of a worktree, in a clause.
-fn became(ending: &Ending) -> String {
+pub(crate) fn became(ending: &Ending) -> String {
     match ending {
         Ending::Unchanged => "nothing was done in it, and it was removed".to_owned(),
         Ending::Branch(work) => format!(
@@ -457,7 +470,7 @@ fn became(ending: &Ending) -> String {
 }
 
 /// What a parent reads about the worktree of its sub-agent.
-fn report(name: &str, path: &Path, ending: &Ending, missing: usize) -> String {
+pub(crate) fn report(name: &str, path: &Path, ending: &Ending, missing: usize) -> String {
     let mut text = format!("[Worktree {name}: {}.", became(ending));
     if let Ending::Kept { .. } = ending {
         let _ = write!(text, " It is at {}.", path.display());

@@ -110,7 +110,7 @@ impl HostQuestions {
                 Remember::Session { .. } => caliban_egress::Answer::AllowSession,
             },
             Answer::Deny { .. } => caliban_egress::Answer::Deny,
-            Answer::Nobody => caliban_egress::Answer::NobodyAttends,
+            Answer::Nobody | Answer::TimedOut => caliban_egress::Answer::NobodyAttends,
         }
     }
 

@@ -37,7 +37,8 @@ use crate::permissions::{self, Inherited, Permissions};
 use crate::profiles::{Casting, play};
 use crate::provider::{self, Chosen};
 use crate::routes::Asked;
-use crate::sandbox::{self, start_sandbox};
+use crate::sandbox::{self, start_sandbox, worktree_sandbox};
+use crate::seat::Seat;
 use crate::session::{LiveMode, Session};
 use crate::surroundings::{DialectParts, Process, Surroundings};
 use crate::switches::{Switched, Switches};
@@ -74,7 +75,10 @@ async fn launch_on(
     surroundings: Surroundings,
 ) -> Result<Launched, LaunchError> {
     let Surroundings { process, dialect } = surroundings;
-    let configuration = configure(&options, process)?;
+    let mut configuration = configure(&options, process)?;
+    if let Some(seat) = &dialect.seat {
+        seat.path().clone_into(&mut configuration.workspace);
+    }
     let (told, diagnostics) = (
         configuration.warnings(),
         Arc::clone(&configuration.process.diagnostics),
@@ -274,6 +278,9 @@ impl Prepared {
         let found = Found::new(&options.session, &configuration)?;
         found.check_system(&options.system, &options.session)?;
         options.system = found.system(options.system);
+        if let (Some(seat), None) = (&dialect.seat, found.earlier()) {
+            options.system = seat.tell(options.system);
+        }
         let session_id = found.session_id;
         let chosen = choose(&options, &dialect, found.earlier(), &configuration)?;
         let recorded = found.earlier().and_then(|state| state.mode.as_deref());
@@ -308,7 +315,13 @@ impl Prepared {
             let fanout = Fanout::new(retention, &questions);
             let tools = &prepared.options.tools;
             let hosts = HostQuestions::new(Arc::clone(&questions) as _);
-            let sandbox = start_sandbox(tools, &prepared.configuration, &hosts).await?;
+            let sandbox = match &prepared.dialect.seat {
+                None => start_sandbox(tools, &prepared.configuration, &hosts).await?,
+                Some(seat) => {
+                    let configuration = &prepared.configuration;
+                    worktree_sandbox(tools, configuration, seat.path(), &hosts).await?
+                }
+            };
             let servers = RunServers::start(
                 &prepared.options,
                 &prepared.configuration,
@@ -319,9 +332,13 @@ impl Prepared {
                 DebugLog::wanted(&prepared.options.debug, &prepared.configuration)?,
             )?;
             servers.settle().await;
+            let news = prepared.dialect.seat.as_ref().and_then(Seat::news);
             let launched =
                 prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
             hosts.follow(&launched.session.gate);
+            if let Some(news) = news {
+                launched.session.agent.company.notify(&news).await;
+            }
             Ok(launched)
         }
         .boxed()
@@ -372,7 +389,12 @@ impl Prepared {
         };
         let kinds = casting.kinds(given, &context.profiles);
         warnings.extend(unknown_default(&configuration, &kinds));
-        let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
+        let mut permissions =
+            Permissions::choose(&options.permissions, &inherited, &configuration)?;
+        if let Some(seat) = &dialect.seat {
+            let protected = permissions.protected;
+            permissions.protected = protected.in_worktree(seat.path().to_owned());
+        }
         warnings.extend(permissions.remarks(&inherited, &options.permissions));
         warnings.extend(servers.left.iter().cloned());
         let mut partners = servers.partners();
@@ -382,6 +404,7 @@ impl Prepared {
         partners.observers = dialect.observers;
         partners.traces = telemetry.as_ref().map(Telemetry::traces);
         partners.fleet = dialect.fleet;
+        partners.seat = dialect.seat;
         let watch = ConfigWatch::new(configuration.clone(), options.clone());
         partners.watch = Some(Arc::new(watch));
         partners.tool_source = source(

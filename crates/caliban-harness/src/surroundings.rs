@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::background::Fleet;
+use crate::seat::Seat;
 
 /// Hears what is said outside the events of a run.
 pub trait Diagnostics: Debug + Send + Sync {
@@ -130,6 +131,8 @@ pub struct DialectParts {
     pub model_names: Option<ModelNames>,
     /// Where agents are sent that go on by themselves.
     pub fleet: Option<Arc<dyn Fleet>>,
+    /// The worktree that the session works in, instead of the directory it is configured for.
+    pub seat: Option<Seat>,
     /// Who looks the installation over when the operator asks for it.
     pub examiner: Option<Arc<dyn Examiner>>,
     /// Whether the run belongs to the trace that the environment names.
@@ -155,6 +158,7 @@ impl Default for DialectParts {
             agent_kinds: Vec::new(),
             model_names: None,
             fleet: None,
+            seat: None,
             examiner: None,
             trace: Ambient::Counts,
         }

@@ -603,7 +603,7 @@ fn answered(answer: &Answer) -> (&'static str, &'static str) {
             ..
         } => ("accept", "user_permanent"),
         Answer::Deny { .. } => ("reject", "user_reject"),
-        Answer::Nobody => ("reject", "config"),
+        Answer::Nobody | Answer::TimedOut => ("reject", "config"),
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt::Debug;
 
 use futures::future::BoxFuture;
 
+use crate::agent::GroundWish;
+
 /// Who starts agents in the background.
 pub trait Background: Debug + Send + Sync {
     /// Starts one and returns what its parent is told; the error says why there is none.
@@ -25,6 +27,8 @@ pub struct BackgroundTask {
     /// The kind of agent it is, and what that is told before its task.
     pub kind: Option<(String, String)>,
     pub hooks: BackgroundHooks,
+    /// The worktree that it is to have for itself; it works in its parent's directory without one.
+    pub worktree: Option<GroundWish>,
 }
 
 /// Which hooks an agent in the background has.

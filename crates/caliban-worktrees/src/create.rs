@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::disk::{descend, sync_directory};
 use crate::entry::{Entry, Stage, base_ref};
 use crate::error::WorktreeError;
-use crate::finish::Keep;
+use crate::finish::{Ending, Finish, IgnoredFiles, Keep};
 use crate::name::Name;
 use crate::registry::Lease;
 use crate::repository::{Repository, Uncommitted};
@@ -35,6 +35,8 @@ pub enum Base {
     Head,
     /// The same, with next to no file checked out.
     Fresh,
+    /// A commit that was decided upon before, with next to no file checked out.
+    FreshAt(String),
     /// Whatever this names.
     Revision(String),
 }
@@ -61,6 +63,8 @@ pub struct Request {
     /// Directories of the checkout that are linked in.
     pub linked: Vec<String>,
     pub session: String,
+    /// The agent in the background that it is for.
+    pub agent: Option<String>,
     pub keep: Keep,
 }
 
@@ -106,6 +110,7 @@ impl Repository {
             created: Timestamp::now(),
             session: request.session.clone(),
             purpose: request.purpose.chars().take(MAX_PURPOSE).collect(),
+            agent: request.agent.clone(),
             stage: Stage::Creating,
             seeded: Vec::new(),
             links: Vec::new(),
@@ -138,13 +143,78 @@ impl Repository {
         }
     }
 
-    async fn begin_from(&self, base: &Base) -> Result<String, WorktreeError> {
+    /// The worktree of an agent that may have been there before: made where there never was one,
+    /// entered where there is, and made anew where its making was cut off. One whose tree is gone
+    /// is an error that says how to get it back; no other directory takes its place.
+    pub async fn occupy(&self, name: Name, request: Request) -> Result<Worktree, WorktreeError> {
+        let mut entries = self.entries().await?;
+        let found = entries.iter().position(|entry| entry.name == name);
+        let Some(entry) = found.map(|found| entries.swap_remove(found)) else {
+            let name = Some(name);
+            return self.create(Request { name, ..request }).await;
+        };
+        let is_there = fs::symlink_metadata(&entry.path).is_ok();
+        match entry.stage {
+            Stage::Creating => {
+                self.undo_unfinished(&entry).await?;
+                let name = Some(name);
+                self.create(Request { name, ..request }).await
+            }
+            Stage::Active | Stage::Kept(_) if is_there && self.is_known_to_git(&entry).await? => {
+                self.enter(entry, request.keep).await
+            }
+            Stage::Active | Stage::Kept(_) | Stage::Branch => Err(WorktreeError::Gone {
+                name,
+                branch: entry.branch,
+                path: entry.path,
+            }),
+        }
+    }
+
+    async fn undo_unfinished(&self, entry: &Entry) -> Result<(), WorktreeError> {
+        let lease = self.hold(&entry.name).await?;
+        let how = Finish {
+            keep: Keep::UntilDone,
+            ignored: IgnoredFiles::Rebuildable,
+            rebuildable: &[],
+        };
+        match self.finish(entry.clone(), lease, &how).await? {
+            Ending::Unchanged => Ok(()),
+            Ending::Branch(work) => Err(WorktreeError::Unsettled {
+                name: entry.name.clone(),
+                reason: format!("there is work on `{}`", work.branch),
+            }),
+            Ending::Kept { reason, .. } => Err(WorktreeError::Unsettled {
+                name: entry.name.clone(),
+                reason,
+            }),
+        }
+    }
+
+    /// Goes on in a worktree that nobody else works in.
+    async fn enter(&self, mut entry: Entry, keep: Keep) -> Result<Worktree, WorktreeError> {
+        let lease = self.hold(&entry.name).await?;
+        let uncommitted = self.uncommitted().await?;
+        entry.stage = Stage::Active;
+        self.registry.write(&entry)?;
+        Ok(Worktree {
+            entry,
+            uncommitted,
+            keep,
+            remarks: Vec::new(),
+            repository: self.clone(),
+            lease: Some(lease),
+        })
+    }
+
+    /// The commit that a worktree would begin from, decided before anything is made.
+    pub async fn begin_from(&self, base: &Base) -> Result<String, WorktreeError> {
         match base {
             Base::Head | Base::Fresh => {
                 let head = self.commit("HEAD").await?;
                 head.ok_or_else(|| WorktreeError::Unborn(self.root.clone()))
             }
-            Base::Revision(revision) => {
+            Base::Revision(revision) | Base::FreshAt(revision) => {
                 let found = self.commit(revision).await?;
                 found.ok_or_else(|| WorktreeError::NoCommit(revision.clone()))
             }
@@ -195,7 +265,8 @@ impl Repository {
         self.git
             .run(["update-ref", &kept, &entry.base, &none])
             .await?;
-        let is_sparse = !request.sparse_paths.is_empty() || request.base == Base::Fresh;
+        let is_sparse = !request.sparse_paths.is_empty()
+            || matches!(request.base, Base::Fresh | Base::FreshAt(_));
         let reason = format!("caliban {} {}", entry.name, entry.session);
         let mut words = vec!["worktree", "add", "--lock", "--reason", &reason];
         if is_sparse {

@@ -21,6 +21,10 @@ pub struct Entry {
     pub session: String,
     /// What its agent was to do.
     pub purpose: String,
+    /// The agent in the background that it is for. It stays for as long as that one is registered,
+    /// whether or not it has a process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub stage: Stage,
     /// Files that git ignores and that were brought along.
     #[serde(default)]

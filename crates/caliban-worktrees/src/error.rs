@@ -41,6 +41,14 @@ pub enum WorktreeError {
     Planted(PathBuf),
     #[error("the worktree `{name}` is not as it was made: {reason}")]
     Odd { name: Name, reason: String },
+    #[error(
+        "the worktree `{name}` is gone; `git worktree add {} {branch}` brings back what is on its branch", .path.display()
+    )]
+    Gone {
+        name: Name,
+        branch: String,
+        path: PathBuf,
+    },
     #[error("the worktree `{name}` stays as it is: {reason}")]
     Unsettled { name: Name, reason: String },
     #[error("{reason}; nothing was changed. `git merge {branch}` lets you resolve it")]

@@ -124,7 +124,8 @@ impl Repository {
     }
 
     /// Ends the worktrees whose agents were ended before they could: what is committed, what is
-    /// kept and what goes is as ever.
+    /// kept and what goes is as ever. Those of agents in the background stay as long as their
+    /// agents are registered.
     pub async fn sweep(
         &self,
         rebuildable: &[String],
@@ -134,6 +135,9 @@ impl Repository {
             match entry.stage {
                 Stage::Creating | Stage::Active => {}
                 Stage::Kept(_) | Stage::Branch => continue,
+            }
+            if self.is_claimed(&entry) {
+                continue;
             }
             let Some(lease) = self.registry.lease(&entry.name, GLANCE).await? else {
                 continue;

@@ -26,6 +26,8 @@ pub struct Listed {
 pub enum State {
     /// Somebody works in it.
     Active,
+    /// Its agent in the background has no process at the moment and can go on in it.
+    Resting,
     /// Whoever worked in it was ended; the next one cleans up.
     Abandoned,
     /// Its agent is done, and it stays for this reason.
@@ -41,6 +43,7 @@ impl State {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::Resting => "resting",
             Self::Abandoned => "abandoned",
             Self::Kept(_) => "kept",
             Self::Branch => "branch",
@@ -90,6 +93,7 @@ impl Repository {
         }
         Ok(match &entry.stage {
             _ if !is_there => State::Vanished,
+            Stage::Creating | Stage::Active if self.is_claimed(entry) => State::Resting,
             Stage::Kept(reason) => State::Kept(reason.clone()),
             Stage::Creating | Stage::Active | Stage::Branch => State::Abandoned,
         })

@@ -21,6 +21,8 @@ pub struct Repository {
     /// The directory of the checkout.
     pub(crate) root: PathBuf,
     pub(crate) registry: Registry,
+    /// A directory for each agent in the background that is registered.
+    pub(crate) agents: PathBuf,
 }
 
 /// What the parent has changed and not committed, which no worktree has.
@@ -61,6 +63,7 @@ impl Repository {
         Ok(Self {
             git: git.at(&root),
             registry: Registry::new(data, &common),
+            agents: data.join("agents"),
             root,
         })
     }
@@ -131,6 +134,7 @@ impl Repository {
                 created: Timestamp::UNIX_EPOCH,
                 session: String::new(),
                 purpose: String::new(),
+                agent: None,
                 stage: Stage::Active,
                 seeded: Vec::new(),
                 links: Vec::new(),
@@ -139,6 +143,13 @@ impl Repository {
         }
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(entries)
+    }
+
+    /// Whether an agent in the background may still go on in it.
+    pub(crate) fn is_claimed(&self, entry: &Entry) -> bool {
+        // An agent that is gone has no directory; one that cannot be read is not gone.
+        let directory = |agent: &String| self.agents.join(agent).exists();
+        entry.agent.as_ref().is_some_and(directory)
     }
 
     /// Where a worktree of this name is.

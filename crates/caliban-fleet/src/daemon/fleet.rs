@@ -17,7 +17,7 @@ use crate::control::{KillHow, Refusal, RefusedBecause, Resumption, RmWhich};
 use crate::directory::{AgentDirectory, Held, Registry};
 use crate::id::AgentId;
 use crate::places::Places;
-use crate::spec::{Begin, CallerWorld, Launch, Limits, Restart, Spec, Task};
+use crate::spec::{Begin, CallerWorld, Isolation, Launch, Limits, Restart, Spec, Task};
 use crate::state::{AgentView, End, Phase, Report};
 
 /// Ids that are tried before that is an error.
@@ -535,7 +535,12 @@ impl Fleet {
             registered: limits.registered.saturating_add(1),
             ..limits
         };
-        let view = self.spawn(spec.task, world, registered).await?;
+        let mut task = spec.task;
+        if let Isolation::Worktree(wish) = &mut task.isolation {
+            // The name is the old one's, and so is what is in it.
+            wish.name = None;
+        }
+        let view = self.spawn(task, world, registered).await?;
         self.rm(id.as_str(), RmWhich::Any).await?;
         Ok(view)
     }

@@ -18,7 +18,7 @@ use crate::id::AgentId;
 use crate::peer::{AGENT_VARIABLE, WORKER_ARGUMENT};
 use crate::spec::Launch;
 use crate::state::Report;
-use crate::wire::{Connection, MAX_LINE, PROTOCOL};
+use crate::wire::{Connection, MAX_LINE, OLDEST, PROTOCOL};
 use crate::worker::visitor::First;
 
 impl Fleet {
@@ -88,25 +88,37 @@ impl Fleet {
         let fleet = Arc::clone(self);
         let socket = socket.unwrap_or_else(|| self.places().worker_socket(&id));
         tokio::spawn(async move {
-            if let Ok(mut connection) = Connection::open(&socket).await {
-                let protocol = PROTOCOL;
-                if connection
-                    .send(&First::Supervise { protocol })
-                    .await
-                    .is_ok()
-                {
-                    fleet.hear(&id, connection).await;
+            // A worker of an earlier version keeps its executable, and speaks what it did.
+            for protocol in (OLDEST..=PROTOCOL).rev() {
+                let Ok(mut connection) = Connection::open(&socket).await else {
+                    break;
+                };
+                let wish = First::Supervise { protocol };
+                let is_sent = connection.send(&wish).await.is_ok();
+                if is_sent && fleet.hear(&id, connection).await == Understood::Yes {
+                    break;
                 }
             }
             fleet.lost(&id).await;
         });
     }
 
-    async fn hear(self: &Arc<Self>, id: &AgentId, mut connection: Connection) {
+    /// Hears a worker to its end.
+    async fn hear(self: &Arc<Self>, id: &AgentId, mut connection: Connection) -> Understood {
+        let mut understood = Understood::No;
         while let Ok(Some(State { report })) = connection.lines.next(MAX_LINE).await {
+            understood = Understood::Yes;
             self.heard(id, &report);
         }
+        understood
     }
+}
+
+/// Whether a worker said anything that made sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Understood {
+    Yes,
+    No,
 }
 
 /// How a worker is doing.

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::control::{DaemonStatus, Hello, Refusal, RefusedBecause, Reply, Request};
 use crate::places::Places;
-use crate::wire::{Connection, MAX_LINE, PROTOCOL};
+use crate::wire::{Connection, MAX_LINE, OLDEST, PROTOCOL, is_spoken};
 use fleet::Fleet;
 
 /// The first argument that makes the program a daemon.
@@ -37,8 +37,9 @@ pub struct Setup {
 }
 
 /// Runs the daemon until it is told to end or has had nothing to do for a while. Says `ready` on
-/// standard output when it can be reached; the error says why it cannot.
-pub async fn serve(setup: Setup) -> io::Result<()> {
+/// standard output when it can be reached; the error says why it cannot. `tidying` is done beside it,
+/// once it is the one daemon there is.
+pub async fn serve(setup: Setup, tidying: impl Future<Output = ()>) -> io::Result<()> {
     // Ours alone from here on: the terminal does not take it along.
     let _ = rustix::process::setsid();
     let places = setup.places.clone();
@@ -72,7 +73,12 @@ pub async fn serve(setup: Setup) -> io::Result<()> {
     let places_left = Arc::new(Semaphore::new(CONNECTIONS));
     let receiving = daemon.receive(&listener, &places_left);
     let quiet = quiet(&fleet, &places_left, setup.linger);
+    let tidying = async {
+        tidying.await;
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
+        () = tidying => {}
         never = receiving => never?,
         () = quiet => {}
         () = stop.cancelled() => {}
@@ -179,8 +185,14 @@ impl Daemon {
         let mut connection = Connection::of(stream)?;
         let hello: Hello = connection.lines.hello().await?;
         connection.send(&Hello::ours(self.fleet.alive())).await?;
-        if hello.protocol != PROTOCOL {
-            let message = format!("this daemon speaks version {PROTOCOL} of the protocol");
+        if !is_spoken(hello.protocol) {
+            let message = format!(
+                "this daemon runs with caliban {} and speaks versions {OLDEST} to {PROTOCOL} of the \
+                 protocol, not {}; use that caliban, or end it with its own `caliban daemon stop`: \
+                 its agents go on",
+                env!("CARGO_PKG_VERSION"),
+                hello.protocol
+            );
             let refusal = Refusal::new(RefusedBecause::Version, message);
             return connection.send(&Reply::Refused(refusal)).await;
         }

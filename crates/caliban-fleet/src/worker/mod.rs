@@ -28,6 +28,7 @@ use uuid::Uuid;
 pub use host::Conduct;
 use host::{Host, Work, write_end};
 pub use questions::OnQuestion;
+pub(crate) use questions::short;
 use room::{Beginning, Room};
 pub use visitor::Snapshot;
 use visitor::{First, Reception};

@@ -20,9 +20,6 @@ const SUMMARY: usize = 120;
 /// How often the same rule may have been in the way, with nobody there, before the agent gives up.
 const TRIES: u32 = 2;
 
-/// What the model is told of a question that nobody answered.
-const NOBODY: &str = "nobody was there to answer; the user has decided nothing about it";
-
 /// What becomes of a question while nobody is attached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnQuestion {
@@ -216,16 +213,13 @@ impl Desk {
     }
 }
 
+/// That nobody answered, which is recorded as that and not as anybody's refusal.
 fn nobody(open: &Open) -> Command {
     let question = Arc::clone(&open.id);
     match open.kind {
         NeedsKind::Permission | NeedsKind::Input => Command::Answer {
             question,
-            answer: Answer::Deny {
-                reason: Some(NOBODY.to_owned()),
-                remember: Remember::Once,
-                interrupt: Interrupt::No,
-            },
+            answer: Answer::TimedOut,
         },
         NeedsKind::Elicitation => Command::AnswerElicitation {
             question,

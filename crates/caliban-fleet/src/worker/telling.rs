@@ -64,6 +64,7 @@ fn answer(answered: &Answered) -> Value {
     let how = match &answered.by {
         By::Operator(Answer::Allow { .. }) => "allow",
         By::Operator(Answer::Deny { .. }) => "deny",
+        By::Operator(Answer::TimedOut) => "timed_out",
         By::Operator(Answer::Nobody) | By::Replied(Reply::Nobody) => "nobody",
         By::Replied(Reply::Accept(_)) => "accept",
         By::Replied(Reply::Decline) => "decline",

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::ring::{Cursor, Pieces};
 use super::room::{Claim, Heard, Role, Room, VisitorId};
 use crate::spec::Launch;
-use crate::wire::{Connection, Lines, MAX_LINE, PROTOCOL, line};
+use crate::wire::{Connection, Lines, MAX_LINE, OLDEST, PROTOCOL, is_spoken, line};
 
 /// Bytes that are written in one piece.
 const PIECE: usize = 256 * 1024;
@@ -361,11 +361,11 @@ fn read(text: &str, number: u64) -> Result<Option<Typed>, String> {
 
 /// Refuses another version, and says which one is spoken here.
 async fn check(protocol: u32, connection: &mut Connection) -> io::Result<()> {
-    if protocol == PROTOCOL {
+    if is_spoken(protocol) {
         return Ok(());
     }
     let message = format!(
-        "this agent speaks version {PROTOCOL} of the protocol and not {protocol}: it runs with \
+        "this agent speaks versions {OLDEST} to {PROTOCOL} of the protocol and not {protocol}: it runs with \
          caliban {}; use that one, or `caliban agents kill` and `resume` it",
         env!("CARGO_PKG_VERSION")
     );

@@ -137,7 +137,7 @@ impl Tab {
         self.close_question(&answered.question);
         let how = match &answered.by {
             By::Operator(Consent::Allow { .. }) => "allow",
-            By::Operator(Consent::Deny { .. } | Consent::Nobody) => "deny",
+            By::Operator(Consent::Deny { .. } | Consent::Nobody | Consent::TimedOut) => "deny",
             By::Replied(Reply::Accept(_)) => "accept",
             By::Replied(Reply::Decline) => "decline",
             By::Replied(Reply::Cancel | Reply::Nobody) => "cancel",

@@ -176,9 +176,10 @@ impl AgentTool {
         let Some(background) = &self.background else {
             return ToolOutput::new(ToolStatus::CouldNotRun, NO_BACKGROUND);
         };
-        if input.isolation(kind) == Isolation::Worktree {
-            return ToolOutput::new(ToolStatus::CouldNotRun, NO_WORKTREE);
-        }
+        let worktree = match input.isolation(kind) {
+            Isolation::None => None,
+            Isolation::Worktree => Some(input.worktree.clone().unwrap_or_default()),
+        };
         let hooks = match input.inheritance(kind) {
             Inheritance::All => BackgroundHooks::Inherited,
             Inheritance::Managed => BackgroundHooks::Managed,
@@ -200,6 +201,7 @@ impl AgentTool {
             prompt: input.prompt,
             description: input.description,
             hooks,
+            worktree,
         };
         match background.start(task).await {
             Ok(told) => ToolOutput::ok(told),
@@ -413,9 +415,6 @@ say what to find out, where to look and what to answer with. It takes at most 20
 
 const NO_BACKGROUND: &str = "Sub-agents cannot work in the background here. Leave out \
 `background`: start several in one turn to have them work in parallel.";
-
-const NO_WORKTREE: &str = "Agents in the background cannot work in a worktree of their own: leave out \
-`isolation` or `background`.";
 
 const NO_GROUND: &str = "Sub-agents cannot work in a worktree of their own here, and this one was \
 to: leave out `isolation` to have it work in your directory.";
