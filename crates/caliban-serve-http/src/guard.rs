@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Server;
 use crate::access::{Access, Token};
+use crate::page;
 use crate::problem::Refusal;
 
 /// The name of the cookie that a page has instead of a token.
@@ -131,12 +132,8 @@ fn check(access: &Access, request: &Request) -> Result<(), Refused> {
 
 /// The page itself, which holds nothing, and the way to a cookie, which looks at the token itself.
 fn is_open(request: &Request) -> bool {
-    let path = request.uri().path();
-    match *request.method() {
-        Method::GET => matches!(path, "/" | "/page.js" | "/page.css"),
-        Method::POST => path == "/v1/login",
-        _ => false,
-    }
+    let is_login = *request.method() == Method::POST && request.uri().path() == "/v1/login";
+    is_login || page::is_wanted(request)
 }
 
 /// A browser sends its cookie whoever asks it to: what changes anything, and a connection that may,

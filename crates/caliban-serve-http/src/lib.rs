@@ -7,12 +7,14 @@ mod document;
 mod events;
 mod guard;
 mod page;
+mod paging;
 mod problem;
 mod routes;
 
 pub use access::{Access, Token};
 pub use connection::{Connections, serve};
 pub use document::openapi;
+pub use page::page_paths;
 
 use axum::Router;
 use caliban_serve::Registry;

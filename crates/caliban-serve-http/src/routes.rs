@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::Server;
 use crate::guard::{COOKIE, HELD_BACK, has_failed_often};
+use crate::paging::{Page, Paging};
 use crate::problem::Refusal;
-use crate::{document, events, page};
+use crate::{document, events, page, page_paths};
 
 /// The largest body, which is a prompt with images.
 const BODY: usize = 32 * 1024 * 1024;
@@ -25,17 +26,19 @@ pub(crate) type Answered = Result<Response, Refusal>;
 
 /// Every path there is.
 pub(crate) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/", get(page::html))
-        .route("/page.js", get(page::script))
-        .route("/page.css", get(page::style))
-        .route("/healthz", get(health))
+    let page = page_paths().fold(Router::new(), |router, path| {
+        router.route(path, get(page::file))
+    });
+    page.route("/healthz", get(health))
         .route("/v1/login", post(login))
         .route("/v1/openapi.json", get(openapi))
         .route("/v1/events", get(events::states))
+        .route("/v1/ws", get(events::states_socket))
+        .route("/v1/models", get(models))
+        .route("/v1/saved", get(saved))
         .route("/v1/sessions", get(list).post(open))
         .route("/v1/sessions/{id}", get(show).patch(change).delete(close))
-        .route("/v1/sessions/{id}/prompts", post(prompt))
+        .route("/v1/sessions/{id}/prompts", get(prompts).post(prompt))
         .route(
             "/v1/sessions/{id}/prompts/{prompt}",
             get(standing).delete(cancel),
@@ -110,8 +113,27 @@ async fn done(server: &Server, status: StatusCode, wish: Wish) -> Answered {
     Ok((status, Json(server.registry.ask(wish).await?)).into_response())
 }
 
-async fn list(State(server): State<Server>) -> Response {
-    Json(json!({"sessions": server.registry.views(), "cursor": null})).into_response()
+async fn list(State(server): State<Server>, Query(paging): Query<Paging>) -> Answered {
+    let Page { items, cursor } = paging.of(server.registry.views(), |view| view.tab.as_str())?;
+    Ok(Json(json!({"sessions": items, "cursor": cursor})).into_response())
+}
+
+/// Sessions that can be gone on with, the newest first.
+async fn saved(State(server): State<Server>, Query(paging): Query<Paging>) -> Answered {
+    let saved = server.registry.saved().await?;
+    let Page { items, cursor } = paging.of(saved, |saved| saved.session.as_str())?;
+    Ok(Json(json!({"sessions": items, "cursor": cursor})).into_response())
+}
+
+async fn models(State(server): State<Server>) -> Answered {
+    let models = server.registry.models().await?;
+    Ok(Json(json!({"models": models})).into_response())
+}
+
+/// What is worked on and what waits, with what it says.
+async fn prompts(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
+    let prompts = server.registry.prompts(&tab).await?;
+    Ok(Json(json!({"prompts": prompts})).into_response())
 }
 
 async fn open(State(server): State<Server>, body: Result<Json<Open>, Unreadable>) -> Answered {

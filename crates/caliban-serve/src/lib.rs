@@ -12,6 +12,7 @@ mod ledger;
 mod limits;
 mod lines;
 mod log;
+mod partial;
 mod reader;
 mod registry;
 mod request;
@@ -23,12 +24,13 @@ mod told;
 mod view;
 
 pub use answer::{
-    Closed, Code, Done, Heard, Hello, Opened, Problem, Reply, Sent, SentState, Settled, Tabs,
+    Closed, Code, Done, Heard, Hello, Opened, Problem, PromptView, Reply, Sent, SentState, Settled,
+    Tabs,
 };
 pub use client::{Client, MayEnd, Output};
 pub use content::{Content, ContentBlock, ImageSource, MediaType};
 pub use encode::Frames;
-pub use host::{HostedSession, SessionHost, SessionWanted, Unopened, Wanted};
+pub use host::{HostedSession, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 pub use limits::Limits;
 pub use lines::{Line, LineDecoder};
 pub use reader::Reader;

@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, oneshot};
 use uuid::Uuid;
 
 use crate::PROTOCOL;
-use crate::answer::{Closed, Code, Done, Heard, Hello, Opened, Problem, Tabs};
+use crate::answer::{Closed, Code, Done, Heard, Hello, Opened, Problem, PromptView, Tabs};
 use crate::encode::Frames;
-use crate::host::{SessionHost, SessionWanted};
+use crate::host::{Saved, SessionHost, SessionWanted};
 use crate::limits::Limits;
 use crate::log::TabLog;
 use crate::request::{Open, Purge, Request, Wish};
@@ -196,6 +196,25 @@ impl Registry {
             .ok_or_else(|| Problem::no_such_tab(tab))
     }
 
+    /// What is worked on in a tab and what waits there.
+    pub async fn prompts(&self, tab: &str) -> Result<Vec<PromptView>, Problem> {
+        let handle = self.find(tab)?;
+        let (reply, answer) = oneshot::channel();
+        // A tab that is gone drops the letter, and with it the answer.
+        let _ = handle.letters.send(Letter::Prompts(reply)).await;
+        answer.await.map_err(|_| Problem::no_such_tab(tab))
+    }
+
+    /// The sessions that can be gone on with, the newest first.
+    pub async fn saved(&self) -> Result<Vec<Saved>, Problem> {
+        self.0.host.saved().await.map_err(unavailable)
+    }
+
+    /// The models that can be chosen from.
+    pub async fn models(&self) -> Result<Vec<String>, Problem> {
+        self.0.host.models().await.map_err(unavailable)
+    }
+
     pub fn hello(&self) -> Hello {
         Hello {
             protocol: PROTOCOL,
@@ -372,6 +391,10 @@ fn now(answer: Result<Done, Problem>) -> Pending {
         answer: async move { answer }.boxed(),
         listen: None,
     }
+}
+
+fn unavailable(reason: String) -> Problem {
+    Problem::new(Code::Unavailable, reason)
 }
 
 fn shutting_down() -> Problem {

@@ -18,12 +18,13 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Code, Done, Problem};
+use crate::answer::{Code, Done, Problem, PromptView};
 use crate::content::Content;
 use crate::encode::Encoder;
 use crate::host::{HostedSession, SessionWanted, Wanted};
 use crate::ledger::Ledger;
 use crate::log::TabLog;
+use crate::partial::Partial;
 use crate::registry::Shared;
 use crate::request::{Answer, Cancel, Open, Purge, Set};
 use crate::snapshot;
@@ -56,6 +57,8 @@ pub(crate) enum Letter {
     Answer(Box<Answer>, oneshot::Sender<Outcome>),
     Set(Set, oneshot::Sender<Outcome>),
     Snapshot(oneshot::Sender<(u64, Value)>),
+    /// What is worked on and what waits.
+    Prompts(oneshot::Sender<Vec<PromptView>>),
     Close(Purge, oneshot::Sender<Outcome>),
 }
 
@@ -122,6 +125,7 @@ pub(crate) struct Tab {
     kept: Kept,
     /// Messages of the conversation that were told.
     messages: usize,
+    partial: Partial,
     queue: VecDeque<Waiting>,
     running: Option<Running>,
     /// Its turn is waited for.
@@ -254,6 +258,7 @@ impl Tab {
             kept,
             messages: facts.messages,
             facts,
+            partial: Partial::default(),
             queue: VecDeque::new(),
             running: None,
             turn: None,
@@ -462,7 +467,11 @@ impl Tab {
         let mut messages = history.unwrap_or_default();
         // What is written and was not told yet comes as events.
         messages.truncate(self.messages);
-        (seq, snapshot::event(&self.view(), &messages, &self.encoder))
+        let mut event = snapshot::event(&self.view(), &messages, &self.encoder);
+        if !self.partial.frames().is_empty() {
+            event["partial"] = self.partial.frames().into();
+        }
+        (seq, event)
     }
 }
 
