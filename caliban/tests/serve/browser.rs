@@ -173,7 +173,8 @@ fn markdown_is_shown_as_what_it_means() {
 
 #[test]
 fn the_page_is_read_on_small_and_dark_screens_and_by_screen_readers() {
-    play("look", [Reply::text(WRITTEN)]);
+    let command = json!({"command": "make all the things that there are to be made"});
+    play("look", [Reply::text(WRITTEN), Reply::tool("Bash", command)]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ export async function keyboard({ page }) {
   await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
   check(await page.evaluate(() => document.activeElement.textContent) === "Allow once", "the first choice is behind what would run");
-  await page.locator(".question button:enabled").first().waitFor();
+  await page.locator(".question button:not([aria-disabled])").first().waitFor();
   await page.keyboard.press("Enter");
   await transcript(page).getByText("It is made.").waitFor();
   await idle(page);
@@ -235,9 +235,13 @@ export async function look({ page }) {
   await send(page, "write");
   await transcript(page).getByText("Last words.").waitFor();
   await idle(page);
+  await page.waitForFunction(() => document.getElementById("said").textContent.includes("Last words."));
+  await send(page, "run something");
+  await page.locator(".question button:not([aria-disabled])").first().waitFor();
+  await send(page, "and something that waits and has a rather long text, longer than a small screen is wide");
+  await page.locator("#queue li").waitFor();
   for (const role of ["navigation", "main", "log"]) check(await page.getByRole(role).count() === 1, `one ${role}`);
   check(await page.locator("[role=alert]").count() === 1 && await page.locator("[role=status]").count() >= 2, "live regions");
-  await page.waitForFunction(() => document.getElementById("said").textContent.includes("Last words."));
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
     const low = await page.evaluate(contrast);
@@ -246,9 +250,14 @@ export async function look({ page }) {
   await page.setViewportSize({ width: 360, height: 640 });
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   check(wide <= 0, `the page is ${wide} wider than the screen`);
+  const outside = await page.evaluate(() => [...document.querySelectorAll("main *")]
+    .filter((it) => it.checkVisibility() && !it.closest(".facts, pre, .wide, .unseen") && it.getBoundingClientRect().right > innerWidth + 1)
+    .map((it) => it.outerHTML.slice(0, 80)));
+  check(outside.length === 0, `cut off: ${outside}`);
   check(await page.locator("nav").isHidden(), "the list makes room");
   await page.locator("#menu").click();
   await page.locator("nav .session").first().waitFor();
+  check(await page.locator("nav .badge.waiting").evaluate((it) => it.getBoundingClientRect().right <= it.closest("nav").getBoundingClientRect().right), "the state is seen");
   await page.keyboard.press("Escape");
   check(await page.locator("nav").isHidden(), "and goes away again");
   const box = await page.locator("#send").boundingBox();

@@ -83,12 +83,15 @@ function told(event) {
     case "thinking": transcript.piece("thinking", event.delta); break;
     case "tool_use": transcript.call(event); break;
     case "tool_result": transcript.finished(event.tool_use_id, event.content, event.is_error); break;
-    case "message": transcript.settle(); break;
+    case "message": transcript.ended(); break;
     case "question": questions.ask(event); break;
     case "answered": questions.answered(event.question, event.how); break;
     case "state": state(event); break;
     case "changed": changed(event); break;
-    case "warning": transcript.note(event.message); break;
+    case "warning":
+      if (["superseded", "fallback_model"].includes(event.subtype)) transcript.void();
+      transcript.note(event.message);
+      break;
     case "gap": transcript.note("… some of this was left out"); break;
     case "result":
       transcript.result(event);

@@ -25,8 +25,11 @@ export class Questions {
     const left = make("span.left");
     box.querySelector(".choices").append(left);
     const buttons = [...box.querySelectorAll("button")];
-    buttons.forEach((it) => { it.disabled = true; });
-    setTimeout(() => buttons.forEach((it) => { it.disabled = false; }), PAUSE);
+    // They can be reached meanwhile, and do nothing.
+    buttons.forEach((it) => it.setAttribute("aria-disabled", "true"));
+    const early = (event) => { if (event.target.closest("[aria-disabled]")) event.stopPropagation(); };
+    box.addEventListener("click", early, true);
+    setTimeout(() => buttons.forEach((it) => it.removeAttribute("aria-disabled")), PAUSE);
     const entry = { box, left, until: until ? Date.parse(until) : null };
     this.open.set(frame.question, entry);
     this.place.append(box);

@@ -24,6 +24,7 @@ export class Transcript {
   clear() {
     this.place.replaceChildren();
     this.calls = new Map();
+    this.turn = [];
     this.growing = null;
     this.kind = "";
     this.isAtEnd = true;
@@ -74,12 +75,26 @@ export class Transcript {
   prose(kind) {
     const body = make("div.prose");
     if (kind === "thinking") {
-      this.show(make("details.thinking", {}, make("summary", {}, "Thinking"), body));
+      this.turn.push(this.show(make("details.thinking", {}, make("summary", {}, "Thinking"), body)));
       return body;
     }
     const who = kind === "user" ? "You" : "caliban";
-    this.show(make(`article.${kind}`, { "aria-label": who }, make("h3.who", {}, who), body));
+    const shown = this.show(make(`article.${kind}`, { "aria-label": who }, make("h3.who", {}, who), body));
+    if (kind === "said") this.turn.push(shown);
     return body;
+  }
+
+  /// A turn is over: what is shown of it stays.
+  ended() {
+    this.settle();
+    this.turn = [];
+  }
+
+  /// What was shown of this turn does not count: another answer takes its place.
+  void() {
+    this.settle();
+    for (const element of this.turn) element.classList.add("void");
+    this.turn = [];
   }
 
   note(text, kind = "note") {
@@ -133,8 +148,8 @@ export class Transcript {
         facts ? make("span.size", {}, ` ${facts}`) : "", " ", state),
       ...(edits.length ? edits.map(([before, after]) => diff(before, after)) : [input(frame.input)]));
     if (frame.parent_tool_use_id) box.classList.add("nested");
-    this.calls.set(frame.id, { box, state });
-    this.show(box);
+    this.calls.set(frame.id, { box, state, isEdit: edits.length > 0 });
+    this.turn.push(this.show(box));
   }
 
   finished(id, content, isError) {
@@ -153,13 +168,14 @@ export class Transcript {
     }
     call.state.textContent = isError ? "failed" : "done";
     call.box.classList.add(isError ? "failed" : "done");
-    if (text || isError) call.box.append(block, ...rest);
+    if (call.isEdit && !isError) call.box.append(make("details", {}, make("summary", {}, "Result"), block, ...rest));
+    else if (text || isError) call.box.append(block, ...rest);
     call.box.append(...pictures);
     this.follow();
   }
 
   result(frame) {
-    this.settle();
+    this.ended();
     if (frame.is_error) {
       const why = { cancelled: "Interrupted.", max_turns: "The most turns were reached.", budget_exceeded: "The budget is spent.", max_tokens: "The answer was cut at its longest length." };
       this.note(frame.error ?? why[frame.subtype] ?? frame.subtype, "trouble");
