@@ -245,12 +245,32 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
             Some(schema::<NewAnswer>(read)),
             ("200", Some(settled)),
         ),
+        Operation {
+            query: &[("after", "integer"), ("limit", "integer")],
+            ..operation(
+                "get",
+                "/v1/sessions/{id}/messages",
+                "What was said, in pages: `next` is the `after` of the next one.",
+                None,
+                ("200", some("messages")),
+            )
+        },
+        operation(
+            "post",
+            "/v1/sessions/{id}/blobs",
+            "Keeps a picture, which prompts can show by its digest.",
+            Some(json!({"type": "string", "contentMediaType": "image/png"})),
+            ("201", some("digest")),
+        ),
         operation(
             "get",
-            "/v1/sessions/{id}/messages",
-            "What was said.",
+            "/v1/sessions/{id}/blobs/{digest}",
+            "A picture that was uploaded, or is in a message.",
             None,
-            ("200", some("messages")),
+            (
+                "200",
+                Some(json!({"type": "string", "contentMediaType": "image/*"})),
+            ),
         ),
         Operation {
             query: &[("after", "integer")],
@@ -307,7 +327,10 @@ fn described(operation: &Operation) -> Value {
         "responses": {*status: response, "default": problem},
     });
     if let Some(schema) = &operation.takes {
-        described["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
+        let kind = schema["contentMediaType"]
+            .as_str()
+            .unwrap_or("application/json");
+        described["requestBody"] = json!({"content": {kind: {"schema": schema}}});
     }
     if !operation.query.is_empty() {
         let query = operation

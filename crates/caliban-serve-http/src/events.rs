@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use caliban_serve::{Client, MayEnd, Output, Reader, Told};
+use futures::FutureExt;
 use futures::stream::{self, Stream};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Server;
@@ -57,8 +59,24 @@ pub(crate) async fn stream(
         first.push_back(event(&server, seq, &line));
         seq + 1
     };
-    let reader = server.registry.reader(&tab, Some(next))?;
+    let mut reader = server.registry.reader(&tab, Some(next))?;
+    if wants_page(&headers) {
+        return Ok(page(&mut reader, next).into_response());
+    }
     Ok(sse(told(server, reader, first, place)))
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get("accept").and_then(|kind| kind.to_str().ok());
+    accepted == Some("application/json")
+}
+
+/// What is known by now from an event on, for whoever asks from time to time. A page is as large as
+/// a reader's share.
+fn page(reader: &mut Reader, from: u64) -> Json<Value> {
+    let told = reader.next().now_or_never().flatten().unwrap_or_default();
+    let next = told.last().map_or(from, |told| told.seq + 1);
+    Json(json!({"events": told, "after": next - 1}))
 }
 
 /// The number of the last event that a reader knows; nothing where it is another server's.

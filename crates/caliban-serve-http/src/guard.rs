@@ -86,16 +86,17 @@ impl From<Refused> for Refusal {
 
 fn check(access: &Access, request: &Request) -> Result<(), Refused> {
     let headers = request.headers();
-    let (token, hosts, origins) = match access {
+    let (token, scheme, hosts, origins) = match access {
         // No browser reaches a socket by itself; what carries an origin was passed on by something.
         Access::Socket if headers.contains_key(header::ORIGIN) => return Err(Refused::Foreign),
         Access::Socket => return Ok(()),
         Access::Network {
             token,
+            scheme,
             hosts,
             origins,
             ..
-        } => (token, hosts, origins),
+        } => (token, scheme.as_str(), hosts, origins),
     };
     let host = text(headers, "host").or_else(|| {
         request
@@ -113,7 +114,9 @@ fn check(access: &Access, request: &Request) -> Result<(), Refused> {
     let origin = text(headers, "origin");
     if headers.contains_key(header::ORIGIN) {
         let is_page = |origin: &str| {
-            let own = origin.strip_prefix("http://").is_some_and(is_own);
+            let own = origin
+                .split_once("://")
+                .is_some_and(|(its, name)| its == scheme && is_own(name));
             own || origins.iter().any(|known| known == origin)
         };
         if !origin.is_some_and(is_page) {

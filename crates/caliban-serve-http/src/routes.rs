@@ -1,13 +1,14 @@
 //! The resources.
 
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use caliban_serve::{
-    Action, Answer, Cancel, Close, Code, Content, Decision, Done, Effort, Open, Problem, Purge,
-    Queue, Scope, Send, SentState, Set, Wish,
+    Action, Answer, Blob, Cancel, Close, Code, Content, Decision, Done, Effort, MediaType, Open,
+    Problem, Purge, Queue, Scope, Send, SentState, Set, Wish,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,6 +48,8 @@ pub(crate) fn routes() -> Router<Server> {
         .route("/v1/sessions/{id}/questions", get(questions))
         .route("/v1/sessions/{id}/questions/{question}", post(answer))
         .route("/v1/sessions/{id}/messages", get(messages))
+        .route("/v1/sessions/{id}/blobs", post(upload))
+        .route("/v1/sessions/{id}/blobs/{digest}", get(blob))
         .route("/v1/sessions/{id}/events", get(events::stream))
         .route("/v1/sessions/{id}/ws", get(events::socket))
         .fallback(nothing)
@@ -89,7 +92,7 @@ async fn login(State(server): State<Server>, body: Result<Json<Login>, Unreadabl
             "this is not the token of the server",
         ));
     };
-    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
+    let cookie = format!("{COOKIE}={cookie}; {}", server.access.cookie_attributes());
     let mut response = StatusCode::NO_CONTENT.into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -346,9 +349,79 @@ async fn answer(
     done(&server, StatusCode::OK, Wish::Answer(answer)).await
 }
 
-async fn messages(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
-    let (seq, mut snapshot) = server.registry.snapshot(&tab).await?;
-    let messages = snapshot["messages"].take();
-    let omitted = snapshot["omitted"].as_u64().unwrap_or(0);
-    Ok(Json(json!({"messages": messages, "omitted": omitted, "seq": seq})).into_response())
+/// Which messages are wanted.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Wanted {
+    /// Where an earlier page said that it goes on.
+    after: Option<usize>,
+    limit: Option<usize>,
+}
+
+/// Messages in a page, unless fewer are asked for.
+const MESSAGES: usize = 256;
+
+async fn messages(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Answered {
+    let most = wanted.limit.unwrap_or(MESSAGES).clamp(1, MESSAGES);
+    let from = wanted.after.unwrap_or(0);
+    let page = server.registry.messages(&tab, from, most).await?;
+    let next = page.next;
+    Ok(Json(json!({"messages": page.messages, "next": next})).into_response())
+}
+
+/// Keeps a picture, which the next prompts can show by its digest.
+async fn upload(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answered {
+    server.registry.view(&tab)?;
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    let Some(media_type) = kind.and_then(MediaType::named) else {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "no_picture",
+            "only PNG, JPEG, GIF and WebP can be uploaded",
+        ));
+    };
+    if body.is_empty() || body.len() > PICTURE {
+        return Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            format!("a picture has 1 to {PICTURE} bytes"),
+        ));
+    }
+    let bytes = body.len();
+    let digest = server.registry.upload(Blob {
+        media_type,
+        bytes: body.to_vec().into(),
+    });
+    let uploaded = json!({"digest": digest, "media_type": media_type, "bytes": bytes});
+    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
+}
+
+/// The largest picture.
+const PICTURE: usize = 20 * 1024 * 1024;
+
+async fn blob(
+    State(server): State<Server>,
+    Path((tab, digest)): Path<(String, String)>,
+) -> Answered {
+    match server.registry.blob(&tab, &digest).await? {
+        // It is one of four kinds of pictures, whatever its bytes are.
+        Some(blob) => {
+            let kind = [(header::CONTENT_TYPE, blob.media_type.as_str())];
+            Ok((kind, blob.bytes.to_vec()).into_response())
+        }
+        None => Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "no_such_blob",
+            "there is no picture of this digest",
+        )),
+    }
 }

@@ -3,6 +3,7 @@
 //! wish arrives or how a line leaves: [`Registry::submit`] takes wishes, a [`Reader`] hears tabs.
 
 mod answer;
+mod blobs;
 mod client;
 mod content;
 mod delta;
@@ -27,6 +28,7 @@ pub use answer::{
     Closed, Code, Done, Heard, Hello, Opened, Problem, PromptView, Reply, Sent, SentState, Settled,
     Tabs,
 };
+pub use blobs::Blob;
 pub use client::{Client, MayEnd, Output};
 pub use content::{Content, ContentBlock, ImageSource, MediaType};
 pub use encode::Frames;
@@ -40,6 +42,7 @@ pub use request::{
     Queue, Request, Scope, Send, Set, Shutdown, TabsWish, Wish, read,
 };
 pub use schema::lines_schema;
+pub use snapshot::MessagePage;
 pub use told::Told;
 pub use view::{Last, QuestionView, TabState, TabView};
 

@@ -11,11 +11,13 @@ use uuid::Uuid;
 
 use crate::PROTOCOL;
 use crate::answer::{Closed, Code, Done, Heard, Hello, Opened, Problem, PromptView, Tabs};
+use crate::blobs::{Blob, Uploads};
 use crate::encode::Frames;
 use crate::host::{Saved, SessionHost, SessionWanted};
 use crate::limits::Limits;
 use crate::log::TabLog;
 use crate::request::{Open, Purge, Request, Wish};
+use crate::snapshot::MessagePage;
 use crate::tab::{self, Letter, Outcome, TabHandle, When};
 use crate::view::TabView;
 
@@ -32,6 +34,7 @@ pub(crate) struct Shared {
     /// How all tabs are doing.
     pub(crate) states: Arc<TabLog>,
     pub(crate) epoch: String,
+    uploads: Uploads,
     tabs: Mutex<Known>,
 }
 
@@ -95,6 +98,7 @@ impl Registry {
             places: Arc::new(Semaphore::new(limits.running)),
             states: TabLog::new("*".into(), limits.stream),
             epoch: Uuid::new_v4().simple().to_string()[..12].to_owned(),
+            uploads: Uploads::default(),
             tabs: Mutex::default(),
         }))
     }
@@ -109,7 +113,13 @@ impl Registry {
             Wish::Events(events) => self.hear(&events.tab, events.since.map(|since| since + 1)),
             Wish::Send(send) => {
                 let request = Arc::from(send.request.unwrap_or(id));
-                let content = send.content;
+                let content = match self.0.uploads.resolve(send.content) {
+                    Ok(content) => content,
+                    Err(digest) => {
+                        let missing = format!("the picture `{digest}` is not there; upload it");
+                        return now(Err(Problem::new(Code::BadRequest, missing)));
+                    }
+                };
                 let letter = |reply| Letter::Send {
                     request,
                     content,
@@ -194,6 +204,39 @@ impl Registry {
             .snapshot()
             .await
             .ok_or_else(|| Problem::no_such_tab(tab))
+    }
+
+    /// Keeps a picture for prompts to come and returns its digest.
+    pub fn upload(&self, blob: Blob) -> String {
+        self.0.uploads.keep(blob)
+    }
+
+    /// A picture: one that was uploaded, or one of the conversation.
+    pub async fn blob(&self, tab: &str, digest: &str) -> Result<Option<Blob>, Problem> {
+        if let Some(blob) = self.0.uploads.find(digest) {
+            return Ok(Some(blob));
+        }
+        let handle = self.find(tab)?;
+        let (reply, answer) = oneshot::channel();
+        let letter = Letter::Blob(digest.to_owned(), reply);
+        let _ = handle.letters.send(letter).await;
+        answer.await.map_err(|_| Problem::no_such_tab(tab))
+    }
+
+    /// What was said in a tab, from a message on.
+    pub async fn messages(
+        &self,
+        tab: &str,
+        from: usize,
+        most: usize,
+    ) -> Result<MessagePage, Problem> {
+        let handle = self.find(tab)?;
+        let (reply, answer) = oneshot::channel();
+        let _ = handle
+            .letters
+            .send(Letter::Messages { from, most, reply })
+            .await;
+        answer.await.map_err(|_| Problem::no_such_tab(tab))
     }
 
     /// What is worked on in a tab and what waits there.

@@ -44,6 +44,14 @@ impl Tab {
                 let snapshot = self.snapshot().await;
                 let _ = reply.send(snapshot);
             }
+            Letter::Messages { from, most, reply } => {
+                let page = self.message_page(from, most).await;
+                let _ = reply.send(page);
+            }
+            Letter::Blob(digest, reply) => {
+                let blob = self.blob(&digest).await;
+                let _ = reply.send(blob);
+            }
             Letter::Prompts(reply) => {
                 let _ = reply.send(self.prompts());
             }
