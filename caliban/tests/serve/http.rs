@@ -15,7 +15,7 @@ use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::bench;
-use crate::support::{Bench, Wire};
+use crate::support::{Bench, Wire, run};
 use exchange::{Answer, Exchange};
 
 /// A server at a socket and at an address.
@@ -235,6 +235,19 @@ fn questions_are_resources() {
         .answer();
     assert_eq!(ended.json()["result"]["result"], "done");
     assert!(bench.workspace.path().join("made").exists());
+    // What was answered is written down as somebody's decision.
+    let audit = run(bench.command().args(["perms", "audit", "--tool", "Bash"]));
+    let decided: Vec<Value> = audit
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let last = decided.last().unwrap_or(&Value::Null);
+    assert_eq!(
+        (&last["decided_by"], &last["action"]),
+        (&json!("operator"), &json!("allow")),
+        "{audit:?}"
+    );
     http.stop();
 }
 

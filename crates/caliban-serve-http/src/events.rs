@@ -185,13 +185,14 @@ pub(crate) async fn socket(
     server.registry.view(&tab)?;
     let (first, after) = match &from.last {
         None => (None, from.after),
-        Some(known) => match number(&server, known) {
-            Some(after) => (None, Some(after)),
-            None => {
+        Some(known) => {
+            if let Some(after) = number(&server, known) {
+                (None, Some(after))
+            } else {
                 let (seq, line) = snapshot(&server, &tab).await?;
                 (Some(line), Some(seq))
             }
-        },
+        }
     };
     let upgraded = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
     let response: Response = upgraded.on_upgrade(move |mut socket| async move {

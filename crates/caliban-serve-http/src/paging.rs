@@ -43,9 +43,9 @@ impl Paging {
         let limit = self.limit.unwrap_or(MOST).clamp(1, MOST);
         let rest = list.len() - from;
         let items: Vec<T> = list.into_iter().skip(from).take(limit).collect();
-        let last = items.last().map(|it| name(it).to_owned());
+        let end = items.last().map(|it| name(it).to_owned());
         Ok(Page {
-            cursor: last.filter(|_| rest > limit),
+            cursor: end.filter(|_| rest > limit),
             items,
         })
     }

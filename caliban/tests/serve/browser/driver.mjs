@@ -27,7 +27,8 @@ export const URL_ = process.env.PAGE;
 /// A window of the page, whose every misstep is written down.
 async function open(context, seen, address) {
   const page = await context.newPage();
-  page.setDefaultTimeout(20000);
+  // A busy machine takes its time; what is never there is found out by then.
+  page.setDefaultTimeout(60000);
   page.on("pageerror", (error) => seen.errors.push(String(error)));
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) seen.errors.push(message.text()); });
   page.on("dialog", (dialog) => { seen.errors.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });
@@ -62,7 +63,7 @@ async function main() {
       const found = await window.evaluate(() => window.violations);
       check(found.length === 0, `policy violations: ${found}`);
     }
-    check(seen.errors.length === 0, `errors: ${seen.errors.join("\n")}`);
+    check(seen.isGone || seen.errors.length === 0, `errors: ${seen.errors.join("\n")}`);
     const own = new URL(URL_).host;
     const foreign = seen.requests.filter((url) => new URL(url).host !== own);
     check(foreign.length === 0, `requests to others: ${foreign}`);
