@@ -30,17 +30,15 @@ impl Driver {
         let packages = std::env::var_os(PACKAGES).map(PathBuf::from);
         let packages = packages.filter(|it| it.join("node_modules/playwright-core").is_dir());
         let node = std::env::var_os("CALIBAN_TEST_NODE").map(PathBuf::from);
-        match (node, packages, chromium) {
-            (Some(node), Some(packages), Some(chromium)) => Some(Self {
-                node,
-                packages,
-                chromium,
-            }),
-            _ => {
-                eprintln!("skipped: chromium or playwright-core is not here (`cargo xtask setup`)");
-                None
-            }
-        }
+        let (Some(node), Some(packages), Some(chromium)) = (node, packages, chromium) else {
+            eprintln!("skipped: chromium or playwright-core is not here (`cargo xtask setup`)");
+            return None;
+        };
+        Some(Self {
+            node,
+            packages,
+            chromium,
+        })
     }
 
     /// Plays a scenario at an address; `obey` does what it asks for.

@@ -99,7 +99,7 @@ impl Exchange {
     }
 
     /// Whether anything like an answer comes before the connection ends.
-    pub(crate) fn is_answered(self) -> bool {
+    pub(crate) fn gets_an_answer(self) -> bool {
         let mut reader = self.send();
         let mut bytes = Vec::new();
         // The end may be a reset.
