@@ -34,7 +34,7 @@ const PYTHON_PACKAGES: [&str; 16] = [
 ];
 
 /// The Node packages that play the counterpart in tests, at the versions they were checked with.
-const NODE_PACKAGES: [&str; 7] = [
+const NODE_PACKAGES: [&str; 8] = [
     "@agentclientprotocol/sdk@^2.4.0",
     "@anthropic-ai/claude-agent-sdk@^0.3.325",
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
@@ -42,12 +42,15 @@ const NODE_PACKAGES: [&str; 7] = [
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
     "acpx@^0.19.1",
+    // Drives the browser below.
+    "playwright-core@1.65.1",
 ];
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are
 /// there.
-const DEBIAN_PACKAGES: [(&str, &str); 5] = [
+const DEBIAN_PACKAGES: [(&str, &str); 6] = [
     ("bwrap", "bubblewrap"),
+    ("chromium", "chromium"),
     ("dbus-run-session", "dbus"),
     ("gnome-keyring-daemon", "gnome-keyring"),
     ("secret-tool", "libsecret-tools"),

@@ -59,6 +59,9 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Photograph the page of `caliban serve web` for the guide, in a browser.
+    #[cfg(target_os = "linux")]
+    Photographs,
     /// Record the cassette of `caliban demo` anew, after the tools have changed.
     RecordDemo,
     /// Run the tests and tell how many lines of each crate they reach.
@@ -88,6 +91,8 @@ fn main() -> anyhow::Result<()> {
         Task::Pictures { check: false } => pictures::draw(pictures::Purpose::Write),
         #[cfg(target_os = "linux")]
         Task::Pictures { check: true } => pictures::draw(pictures::Purpose::Compare),
+        #[cfg(target_os = "linux")]
+        Task::Photographs => pictures::photograph(),
         Task::RecordDemo => demo::record(),
         Task::Coverage => coverage::report(),
         Task::Dist(options) => dist::run(&options),

@@ -52,6 +52,12 @@ pub(crate) struct HttpArgs {
     /// A page that may use it beside its own, such as `https://example.com`. Can be repeated.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
+    /// The certificate (PEM) for encrypted connections at the address.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key (PEM) of the certificate.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Dangerous: listen at an address that other machines reach, because a proxy with TLS stands
     /// before it.
     #[arg(long)]
@@ -68,6 +74,7 @@ impl HttpArgs {
             || !self.root.is_empty()
             || !self.host_name.is_empty()
             || !self.allow_origin.is_empty()
+            || self.tls_cert.is_some()
             || self.behind_proxy
             || self.open
     }

@@ -7,18 +7,23 @@ use std::sync::Arc;
 use caliban_harness::options::{Continuation, EarlierSystem, SessionChoice};
 use caliban_harness::{
     DialectParts, LaunchError, Process, RunOptions, Surroundings, SystemPrompt, configure,
-    forget_checkpoints, launch_apart, locations,
+    forget_checkpoints, launch_apart, locations, provider,
 };
 use caliban_model::{Message, Reasoning};
 use caliban_permissions::Precedence;
-use caliban_serve::{HostedSession, Open, SessionHost, SessionWanted, Unopened, Wanted};
+use caliban_serve::{HostedSession, Open, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 use caliban_session::{Closed, Command, EventBatch, Events, Facts, SessionEvent, SessionHandle};
-use caliban_sessions::Store;
+use caliban_sessions::{Store, Summary};
 use caliban_settings::{RuleAction, RuleSpec};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a provider may take to tell which models it has.
+const OFFERS: Duration = Duration::from_secs(10);
 
 /// Makes sessions in this process.
 #[derive(Debug)]
@@ -76,6 +81,33 @@ impl SessionHost for InProcess {
         })
     }
 
+    fn saved(&self) -> BoxFuture<'_, Result<Vec<Saved>, String>> {
+        let (store, roots) = (self.store(), self.roots.clone());
+        blocking(move || {
+            let listing = store.list().map_err(|error| error.to_string())?;
+            let found = listing.summaries.into_iter();
+            // What lies elsewhere is not for this server.
+            let found = found.filter(|it| it.has_prompt() && roots.check(&it.cwd).is_ok());
+            Ok(found.map(saved).collect())
+        })
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<String>, String>> {
+        async move {
+            let told = |error: LaunchError| error.to_string();
+            let configuration = configure(&self.options, self.process.clone()).map_err(told)?;
+            let wanted = &self.options.model;
+            let kind = provider::kind(wanted.provider, wanted.model.as_deref(), &configuration);
+            let provider = provider::connect(kind.map_err(told)?, &[], &configuration);
+            let models = timeout(OFFERS, provider.map_err(told)?.models()).await;
+            let models = models
+                .map_err(|_| "the provider does not say which models it has".to_owned())?
+                .map_err(|error| error.to_string())?;
+            Ok(models.into_iter().map(|model| model.id).collect())
+        }
+        .boxed()
+    }
+
     fn remove(&self, session: &str) -> BoxFuture<'_, Result<(), String>> {
         let (store, session) = (self.store(), session.to_owned());
         let (options, process) = (self.options.clone(), self.process.clone());
@@ -87,6 +119,17 @@ impl SessionHost for InProcess {
             let _ = forget_checkpoints(&configuration, &[name]);
             Ok(())
         })
+    }
+}
+
+fn saved(summary: Summary) -> Saved {
+    Saved {
+        session: summary.session_id.to_string(),
+        name: summary.name.to_string(),
+        title: summary.title,
+        model: summary.model,
+        cwd: summary.cwd.display().to_string(),
+        updated: summary.updated_at,
     }
 }
 

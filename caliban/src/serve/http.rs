@@ -10,11 +10,14 @@ use caliban_harness::options::DebugTo;
 use caliban_harness::{Process, RunOptions, configure, locations};
 use caliban_model::CancellationToken;
 use caliban_serve::Frames;
-use caliban_serve_http::{Access, Connections, Token, router, serve as serve_connection};
+use caliban_serve_http::{
+    Access, Connections, Encryption, Place, Router, Scheme, Token, router,
+    serve as serve_connection, serve_after,
+};
 use jiff::Timestamp;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use url::Url;
 
 use super::farewell;
@@ -25,7 +28,7 @@ use crate::args::{HttpArgs, Listen};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::mcp_command::browser::{self, Opening};
-use address::Address;
+use address::{Address, Way};
 
 /// Whether the page is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,8 @@ pub(super) async fn serve(
             }
         }
     }
-    let connections = Connections::default();
+    // Whoever fills one kind of places leaves the others free.
+    let (near, far) = (Connections::default(), Connections::default());
     let local = router(registry.clone(), Access::Socket, Arc::clone(&log));
     let remote = network.as_ref().map(|network| {
         let access = network.access.clone();
@@ -85,16 +89,16 @@ pub(super) async fn serve(
     loop {
         tokio::select! {
             () = cancel.cancelled() => break,
-            accepted = accept(&listener) => match accepted {
-                Some(Ok(stream)) => serve_connection(stream, local.clone(), &connections).await,
-                Some(Err(stranger)) => {
+            accepted = accept(&listener, &near) => match accepted {
+                Some((Ok(stream), place)) => serve_connection(stream, local.clone(), place),
+                Some((Err(stranger), _)) => {
                     note(&format!("warning: a connection was turned away: {stranger:?}"));
                 }
                 None => pause().await,
             },
-            accepted = accept_remote(network.as_ref()) => match (accepted, &remote) {
-                (Some(stream), Some(remote)) => {
-                    serve_connection(stream, remote.clone(), &connections).await;
+            accepted = accept_remote(network.as_ref(), &far) => match (accepted, &remote) {
+                (Some((stream, place)), Some(remote)) => {
+                    meet(stream, remote.clone(), place, network.as_ref());
                 }
                 (_, _) => pause().await,
             },
@@ -111,20 +115,42 @@ async fn pause() {
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
 }
 
-async fn accept(listener: &UnixListener) -> Option<Result<tokio::net::UnixStream, peer::Stranger>> {
+/// The next connection of the socket, once there is room for it.
+async fn accept(
+    listener: &UnixListener,
+    connections: &Connections,
+) -> Option<(Result<UnixStream, peer::Stranger>, Place)> {
+    let place = connections.place().await?;
     let (stream, _) = listener.accept().await.ok()?;
-    Some(peer::check(&stream).map(|()| stream))
+    Some((peer::check(&stream).map(|()| stream), place))
 }
 
-async fn accept_remote(network: Option<&Network>) -> Option<tokio::net::TcpStream> {
+/// The next connection of the address, once there is room for it.
+async fn accept_remote(
+    network: Option<&Network>,
+    connections: &Connections,
+) -> Option<(TcpStream, Place)> {
     match network {
         Some(network) => {
+            let place = connections.place().await?;
             let (stream, _) = network.listener.accept().await.ok()?;
             // Events are small, and each is waited for.
             stream.set_nodelay(true).ok()?;
-            Some(stream)
+            Some((stream, place))
         }
         None => std::future::pending().await,
+    }
+}
+
+/// Serves a connection of the address, encrypted where that is asked for.
+fn meet(stream: TcpStream, router: Router, place: Place, network: Option<&Network>) {
+    match network.and_then(|network| network.encryption.clone()) {
+        Some(encryption) => serve_after(
+            async move { encryption.accept(stream).await },
+            router,
+            place,
+        ),
+        None => serve_connection(stream, router, place),
     }
 }
 
@@ -137,14 +163,21 @@ struct Places {
 impl Places {
     fn new(args: &HttpArgs, page: Page, process: &Process) -> Result<Self, Failure> {
         let (mut socket, mut address) = (None, None);
+        let way = if args.tls_cert.is_some() {
+            Way::Encrypted
+        } else if args.behind_proxy {
+            Way::Proxied
+        } else {
+            Way::Open
+        };
         for place in &args.listen {
             match place {
                 Listen::Unix(path) => socket = Some(process.current_directory.join(path)),
-                Listen::Tcp(text) => address = Some(Address::new(text, args.behind_proxy)?),
+                Listen::Tcp(text) => address = Some(Address::new(text, way)?),
             }
         }
         if page == Page::Opened && address.is_none() {
-            address = Some(Address::new("127.0.0.1:0", false)?);
+            address = Some(Address::new("127.0.0.1:0", way)?);
         }
         Ok(Self {
             socket: socket.unwrap_or_else(|| default_socket(process)),
@@ -170,6 +203,7 @@ struct Network {
     access: Access,
     opener: Token,
     file: Removed,
+    encryption: Option<Encryption>,
 }
 
 impl Network {
@@ -177,12 +211,23 @@ impl Network {
         let cannot = |error: std::io::Error| {
             Failure::Runtime(format!("cannot listen at {address}: {error}"))
         };
+        let encryption = match (&args.tls_cert, &args.tls_key) {
+            (Some(certificate), Some(key)) => {
+                let place = |path: &PathBuf| process.current_directory.join(path);
+                let encryption = Encryption::read(&place(certificate), &place(key));
+                Some(encryption.map_err(|unusable| Failure::Usage(unusable.to_string()))?)
+            }
+            (_, _) => None,
+        };
         let listener = TcpListener::bind(address.socket).await.map_err(cannot)?;
         let port = listener.local_addr().map_err(cannot)?.port();
         if address.is_public() {
+            let more = match encryption {
+                Some(_) => "whoever has the token works in your name",
+                None => "without TLS before it, whoever listens on the way has the token",
+            };
             note(&format!(
-                "warning: {address} is reached by other machines; without TLS before it, whoever \
-                 listens on the way has the token"
+                "warning: {address} is reached by other machines; {more}"
             ));
         }
         let mut hosts = vec![
@@ -194,7 +239,16 @@ impl Network {
             hosts.extend([name.clone(), format!("{name}:{port}")]);
         }
         let (token, opener) = (Token::new(rand::random()), Token::new(rand::random()));
-        let url = format!("http://{}", address.name(port));
+        let scheme = match encryption {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
+        };
+        // A certificate knows names, and the first of them is the one to use.
+        let name = match (args.host_name.first(), scheme) {
+            (Some(name), Scheme::Https) => format!("{name}:{port}"),
+            (_, _) => address.name(port),
+        };
+        let url = format!("{}://{name}", scheme.as_str());
         let directory = locations(process).serve();
         let path = directory.join(format!("{port}.json"));
         let text = json!({
@@ -216,11 +270,13 @@ impl Network {
             access: Access::Network {
                 token,
                 once: Arc::new(Mutex::new(Some(opener.clone()))),
+                scheme,
                 hosts,
                 origins: args.allow_origin.clone(),
             },
             opener,
             file: Removed(path),
+            encryption,
         })
     }
 }

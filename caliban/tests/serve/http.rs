@@ -1,6 +1,9 @@
 //! Sessions over HTTP, and who is let in.
 
+mod blobs;
+mod encryption;
 mod exchange;
+mod load;
 mod security;
 
 use std::io::{BufRead, BufReader};
@@ -12,7 +15,7 @@ use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::bench;
-use crate::support::{Bench, Wire};
+use crate::support::{Bench, Wire, run};
 use exchange::{Answer, Exchange};
 
 /// A server at a socket and at an address.
@@ -26,6 +29,11 @@ pub(super) struct Http {
 
 impl Http {
     pub(super) fn start(bench: &Bench, flags: &[&str]) -> Self {
+        Self::start_as(bench, flags, "http")
+    }
+
+    /// The same where addresses begin in another way.
+    pub(super) fn start_as(bench: &Bench, flags: &[&str], scheme: &str) -> Self {
         let socket = bench.home.path().join("run/http.sock");
         let mut child = bench
             .command()
@@ -43,7 +51,7 @@ impl Http {
         let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
         let file = PathBuf::from(file);
         let known: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-        assert_eq!(known["url"], format!("http://127.0.0.1:{port}"));
+        assert_eq!(known["url"], format!("{scheme}://127.0.0.1:{port}"));
         assert_eq!(known["pid"], child.id());
         // What comes later fills no pipe.
         std::thread::spawn(move || output.for_each(drop));
@@ -113,6 +121,16 @@ fn a_session_over_http() {
 
     let messages = http.local("GET", "/v1/sessions/a/messages").answer().json();
     assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(messages["next"], json!(null));
+    let page = |query: &str| {
+        let path = format!("/v1/sessions/a/messages?{query}");
+        http.local("GET", &path).answer().json()
+    };
+    let first = page("limit=1");
+    assert_eq!(first["messages"], json!([messages["messages"][0]]));
+    let second = page(&format!("limit=1&after={}", first["next"]));
+    assert_eq!(second["messages"], json!([messages["messages"][1]]));
+    assert_eq!(page("after=9")["messages"], json!([]));
     let changed = http.call("PATCH", "/v1/sessions/a", &json!({"mode": "plan"}));
     assert_eq!(changed.json()["mode"], "plan");
     let refused = http.call(
@@ -217,6 +235,19 @@ fn questions_are_resources() {
         .answer();
     assert_eq!(ended.json()["result"]["result"], "done");
     assert!(bench.workspace.path().join("made").exists());
+    // What was answered is written down as somebody's decision.
+    let audit = run(bench.command().args(["perms", "audit", "--tool", "Bash"]));
+    let decided: Vec<Value> = audit
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let last = decided.last().unwrap_or(&Value::Null);
+    assert_eq!(
+        (&last["decided_by"], &last["action"]),
+        (&json!("operator"), &json!("allow")),
+        "{audit:?}"
+    );
     http.stop();
 }
 

@@ -3,13 +3,16 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test may panic"
+    clippy::print_stderr,
+    reason = "a test may panic, and says why it is skipped"
 )]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod app;
+#[cfg(unix)]
+mod browser;
 mod client;
 #[cfg(unix)]
 mod http;

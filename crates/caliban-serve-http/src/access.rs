@@ -16,12 +16,41 @@ pub enum Access {
         once: Arc<Mutex<Option<Token>>>,
         /// The names by which it is reached, each with its port: `127.0.0.1:4096`.
         hosts: Vec<String>,
+        scheme: Scheme,
         /// Pages that may use it beside its own: `https://example.com`.
         origins: Vec<String>,
     },
 }
 
+/// How addresses of the server begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    Http,
+    /// Connections are encrypted.
+    Https,
+}
+
+impl Scheme {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
 impl Access {
+    /// What a cookie has to say beside its value: one of an encrypted connection stays there.
+    pub(crate) fn cookie_attributes(&self) -> &'static str {
+        match self {
+            Self::Network {
+                scheme: Scheme::Https,
+                ..
+            } => "HttpOnly; SameSite=Strict; Path=/; Secure",
+            Self::Network { .. } | Self::Socket => "HttpOnly; SameSite=Strict; Path=/",
+        }
+    }
+
     /// The cookie for whoever knows the token, or is the first to know the one that opens a page.
     pub(crate) fn log_in(&self, given: &str) -> Option<String> {
         let Self::Network { token, once, .. } = self else {

@@ -12,8 +12,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 /// Connections at the same time; one more waits.
 const CONNECTIONS: usize = 512;
@@ -26,21 +26,44 @@ const STALLED: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Connections(Arc<Semaphore>);
 
+/// A place for one connection; given back when it is dropped.
+#[derive(Debug)]
+pub struct Place(#[expect(dead_code, reason = "held, not used")] OwnedSemaphorePermit);
+
+impl Connections {
+    /// Waits until there is room for one more. Nothing where there will never be.
+    pub async fn place(&self) -> Option<Place> {
+        let place = Arc::clone(&self.0).acquire_owned().await;
+        place.ok().map(Place)
+    }
+}
+
 impl Default for Connections {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(CONNECTIONS)))
     }
 }
 
-/// Serves one connection in a task of its own, as soon as there is room for it.
-pub async fn serve<S>(stream: S, router: Router, connections: &Connections)
+/// Serves one connection in a task of its own.
+pub fn serve<S>(stream: S, router: Router, place: Place)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Ok(place) = Arc::clone(&connections.0).acquire_owned().await else {
-        return;
-    };
+    serve_after(std::future::ready(Ok(stream)), router, place);
+}
+
+/// The same with a connection that both sides agree about first; that may take as long as a head.
+pub fn serve_after<S>(
+    agreed: impl Future<Output = std::io::Result<S>> + Send + 'static,
+    router: Router,
+    place: Place,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     tokio::spawn(async move {
+        let Ok(Ok(stream)) = timeout(HEAD, agreed).await else {
+            return;
+        };
         let stream = TokioIo::new(Patient::new(stream));
         let served = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -1,6 +1,6 @@
 //! The description of the resources, as `OpenAPI` 3.1: made from the types that read and write them.
 
-use caliban_serve::{Heard, Open, Opened, Problem, Sent, Settled, TabView};
+use caliban_serve::{Heard, Open, Opened, Problem, PromptView, Saved, Sent, Settled, TabView};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -10,6 +10,7 @@ use crate::routes::{Change, Interrupting, Login, NewAnswer, NewPrompt};
 
 /// One session, and one prompt of it.
 const ONE: &str = "/v1/sessions/{id}";
+const PAGE: &[(&str, &str)] = &[("cursor", "string"), ("limit", "integer")];
 const PROMPT: &str = "/v1/sessions/{id}/prompts/{prompt}";
 
 /// What can be done at a path.
@@ -79,6 +80,11 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
     let settled = schema::<Settled>(written);
     let list = json!({"type": "object", "properties": {
         "sessions": {"type": "array", "items": view}, "cursor": {"type": ["string", "null"]}}});
+    let saved = json!({"type": "object", "properties": {
+        "sessions": {"type": "array", "items": schema::<Saved>(written)},
+        "cursor": {"type": ["string", "null"]}}});
+    let prompts = json!({"type": "object", "properties": {
+        "prompts": {"type": "array", "items": schema::<PromptView>(written)}}});
     let some = |name: &str| Some(json!({"type": "object", "required": [name]}));
     let stream = Some(json!({"type": "string", "contentMediaType": "text/event-stream"}));
     schema::<Heard>(written);
@@ -121,11 +127,38 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
         ),
         operation(
             "get",
-            "/v1/sessions",
-            "The sessions that are open.",
+            "/v1/ws",
+            "The same over a WebSocket.",
             None,
-            ("200", Some(list)),
+            ("101", None),
         ),
+        operation(
+            "get",
+            "/v1/models",
+            "The models that can be chosen from.",
+            None,
+            ("200", some("models")),
+        ),
+        Operation {
+            query: PAGE,
+            ..operation(
+                "get",
+                "/v1/saved",
+                "The sessions that can be gone on with, the newest first.",
+                None,
+                ("200", Some(saved)),
+            )
+        },
+        Operation {
+            query: PAGE,
+            ..operation(
+                "get",
+                "/v1/sessions",
+                "The sessions that are open.",
+                None,
+                ("200", Some(list)),
+            )
+        },
         operation(
             "post",
             "/v1/sessions",
@@ -157,6 +190,13 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
                 ("200", some("closed")),
             )
         },
+        operation(
+            "get",
+            "/v1/sessions/{id}/prompts",
+            "What is worked on and what waits.",
+            None,
+            ("200", Some(prompts)),
+        ),
         Operation {
             query: &[("wait", "boolean")],
             ..operation(
@@ -205,12 +245,32 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
             Some(schema::<NewAnswer>(read)),
             ("200", Some(settled)),
         ),
+        Operation {
+            query: &[("after", "integer"), ("limit", "integer")],
+            ..operation(
+                "get",
+                "/v1/sessions/{id}/messages",
+                "What was said, in pages: `next` is the `after` of the next one.",
+                None,
+                ("200", some("messages")),
+            )
+        },
+        operation(
+            "post",
+            "/v1/sessions/{id}/blobs",
+            "Keeps a picture, which prompts can show by its digest.",
+            Some(json!({"type": "string", "contentMediaType": "image/png"})),
+            ("201", some("digest")),
+        ),
         operation(
             "get",
-            "/v1/sessions/{id}/messages",
-            "What was said.",
+            "/v1/sessions/{id}/blobs/{digest}",
+            "A picture that was uploaded, or is in a message.",
             None,
-            ("200", some("messages")),
+            (
+                "200",
+                Some(json!({"type": "string", "contentMediaType": "image/*"})),
+            ),
         ),
         Operation {
             query: &[("after", "integer")],
@@ -224,7 +284,7 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
             )
         },
         Operation {
-            query: &[("after", "integer")],
+            query: &[("after", "integer"), ("last", "string")],
             ..operation(
                 "get",
                 "/v1/sessions/{id}/ws",
@@ -267,7 +327,10 @@ fn described(operation: &Operation) -> Value {
         "responses": {*status: response, "default": problem},
     });
     if let Some(schema) = &operation.takes {
-        described["requestBody"] = json!({"content": {"application/json": {"schema": schema}}});
+        let kind = schema["contentMediaType"]
+            .as_str()
+            .unwrap_or("application/json");
+        described["requestBody"] = json!({"content": {kind: {"schema": schema}}});
     }
     if !operation.query.is_empty() {
         let query = operation

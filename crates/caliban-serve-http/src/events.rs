@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use caliban_serve::{Client, MayEnd, Output, Reader, Told};
+use futures::FutureExt;
 use futures::stream::{self, Stream};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Server;
@@ -25,10 +27,15 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(1);
 /// The longest message of a client, which is a prompt with images.
 const LONGEST: usize = 32 * 1024 * 1024;
+/// The longest message of somebody who has nothing to say.
+const SHORTEST: usize = 1024;
 
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct From {
     after: Option<u64>,
+    /// The last event that is known, as `<epoch>-<seq>`. Where it means nothing here, a snapshot
+    /// comes first.
+    last: Option<String>,
 }
 
 /// The events of a session: the rest of what is known, or a snapshot and what follows.
@@ -40,24 +47,50 @@ pub(crate) async fn stream(
 ) -> Answered {
     let place = place(&server)?;
     let known = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let known = known.and_then(|id| id.rsplit_once('-'));
-    let (after, is_stale) = match known {
-        Some((epoch, seq)) if epoch == server.registry.epoch() => (seq.parse().ok(), false),
-        // Another server's numbers mean nothing here.
-        Some(_) => (None, true),
-        None => (from.after, from.after.is_none()),
+    let after = match known.or(from.last.as_deref()) {
+        Some(known) => number(&server, known),
+        None => from.after,
     };
     let mut first = VecDeque::new();
-    let next = if let Some(after) = after.filter(|_| !is_stale) {
-        after + 1
+    let next = if let Some(after) = after {
+        after.saturating_add(1)
     } else {
-        let (seq, snapshot) = server.registry.snapshot(&tab).await?;
-        let line = json!({"tab": tab, "seq": seq, "event": snapshot}).to_string();
+        let (seq, line) = snapshot(&server, &tab).await?;
         first.push_back(event(&server, seq, &line));
         seq + 1
     };
-    let reader = server.registry.reader(&tab, Some(next))?;
+    let mut reader = server.registry.reader(&tab, Some(next))?;
+    if wants_page(&headers) {
+        return Ok(page(&mut reader, next).into_response());
+    }
     Ok(sse(told(server, reader, first, place)))
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get("accept").and_then(|kind| kind.to_str().ok());
+    accepted == Some("application/json")
+}
+
+/// What is known by now from an event on, for whoever asks from time to time. A page is as large as
+/// a reader's share.
+fn page(reader: &mut Reader, from: u64) -> Json<Value> {
+    let told = reader.next().now_or_never().flatten().unwrap_or_default();
+    let next = told.last().map_or(from, |told| told.seq + 1);
+    Json(json!({"events": told, "after": next - 1}))
+}
+
+/// The number of the last event that a reader knows; nothing where it is another server's.
+fn number(server: &Server, known: &str) -> Option<u64> {
+    let (epoch, seq) = known.rsplit_once('-')?;
+    let is_ours = epoch == server.registry.epoch();
+    seq.parse().ok().filter(|_| is_ours)
+}
+
+/// Everything there is, as a line that takes the place of those up to its number.
+async fn snapshot(server: &Server, tab: &str) -> Result<(u64, String), Refusal> {
+    let (seq, snapshot) = server.registry.snapshot(tab).await?;
+    let line = json!({"tab": tab, "seq": seq, "event": snapshot}).to_string();
+    Ok((seq, line))
 }
 
 /// The states of all sessions, without what is said in them.
@@ -112,6 +145,35 @@ where
     Sse::new(stream).keep_alive(alive).into_response()
 }
 
+/// The states of all sessions over a WebSocket, of which a browser has more than of streams.
+pub(crate) async fn states_socket(
+    State(server): State<Server>,
+    upgrade: WebSocketUpgrade,
+) -> Answered {
+    let place = place(&server)?;
+    let mut reader = server.registry.states();
+    let upgraded = upgrade.max_message_size(SHORTEST).max_frame_size(SHORTEST);
+    Ok(upgraded.on_upgrade(move |mut socket| async move {
+        loop {
+            tokio::select! {
+                message = socket.recv() => match message {
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                    Some(Ok(_) | Err(_)) | None => break,
+                },
+                told = reader.next() => {
+                    for told in told.into_iter().flatten() {
+                        let text = told.line().trim_end().to_owned();
+                        if socket.send(Message::Text(text.into())).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+        drop(place);
+    }))
+}
+
 /// The line protocol, one line a message, with this session heard from the beginning.
 pub(crate) async fn socket(
     State(server): State<Server>,
@@ -121,9 +183,25 @@ pub(crate) async fn socket(
 ) -> Answered {
     let place = place(&server)?;
     server.registry.view(&tab)?;
+    let (first, after) = match &from.last {
+        None => (None, from.after),
+        Some(known) => {
+            if let Some(after) = number(&server, known) {
+                (None, Some(after))
+            } else {
+                let (seq, line) = snapshot(&server, &tab).await?;
+                (Some(line), Some(seq))
+            }
+        }
+    };
     let upgraded = upgrade.max_message_size(LONGEST).max_frame_size(LONGEST);
-    let response: Response = upgraded.on_upgrade(move |socket| async move {
-        talk(server, &tab, from.after, socket).await;
+    let response: Response = upgraded.on_upgrade(move |mut socket| async move {
+        if let Some(line) = first
+            && socket.send(Message::Text(line.into())).await.is_err()
+        {
+            return;
+        }
+        talk(server, &tab, after, socket).await;
         drop(place);
     });
     Ok(response)

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::Server;
 use crate::access::{Access, Token};
+use crate::page;
 use crate::problem::Refusal;
 
 /// The name of the cookie that a page has instead of a token.
@@ -27,8 +28,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// Lets a request through, or says why not.
 pub(crate) async fn guard(State(server): State<Server>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match check(&server.access, &request) {
-        Ok(()) => next.run(request).await,
+    let checked = check(&server.access, &request);
+    let who = checked.map_or("nobody", Caller::as_str);
+    let mut response = match checked {
+        Ok(_) => next.run(request).await,
         Err(refusal) => {
             if refusal == Refused::Unknown && has_failed_often() {
                 tokio::time::sleep(HELD_BACK).await;
@@ -46,8 +49,33 @@ pub(crate) async fn guard(State(server): State<Server>, request: Request, next: 
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    (server.log)(format!("{method} {path} {}", response.status().as_u16()));
+    let status = response.status().as_u16();
+    (server.log)(format!("{method} {path} {status} by {who}"));
     response
+}
+
+/// Who is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// A program of the same user, over the socket.
+    Socket,
+    /// Whoever has the token.
+    Token,
+    /// A page that was opened with it.
+    Page,
+    /// Anybody: there is nothing to be had at this path.
+    Anybody,
+}
+
+impl Caller {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Socket => "socket",
+            Self::Token => "token",
+            Self::Page => "page",
+            Self::Anybody => "anybody",
+        }
+    }
 }
 
 /// Why a request is not let in.
@@ -83,18 +111,19 @@ impl From<Refused> for Refusal {
     }
 }
 
-fn check(access: &Access, request: &Request) -> Result<(), Refused> {
+fn check(access: &Access, request: &Request) -> Result<Caller, Refused> {
     let headers = request.headers();
-    let (token, hosts, origins) = match access {
+    let (token, scheme, hosts, origins) = match access {
         // No browser reaches a socket by itself; what carries an origin was passed on by something.
         Access::Socket if headers.contains_key(header::ORIGIN) => return Err(Refused::Foreign),
-        Access::Socket => return Ok(()),
+        Access::Socket => return Ok(Caller::Socket),
         Access::Network {
             token,
+            scheme,
             hosts,
             origins,
             ..
-        } => (token, hosts, origins),
+        } => (token, scheme.as_str(), hosts, origins),
     };
     let host = text(headers, "host").or_else(|| {
         request
@@ -112,7 +141,9 @@ fn check(access: &Access, request: &Request) -> Result<(), Refused> {
     let origin = text(headers, "origin");
     if headers.contains_key(header::ORIGIN) {
         let is_page = |origin: &str| {
-            let own = origin.strip_prefix("http://").is_some_and(is_own);
+            let own = origin
+                .split_once("://")
+                .is_some_and(|(its, name)| its == scheme && is_own(name));
             own || origins.iter().any(|known| known == origin)
         };
         if !origin.is_some_and(is_page) {
@@ -120,10 +151,10 @@ fn check(access: &Access, request: &Request) -> Result<(), Refused> {
         }
     }
     if is_open(request) {
-        return Ok(());
+        return Ok(Caller::Anybody);
     }
     match bearer(headers) {
-        Some(given) if token.is(given) => Ok(()),
+        Some(given) if token.is(given) => Ok(Caller::Token),
         Some(_) => Err(Refused::Unknown),
         None => by_cookie(token, request, origin),
     }
@@ -131,17 +162,13 @@ fn check(access: &Access, request: &Request) -> Result<(), Refused> {
 
 /// The page itself, which holds nothing, and the way to a cookie, which looks at the token itself.
 fn is_open(request: &Request) -> bool {
-    let path = request.uri().path();
-    match *request.method() {
-        Method::GET => matches!(path, "/" | "/page.js" | "/page.css"),
-        Method::POST => path == "/v1/login",
-        _ => false,
-    }
+    let is_login = *request.method() == Method::POST && request.uri().path() == "/v1/login";
+    is_login || page::is_wanted(request)
 }
 
 /// A browser sends its cookie whoever asks it to: what changes anything, and a connection that may,
 /// must come from our own page.
-fn by_cookie(token: &Token, request: &Request, origin: Option<&str>) -> Result<(), Refused> {
+fn by_cookie(token: &Token, request: &Request, origin: Option<&str>) -> Result<Caller, Refused> {
     let cookies = text(request.headers(), "cookie").unwrap_or_default();
     let mut pairs = cookies
         .split(';')
@@ -152,7 +179,7 @@ fn by_cookie(token: &Token, request: &Request, origin: Option<&str>) -> Result<(
     }
     let is_harmless = request.method() == Method::GET && !request.headers().contains_key("upgrade");
     if is_harmless || origin.is_some() {
-        return Ok(());
+        return Ok(Caller::Page);
     }
     Err(Refused::Foreign)
 }

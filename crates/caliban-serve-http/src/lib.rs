@@ -7,14 +7,19 @@ mod document;
 mod events;
 mod guard;
 mod page;
+mod paging;
 mod problem;
 mod routes;
+mod tls;
 
-pub use access::{Access, Token};
-pub use connection::{Connections, serve};
+pub use access::{Access, Scheme, Token};
+pub use connection::{Connections, Place, serve, serve_after};
 pub use document::openapi;
+pub use page::page_paths;
+pub use tls::{Encryption, Unusable};
 
-use axum::Router;
+pub use axum::Router;
+
 use caliban_serve::Registry;
 use std::sync::Arc;
 use tokio::sync::Semaphore;

@@ -35,7 +35,7 @@ impl From<Problem> for Refusal {
             Code::QueueFull | Code::TooManyTabs => StatusCode::TOO_MANY_REQUESTS,
             Code::Ended => StatusCode::GONE,
             Code::Refused => StatusCode::FORBIDDEN,
-            Code::CannotStart | Code::NotKept | Code::ShuttingDown => {
+            Code::CannotStart | Code::NotKept | Code::Unavailable | Code::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
         };

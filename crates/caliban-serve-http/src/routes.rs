@@ -1,13 +1,14 @@
 //! The resources.
 
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use caliban_serve::{
-    Action, Answer, Cancel, Close, Code, Content, Decision, Done, Effort, Open, Problem, Purge,
-    Queue, Scope, Send, SentState, Set, Wish,
+    Action, Answer, Blob, Cancel, Close, Code, Content, Decision, Done, Effort, MediaType, Open,
+    Problem, Purge, Queue, Scope, Send, SentState, Set, Wish,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,8 +16,9 @@ use serde_json::{Value, json};
 
 use crate::Server;
 use crate::guard::{COOKIE, HELD_BACK, has_failed_often};
+use crate::paging::{Page, Paging};
 use crate::problem::Refusal;
-use crate::{document, events, page};
+use crate::{document, events, page, page_paths};
 
 /// The largest body, which is a prompt with images.
 const BODY: usize = 32 * 1024 * 1024;
@@ -25,17 +27,19 @@ pub(crate) type Answered = Result<Response, Refusal>;
 
 /// Every path there is.
 pub(crate) fn routes() -> Router<Server> {
-    Router::new()
-        .route("/", get(page::html))
-        .route("/page.js", get(page::script))
-        .route("/page.css", get(page::style))
-        .route("/healthz", get(health))
+    let page = page_paths().fold(Router::new(), |router, path| {
+        router.route(path, get(page::file))
+    });
+    page.route("/healthz", get(health))
         .route("/v1/login", post(login))
         .route("/v1/openapi.json", get(openapi))
         .route("/v1/events", get(events::states))
+        .route("/v1/ws", get(events::states_socket))
+        .route("/v1/models", get(models))
+        .route("/v1/saved", get(saved))
         .route("/v1/sessions", get(list).post(open))
         .route("/v1/sessions/{id}", get(show).patch(change).delete(close))
-        .route("/v1/sessions/{id}/prompts", post(prompt))
+        .route("/v1/sessions/{id}/prompts", get(prompts).post(prompt))
         .route(
             "/v1/sessions/{id}/prompts/{prompt}",
             get(standing).delete(cancel),
@@ -44,6 +48,8 @@ pub(crate) fn routes() -> Router<Server> {
         .route("/v1/sessions/{id}/questions", get(questions))
         .route("/v1/sessions/{id}/questions/{question}", post(answer))
         .route("/v1/sessions/{id}/messages", get(messages))
+        .route("/v1/sessions/{id}/blobs", post(upload))
+        .route("/v1/sessions/{id}/blobs/{digest}", get(blob))
         .route("/v1/sessions/{id}/events", get(events::stream))
         .route("/v1/sessions/{id}/ws", get(events::socket))
         .fallback(nothing)
@@ -86,7 +92,7 @@ async fn login(State(server): State<Server>, body: Result<Json<Login>, Unreadabl
             "this is not the token of the server",
         ));
     };
-    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/");
+    let cookie = format!("{COOKIE}={cookie}; {}", server.access.cookie_attributes());
     let mut response = StatusCode::NO_CONTENT.into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -110,8 +116,27 @@ async fn done(server: &Server, status: StatusCode, wish: Wish) -> Answered {
     Ok((status, Json(server.registry.ask(wish).await?)).into_response())
 }
 
-async fn list(State(server): State<Server>) -> Response {
-    Json(json!({"sessions": server.registry.views(), "cursor": null})).into_response()
+async fn list(State(server): State<Server>, Query(paging): Query<Paging>) -> Answered {
+    let Page { items, cursor } = paging.of(server.registry.views(), |view| view.tab.as_str())?;
+    Ok(Json(json!({"sessions": items, "cursor": cursor})).into_response())
+}
+
+/// Sessions that can be gone on with, the newest first.
+async fn saved(State(server): State<Server>, Query(paging): Query<Paging>) -> Answered {
+    let saved = server.registry.saved().await?;
+    let Page { items, cursor } = paging.of(saved, |saved| saved.session.as_str())?;
+    Ok(Json(json!({"sessions": items, "cursor": cursor})).into_response())
+}
+
+async fn models(State(server): State<Server>) -> Answered {
+    let models = server.registry.models().await?;
+    Ok(Json(json!({"models": models})).into_response())
+}
+
+/// What is worked on and what waits, with what it says.
+async fn prompts(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
+    let prompts = server.registry.prompts(&tab).await?;
+    Ok(Json(json!({"prompts": prompts})).into_response())
 }
 
 async fn open(State(server): State<Server>, body: Result<Json<Open>, Unreadable>) -> Answered {
@@ -324,9 +349,79 @@ async fn answer(
     done(&server, StatusCode::OK, Wish::Answer(answer)).await
 }
 
-async fn messages(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
-    let (seq, mut snapshot) = server.registry.snapshot(&tab).await?;
-    let messages = snapshot["messages"].take();
-    let omitted = snapshot["omitted"].as_u64().unwrap_or(0);
-    Ok(Json(json!({"messages": messages, "omitted": omitted, "seq": seq})).into_response())
+/// Which messages are wanted.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Wanted {
+    /// Where an earlier page said that it goes on.
+    after: Option<usize>,
+    limit: Option<usize>,
+}
+
+/// Messages in a page, unless fewer are asked for.
+const MESSAGES: usize = 256;
+
+async fn messages(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Answered {
+    let most = wanted.limit.unwrap_or(MESSAGES).clamp(1, MESSAGES);
+    let from = wanted.after.unwrap_or(0);
+    let page = server.registry.messages(&tab, from, most).await?;
+    let next = page.next;
+    Ok(Json(json!({"messages": page.messages, "next": next})).into_response())
+}
+
+/// Keeps a picture, which the next prompts can show by its digest.
+async fn upload(
+    State(server): State<Server>,
+    Path(tab): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answered {
+    server.registry.view(&tab)?;
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    let Some(media_type) = kind.and_then(MediaType::named) else {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "no_picture",
+            "only PNG, JPEG, GIF and WebP can be uploaded",
+        ));
+    };
+    if body.is_empty() || body.len() > PICTURE {
+        return Err(Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too_large",
+            format!("a picture has 1 to {PICTURE} bytes"),
+        ));
+    }
+    let bytes = body.len();
+    let digest = server.registry.upload(Blob {
+        media_type,
+        bytes: body.to_vec().into(),
+    });
+    let uploaded = json!({"digest": digest, "media_type": media_type, "bytes": bytes});
+    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
+}
+
+/// The largest picture.
+const PICTURE: usize = 20 * 1024 * 1024;
+
+async fn blob(
+    State(server): State<Server>,
+    Path((tab, digest)): Path<(String, String)>,
+) -> Answered {
+    match server.registry.blob(&tab, &digest).await? {
+        // It is one of four kinds of pictures, whatever its bytes are.
+        Some(blob) => {
+            let kind = [(header::CONTENT_TYPE, blob.media_type.as_str())];
+            Ok((kind, blob.bytes.to_vec()).into_response())
+        }
+        None => Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "no_such_blob",
+            "there is no picture of this digest",
+        )),
+    }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::content::Content;
 use crate::view::TabView;
 
 /// The answer to a request; each has exactly one.
@@ -90,6 +91,17 @@ pub enum SentState {
     Ended,
 }
 
+/// A piece of work that has not ended, with what it says.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PromptView {
+    pub request: String,
+    pub state: SentState,
+    /// Nothing for one that is worked on: it is in the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<Content>,
+}
+
 /// What is told next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -150,6 +162,8 @@ pub enum Code {
     Refused,
     /// It could not be written down, so it was not taken.
     NotKept,
+    /// What is needed for it does not answer.
+    Unavailable,
     /// Everything is being ended.
     ShuttingDown,
 }

@@ -29,7 +29,14 @@ pub enum ContentBlock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ImageSource {
-    Base64 { media_type: MediaType, data: String },
+    Base64 {
+        media_type: MediaType,
+        data: String,
+    },
+    /// Uploaded before; over HTTP.
+    Blob {
+        digest: String,
+    },
 }
 
 /// The formats that every provider takes.
@@ -75,6 +82,10 @@ impl Content {
     pub(crate) fn prompt(&self, id: &str) -> Prompt {
         let blocks = self.blocks().into_iter().map(|block| match block {
             ContentBlock::Text { text } => Block::text(text),
+            // Its place was taken by the picture itself before the prompt was acknowledged.
+            ContentBlock::Image {
+                source: ImageSource::Blob { digest },
+            } => Block::text(format!("[the picture {digest} is not there]")),
             ContentBlock::Image {
                 source: ImageSource::Base64 { media_type, data },
             } => Block::Image(Image {
@@ -87,6 +98,23 @@ impl Content {
             id: id.into(),
             message: Message::new(Role::User, blocks.collect()),
             attach: Attach::Named,
+        }
+    }
+}
+
+impl MediaType {
+    /// The type of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let types = [Self::Png, Self::Jpeg, Self::Gif, Self::Webp];
+        types.into_iter().find(|it| it.as_str() == name)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
         }
     }
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 use caliban_model::Message;
 use caliban_session::{Closed, Command, Facts, SessionEvent};
 use futures::future::BoxFuture;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::answer::{Code, Problem};
@@ -31,6 +34,22 @@ pub enum SessionWanted {
     Earlier { session: String, copy: Option<Uuid> },
 }
 
+/// A session that is kept and can be gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Saved {
+    /// Its id.
+    pub session: String,
+    pub name: String,
+    /// The beginning of its first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub model: String,
+    pub cwd: String,
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub updated: Timestamp,
+}
+
 /// Makes sessions and knows what was said in them.
 pub trait SessionHost: Send + Sync + Debug {
     /// Begins a session or goes on with one. It attends: its questions wait for an answer.
@@ -38,6 +57,12 @@ pub trait SessionHost: Send + Sync + Debug {
 
     /// What was said in a session, as it is kept.
     fn history(&self, session: &str) -> BoxFuture<'_, Result<Vec<Arc<Message>>, String>>;
+
+    /// The sessions that can be gone on with, the newest first.
+    fn saved(&self) -> BoxFuture<'_, Result<Vec<Saved>, String>>;
+
+    /// The models that can be chosen from.
+    fn models(&self) -> BoxFuture<'_, Result<Vec<String>, String>>;
 
     /// Removes a session that nobody works in.
     fn remove(&self, session: &str) -> BoxFuture<'_, Result<(), String>>;

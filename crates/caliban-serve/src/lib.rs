@@ -3,6 +3,7 @@
 //! wish arrives or how a line leaves: [`Registry::submit`] takes wishes, a [`Reader`] hears tabs.
 
 mod answer;
+mod blobs;
 mod client;
 mod content;
 mod delta;
@@ -12,6 +13,7 @@ mod ledger;
 mod limits;
 mod lines;
 mod log;
+mod partial;
 mod reader;
 mod registry;
 mod request;
@@ -23,12 +25,14 @@ mod told;
 mod view;
 
 pub use answer::{
-    Closed, Code, Done, Heard, Hello, Opened, Problem, Reply, Sent, SentState, Settled, Tabs,
+    Closed, Code, Done, Heard, Hello, Opened, Problem, PromptView, Reply, Sent, SentState, Settled,
+    Tabs,
 };
+pub use blobs::Blob;
 pub use client::{Client, MayEnd, Output};
 pub use content::{Content, ContentBlock, ImageSource, MediaType};
 pub use encode::Frames;
-pub use host::{HostedSession, SessionHost, SessionWanted, Unopened, Wanted};
+pub use host::{HostedSession, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 pub use limits::Limits;
 pub use lines::{Line, LineDecoder};
 pub use reader::Reader;
@@ -38,6 +42,7 @@ pub use request::{
     Queue, Request, Scope, Send, Set, Shutdown, TabsWish, Wish, read,
 };
 pub use schema::lines_schema;
+pub use snapshot::MessagePage;
 pub use told::Told;
 pub use view::{Last, QuestionView, TabState, TabView};
 

@@ -10,12 +10,14 @@ use tokio::sync::{Semaphore, oneshot};
 use uuid::Uuid;
 
 use crate::PROTOCOL;
-use crate::answer::{Closed, Code, Done, Heard, Hello, Opened, Problem, Tabs};
+use crate::answer::{Closed, Code, Done, Heard, Hello, Opened, Problem, PromptView, Tabs};
+use crate::blobs::{Blob, Uploads};
 use crate::encode::Frames;
-use crate::host::{SessionHost, SessionWanted};
+use crate::host::{Saved, SessionHost, SessionWanted};
 use crate::limits::Limits;
 use crate::log::TabLog;
 use crate::request::{Open, Purge, Request, Wish};
+use crate::snapshot::MessagePage;
 use crate::tab::{self, Letter, Outcome, TabHandle, When};
 use crate::view::TabView;
 
@@ -32,6 +34,7 @@ pub(crate) struct Shared {
     /// How all tabs are doing.
     pub(crate) states: Arc<TabLog>,
     pub(crate) epoch: String,
+    uploads: Uploads,
     tabs: Mutex<Known>,
 }
 
@@ -95,6 +98,7 @@ impl Registry {
             places: Arc::new(Semaphore::new(limits.running)),
             states: TabLog::new("*".into(), limits.stream),
             epoch: Uuid::new_v4().simple().to_string()[..12].to_owned(),
+            uploads: Uploads::default(),
             tabs: Mutex::default(),
         }))
     }
@@ -109,7 +113,13 @@ impl Registry {
             Wish::Events(events) => self.hear(&events.tab, events.since.map(|since| since + 1)),
             Wish::Send(send) => {
                 let request = Arc::from(send.request.unwrap_or(id));
-                let content = send.content;
+                let content = match self.0.uploads.resolve(send.content) {
+                    Ok(content) => content,
+                    Err(digest) => {
+                        let missing = format!("the picture `{digest}` is not there; upload it");
+                        return now(Err(Problem::new(Code::BadRequest, missing)));
+                    }
+                };
                 let letter = |reply| Letter::Send {
                     request,
                     content,
@@ -194,6 +204,58 @@ impl Registry {
             .snapshot()
             .await
             .ok_or_else(|| Problem::no_such_tab(tab))
+    }
+
+    /// Keeps a picture for prompts to come and returns its digest.
+    pub fn upload(&self, blob: Blob) -> String {
+        self.0.uploads.keep(blob)
+    }
+
+    /// A picture: one that was uploaded, or one of the conversation.
+    pub async fn blob(&self, tab: &str, digest: &str) -> Result<Option<Blob>, Problem> {
+        if let Some(blob) = self.0.uploads.find(digest) {
+            return Ok(Some(blob));
+        }
+        let handle = self.find(tab)?;
+        let (reply, answer) = oneshot::channel();
+        let letter = Letter::Blob(digest.to_owned(), reply);
+        let _ = handle.letters.send(letter).await;
+        answer.await.map_err(|_| Problem::no_such_tab(tab))
+    }
+
+    /// What was said in a tab, from a message on.
+    pub async fn messages(
+        &self,
+        tab: &str,
+        from: usize,
+        most: usize,
+    ) -> Result<MessagePage, Problem> {
+        let handle = self.find(tab)?;
+        let (reply, answer) = oneshot::channel();
+        let _ = handle
+            .letters
+            .send(Letter::Messages { from, most, reply })
+            .await;
+        answer.await.map_err(|_| Problem::no_such_tab(tab))
+    }
+
+    /// What is worked on in a tab and what waits there.
+    pub async fn prompts(&self, tab: &str) -> Result<Vec<PromptView>, Problem> {
+        let handle = self.find(tab)?;
+        let (reply, answer) = oneshot::channel();
+        // A tab that is gone drops the letter, and with it the answer.
+        let _ = handle.letters.send(Letter::Prompts(reply)).await;
+        answer.await.map_err(|_| Problem::no_such_tab(tab))
+    }
+
+    /// The sessions that can be gone on with, the newest first.
+    pub async fn saved(&self) -> Result<Vec<Saved>, Problem> {
+        self.0.host.saved().await.map_err(unavailable)
+    }
+
+    /// The models that can be chosen from.
+    pub async fn models(&self) -> Result<Vec<String>, Problem> {
+        self.0.host.models().await.map_err(unavailable)
     }
 
     pub fn hello(&self) -> Hello {
@@ -372,6 +434,10 @@ fn now(answer: Result<Done, Problem>) -> Pending {
         answer: async move { answer }.boxed(),
         listen: None,
     }
+}
+
+fn unavailable(reason: String) -> Problem {
+    Problem::new(Code::Unavailable, reason)
 }
 
 fn shutting_down() -> Problem {

@@ -18,15 +18,17 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Code, Done, Problem};
+use crate::answer::{Code, Done, Problem, PromptView};
+use crate::blobs::{self, Blob};
 use crate::content::Content;
 use crate::encode::Encoder;
 use crate::host::{HostedSession, SessionWanted, Wanted};
 use crate::ledger::Ledger;
 use crate::log::TabLog;
+use crate::partial::Partial;
 use crate::registry::Shared;
 use crate::request::{Answer, Cancel, Open, Purge, Set};
-use crate::snapshot;
+use crate::snapshot::{self, MessagePage};
 use crate::view::{Last, QuestionView, TabState, TabView};
 
 use settling::Settings;
@@ -56,6 +58,15 @@ pub(crate) enum Letter {
     Answer(Box<Answer>, oneshot::Sender<Outcome>),
     Set(Set, oneshot::Sender<Outcome>),
     Snapshot(oneshot::Sender<(u64, Value)>),
+    Messages {
+        from: usize,
+        most: usize,
+        reply: oneshot::Sender<MessagePage>,
+    },
+    /// The picture of a digest.
+    Blob(String, oneshot::Sender<Option<Blob>>),
+    /// What is worked on and what waits.
+    Prompts(oneshot::Sender<Vec<PromptView>>),
     Close(Purge, oneshot::Sender<Outcome>),
 }
 
@@ -122,6 +133,7 @@ pub(crate) struct Tab {
     kept: Kept,
     /// Messages of the conversation that were told.
     messages: usize,
+    partial: Partial,
     queue: VecDeque<Waiting>,
     running: Option<Running>,
     /// Its turn is waited for.
@@ -254,6 +266,7 @@ impl Tab {
             kept,
             messages: facts.messages,
             facts,
+            partial: Partial::default(),
             queue: VecDeque::new(),
             running: None,
             turn: None,
@@ -456,13 +469,31 @@ impl Tab {
         }
     }
 
-    async fn snapshot(&mut self) -> (u64, Value) {
-        let seq = self.log.last();
+    /// The conversation as far as it was told; what is written and was not comes as events.
+    async fn conversation(&mut self) -> Vec<Arc<Message>> {
         let history = self.shared.host.history(&self.facts.session_id).await;
         let mut messages = history.unwrap_or_default();
-        // What is written and was not told yet comes as events.
         messages.truncate(self.messages);
-        (seq, snapshot::event(&self.view(), &messages, &self.encoder))
+        messages
+    }
+
+    async fn message_page(&mut self, from: usize, most: usize) -> MessagePage {
+        let messages = self.conversation().await;
+        snapshot::page(&messages, from, most, &self.encoder)
+    }
+
+    async fn blob(&mut self, digest: &str) -> Option<Blob> {
+        blobs::find(&self.conversation().await, digest)
+    }
+
+    async fn snapshot(&mut self) -> (u64, Value) {
+        let seq = self.log.last();
+        let messages = self.conversation().await;
+        let mut event = snapshot::event(&self.view(), &messages, &self.encoder);
+        if !self.partial.frames().is_empty() {
+            event["partial"] = self.partial.frames().into();
+        }
+        (seq, event)
     }
 }
 

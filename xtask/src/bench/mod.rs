@@ -12,6 +12,7 @@ mod samples;
 mod sandbox;
 mod search;
 mod server;
+mod serving;
 mod sessions;
 mod size;
 mod stage;
@@ -64,6 +65,8 @@ enum Rows {
     Checkpoints,
     /// Resume of 100 MB, listing of 5,000 sessions.
     Sessions,
+    /// Connections and events of `caliban serve`.
+    Serving,
     /// A confined program that does nothing.
     Sandbox,
     /// Verdicts and settings.
@@ -122,6 +125,7 @@ impl Rows {
             Self::Search => search::rows(stage),
             Self::Checkpoints => checkpoints::rows(stage),
             Self::Sessions => sessions::rows(stage),
+            Self::Serving => serving::rows(stage),
             Self::Sandbox => sandbox::rows(stage),
             Self::Evaluation => evaluation::rows(),
             Self::Instructions => instructions::rows(stage),

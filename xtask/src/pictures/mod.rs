@@ -1,6 +1,7 @@
 //! `cargo xtask pictures`: a short session with the built program in a terminal, drawn for the guide.
 
 mod grid;
+mod page;
 mod session;
 mod svg;
 
@@ -25,7 +26,7 @@ pub(crate) fn draw(purpose: Purpose) -> Result<()> {
         .map(|(name, _)| (*name).to_owned())
         .collect();
     ensure!(
-        names == listed().into_iter().collect(),
+        names == session::NAMES.map(str::to_owned).into(),
         "the list of pictures in xtask is not the list of those that are drawn: {names:?}"
     );
     for (name, text) in pictures {
@@ -44,6 +45,13 @@ pub(crate) fn draw(purpose: Purpose) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Photographs the page of `caliban serve web`.
+pub(crate) fn photograph() -> Result<()> {
+    run(cargo().args(["build", "--quiet", "--package", "caliban"]))?;
+    std::fs::create_dir_all(folder())?;
+    page::photograph(&target().join("debug/caliban"), &folder())
 }
 
 /// Every picture is there, is shown somewhere, and nothing else is.
@@ -79,7 +87,8 @@ fn folder() -> PathBuf {
 }
 
 fn listed() -> Vec<String> {
-    session::NAMES.map(str::to_owned).to_vec()
+    let names = session::NAMES.iter().chain(&page::NAMES);
+    names.map(|name| (*name).to_owned()).collect()
 }
 
 #[cfg(test)]

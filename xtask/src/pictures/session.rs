@@ -28,7 +28,7 @@ const HOME: &str = "/tmp/caliban-pictures";
 const SIZE: (u16, u16) = (96, 30);
 const MODEL: &str = "claude-sonnet-4-6";
 
-const FILE: &str = "\
+pub(super) const FILE: &str = "\
 pub fn total(prices: &[u32], discount: u32) -> u32 {
     let sum: u32 = prices.iter().sum();
     sum - discount
@@ -36,13 +36,13 @@ pub fn total(prices: &[u32], discount: u32) -> u32 {
 ";
 
 /// The beginning of the answer, after which it pauses, and its rest.
-const BEGINNING: [&str; 4] = [
+pub(super) const BEGINNING: [&str; 4] = [
     "## A total can wrap around\n\n",
     "`total` subtracts the discount from the sum. Both are **unsigned**, ",
     "so a discount that is larger than the sum makes\n\n",
     "| | debug build | release build |\n|---|---|---|\n",
 ];
-const REST: [&str; 3] = [
+pub(super) const REST: [&str; 3] = [
     "| cart of 5, discount 8 | panics | 4294967293 |\n\n",
     "A subtraction that stops at zero cannot do that:\n\n",
     "```rust\nsum.saturating_sub(discount)\n```\n",

@@ -5,13 +5,24 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::exit::Failure;
 
+/// What lies between the server and whoever comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Whoever listens reads everything.
+    Open,
+    /// Connections are encrypted here.
+    Encrypted,
+    /// A proxy encrypts them.
+    Proxied,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) socket: SocketAddr,
 }
 
 impl Address {
-    pub(super) fn new(text: &str, behind_proxy: bool) -> Result<Self, Failure> {
+    pub(super) fn new(text: &str, way: Way) -> Result<Self, Failure> {
         let socket = match text.strip_prefix("localhost:") {
             Some(port) => port
                 .parse()
@@ -25,10 +36,11 @@ impl Address {
             )));
         };
         let address = Self { socket };
-        if address.is_public() && !behind_proxy {
+        if address.is_public() && way == Way::Open {
             return Err(Failure::Usage(format!(
                 "`{text}` is reached by other machines, and what they send would not be encrypted; \
-                 listen at 127.0.0.1, or put a proxy with TLS before it and say `--behind-proxy`"
+                 listen at 127.0.0.1, give `--tls-cert` and `--tls-key`, or put a proxy with TLS \
+                 before it and say `--behind-proxy`"
             )));
         }
         Ok(address)
@@ -61,14 +73,16 @@ mod tests {
     #[test]
     fn other_machines_are_kept_out_unless_asked_for() {
         for local in ["127.0.0.1:0", "localhost:80", "[::1]:80", "127.8.8.8:1"] {
-            assert!(Address::new(local, false).is_ok(), "{local}");
+            assert!(Address::new(local, Way::Open).is_ok(), "{local}");
         }
         for public in ["0.0.0.0:80", "[::]:80", "192.168.1.1:80", "8.8.8.8:80"] {
-            assert!(Address::new(public, false).is_err(), "{public}");
-            assert!(Address::new(public, true).is_ok(), "{public}");
+            assert!(Address::new(public, Way::Open).is_err(), "{public}");
+            for way in [Way::Encrypted, Way::Proxied] {
+                assert!(Address::new(public, way).is_ok(), "{public}");
+            }
         }
         for wrong in ["example.com:80", "80", "127.0.0.1", "localhost:x"] {
-            assert!(Address::new(wrong, true).is_err(), "{wrong}");
+            assert!(Address::new(wrong, Way::Proxied).is_err(), "{wrong}");
         }
     }
 }

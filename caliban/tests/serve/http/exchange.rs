@@ -89,6 +89,24 @@ impl Exchange {
         }
     }
 
+    /// The status and the bytes of an answer that is no text.
+    pub(crate) fn bytes(self) -> (u16, Vec<u8>) {
+        let mut reader = self.header("connection", "close").send();
+        let (status, _) = head(&mut reader);
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        (status, bytes)
+    }
+
+    /// Whether anything like an answer comes before the connection ends.
+    pub(crate) fn gets_an_answer(self) -> bool {
+        let mut reader = self.send();
+        let mut bytes = Vec::new();
+        // The end may be a reset.
+        let _ = reader.read_to_end(&mut bytes);
+        bytes.starts_with(b"HTTP")
+    }
+
     pub(crate) fn stream(self) -> Stream {
         let mut reader = self.header("accept", "text/event-stream").send();
         let (status, _) = head(&mut reader);

@@ -41,9 +41,11 @@ impl Tab {
             }
             What::Run(step) => {
                 self.count(step);
-                for frame in self.encoder.step(step) {
-                    self.tell(request, &frame);
+                let frames = self.encoder.step(step);
+                for frame in &frames {
+                    self.tell(request, frame);
                 }
+                self.partial.hear(step, &frames);
             }
             What::Ended {
                 prompt,
@@ -185,6 +187,7 @@ impl Tab {
     /// The session is not there any more; what was worked on in it has ended.
     async fn ended(&mut self, reason: &str) {
         self.hosted = None;
+        self.partial.clear();
         self.idle_since = Instant::now();
         self.settings.abandon();
         self.questions.clear();

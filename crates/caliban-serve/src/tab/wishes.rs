@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::working::ended;
 use super::{Letter, Outcome, Tab, Waiting, When, not_kept};
-use crate::answer::{Code, Done, Problem, Sent, SentState, Settled};
+use crate::answer::{Code, Done, Problem, PromptView, Sent, SentState, Settled};
 use crate::content::Content;
 use crate::ledger::{Known, Standing};
 use crate::request::{Answer, Cancel, Queue};
@@ -44,9 +44,34 @@ impl Tab {
                 let snapshot = self.snapshot().await;
                 let _ = reply.send(snapshot);
             }
+            Letter::Messages { from, most, reply } => {
+                let page = self.message_page(from, most).await;
+                let _ = reply.send(page);
+            }
+            Letter::Blob(digest, reply) => {
+                let blob = self.blob(&digest).await;
+                let _ = reply.send(blob);
+            }
+            Letter::Prompts(reply) => {
+                let _ = reply.send(self.prompts());
+            }
             // Seen to by the loop itself.
             Letter::Close(..) => {}
         }
+    }
+
+    fn prompts(&self) -> Vec<PromptView> {
+        let running = self.running.iter().map(|running| PromptView {
+            request: running.request.to_string(),
+            state: SentState::Running,
+            content: None,
+        });
+        let queued = self.queue.iter().map(|waiting| PromptView {
+            request: waiting.request.to_string(),
+            state: SentState::Queued,
+            content: Some(waiting.content.clone()),
+        });
+        running.chain(queued).collect()
     }
 
     async fn send(&mut self, request: Arc<str>, content: Content) -> Outcome {

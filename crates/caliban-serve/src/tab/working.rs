@@ -93,6 +93,7 @@ impl Tab {
             return;
         };
         self.totals = totals.clone();
+        self.partial.clear();
         let last = match outcome {
             Ending::Success { .. } | Ending::Obeyed { .. } => Last::Completed,
             Ending::Cancelled => Last::Cancelled,

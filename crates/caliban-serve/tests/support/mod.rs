@@ -8,7 +8,7 @@ use caliban_agent::{
     RunTotals, ToolCall,
 };
 use caliban_model::{CancellationToken, Message, Reasoning};
-use caliban_serve::{HostedSession, SessionHost, SessionWanted, Unopened, Wanted};
+use caliban_serve::{HostedSession, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 use caliban_session::{
     Bounds, Closed, Command, Controls, Engine, EventBatch, Events, ExchangeEnd, Facts, Fanout,
     ModelChange, Parts, Prompt, PromptId, Questions, Retention, Rewind, RuleChange, ServerCommand,
@@ -78,6 +78,14 @@ impl SessionHost for Host {
     }
 
     fn history(&self, _: &str) -> BoxFuture<'_, Result<Vec<Arc<Message>>, String>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn saved(&self) -> BoxFuture<'_, Result<Vec<Saved>, String>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<String>, String>> {
         async { Ok(Vec::new()) }.boxed()
     }
 
