@@ -7,9 +7,12 @@
     reason = "a test may panic"
 )]
 
+mod agents;
 mod brings;
 mod formats;
+mod inline;
 mod installs;
+mod managed;
 mod markets;
 mod safety;
 #[path = "../support/mod.rs"]

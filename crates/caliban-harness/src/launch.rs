@@ -363,14 +363,8 @@ impl Prepared {
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
         let plugin_facts = extras.plugins.facts();
-        let mut given = dialect.agent_kinds;
-        let has_routes = configuration.routes()?.is_some();
-        given.extend(extras.plugins.agent_kinds(has_routes));
-        let casting = Casting {
-            configuration: &configuration,
-            model_names: dialect.model_names.as_ref(),
-        };
-        let kinds = casting.kinds(given, &context.profiles);
+        let casting = Casting::new(&configuration, dialect.model_names.as_ref())?;
+        let kinds = casting.kinds(dialect.agent_kinds, &context.profiles);
         warnings.extend(unknown_default(&configuration, &kinds));
         let permissions = Permissions::choose(&options.permissions, &inherited, &configuration)?;
         warnings.extend(permissions.remarks(&inherited, &options.permissions));

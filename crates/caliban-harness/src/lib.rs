@@ -34,6 +34,7 @@ mod grounds;
 mod history;
 mod hook_parts;
 mod hosts;
+mod inline_shell;
 mod intake;
 mod inventory;
 mod journal;

@@ -55,6 +55,7 @@ impl World {
             version: Version::new(0, 1, 0),
             platform: "linux",
             installed: &BTreeMap::new(),
+            project: self.temp.path(),
             markets: &MarketPolicy::default(),
         };
         discover(&roots, &rules)
@@ -166,4 +167,23 @@ fn a_link_in_a_workspace_is_not_covered_by_its_trust() {
 #[cfg(unix)]
 fn link(from: &Path, to: &Path) {
     std::os::unix::fs::symlink(from, to).unwrap();
+}
+
+#[test]
+fn a_plugin_does_not_count_without_those_it_needs() {
+    let world = World::new();
+    let needs = |name: &str, needed: &str| {
+        let manifest = format!(
+            "{{\"name\": \"{name}\", \"version\": \"1.0.0\", \"dependencies\": [{needed}]}}"
+        );
+        world.put("user", name, &manifest);
+    };
+    world.plugin("user", "base");
+    needs("fine", "\"base\"");
+    needs("choosy", "{\"name\": \"base\", \"version\": \"^2\"}");
+    needs("lonely", "\"nobody\"");
+    needs("above", "\"lonely\"");
+    let active = world.active(Workspace::Trusted, None);
+    let names: Vec<&str> = active.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["base", "fine"]);
 }
