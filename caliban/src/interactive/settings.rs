@@ -6,7 +6,7 @@ use caliban_harness::Configuration;
 use caliban_settings::write::{WriteError, written_value};
 use caliban_settings::{
     DescribedKey, IgnoredBecause, KeyShape, LoadedSettings, Scope, described_keys, load,
-    part_of_key, takes_effect, value_at,
+    takes_effect, value_at,
 };
 use caliban_tui::{FileChanged, SettingChange, SettingRow, SettingState, SettingsDesk};
 use serde_json::{Value, json};
@@ -33,9 +33,6 @@ fn changed(configuration: &Configuration, change: &SettingChange) -> Result<File
     let SettingChange { key, scope, edit } = change;
     if let Some(why) = locked(&configuration.loaded, key) {
         return Err(why);
-    }
-    if let Some(part) = part_of_key(key) {
-        return Err(format!("`{key}`: this version has no {}", part.as_str()));
     }
     let locations = &configuration.locations;
     let older = locations.legacy(*scope, configuration.project());
@@ -137,10 +134,7 @@ fn rows(begun: &LoadedSettings, now: &LoadedSettings) -> Vec<SettingRow> {
                 } else {
                     SettingState::Changed
                 },
-                locked: locked(now, key).or_else(|| {
-                    let part = part_of_key(key)?;
-                    Some(format!("this version has no {}", part.as_str()))
-                }),
+                locked: locked(now, key),
                 kind: described.kind.replace('`', ""),
                 about: described.about,
                 key: described.key,

@@ -15,8 +15,10 @@ mod installs;
 mod managed;
 mod markets;
 mod safety;
+mod scopes;
 #[path = "../support/mod.rs"]
 mod support;
+mod wants;
 
 use std::fs;
 use std::io::{Read, Write};

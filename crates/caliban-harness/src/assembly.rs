@@ -39,6 +39,7 @@ use crate::hook_parts::{Arrival, HookAgents, HookFacts, HookPrompts};
 use crate::inline_shell::InlineShell;
 use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
+use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
@@ -336,6 +337,7 @@ impl Session {
             traces: choices.partners.traces,
             inventory: Arc::new(added.inventory),
             examiner: None,
+            models: ModelList::default(),
             attachments: None,
             watch: choices.partners.watch,
             excludes: added.on_demand.as_ref().map(OnDemand::excludes),

@@ -20,6 +20,7 @@ use crate::checkpoints::Checkpoints;
 use crate::gate::Gate;
 use crate::inventory::{Inventory, Listed, ListedProfile};
 use crate::mcp::status_name;
+use crate::model_list::ModelList;
 use crate::recorder::Recorder;
 use crate::reports::fired;
 use crate::rewinding::{Rewinder, prompt_after};
@@ -46,6 +47,8 @@ pub struct SessionDesk {
     hooks: Option<Arc<ExternalHooks>>,
     dial: Option<Dial>,
     reasoning: Reasoning,
+    /// The models that may be chosen.
+    pub models: ModelList,
     pub earlier: Earlier,
 }
 
@@ -103,6 +106,7 @@ impl SessionDesk {
             hooks: session.hooks.clone(),
             dial: session.agent.dial.clone(),
             reasoning: session.agent.settings.reasoning,
+            models: session.models.clone(),
             earlier: Earlier { turns, cost, used },
         }
     }

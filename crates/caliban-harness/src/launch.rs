@@ -31,6 +31,7 @@ use crate::history::{Found, prune_sometimes, session_store};
 use crate::hosts::HostQuestions;
 use crate::journal::Keeper;
 use crate::mcp::{self, RunServers};
+use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::options::{Extent, RunOptions, Saving};
 use crate::permissions::{self, Inherited, Permissions};
@@ -425,6 +426,7 @@ impl Prepared {
         let attachments = attachments.within(&session.agent.workspace);
         session.attachments = Some(attachments);
         session.examiner = dialect.examiner;
+        session.models = ModelList::of(&configuration);
         let facts = Facts {
             fallback_model: chosen.fallback_model,
             commands,
@@ -484,6 +486,10 @@ fn choose(
         continued: &model,
         budget: options.limits.budget,
     };
+    if let Some(named) = &options.model.model {
+        let models = ModelList::of(configuration);
+        models.check(named).map_err(LaunchError::usage)?;
+    }
     let chosen = provider::choose(&asked, options.cassette.as_ref(), configuration);
     match (chosen, &dialect.stand_in) {
         (Err(LaunchError::Configuration(reason)), Some(stand_in)) => {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use caliban_settings::{PluginChoice, Tree};
 use semver::Version;
 
+use crate::digests::DigestCache;
 use crate::installed::Installed;
 use crate::market::MarketPolicy;
 use crate::name::PluginName;
@@ -69,6 +70,8 @@ pub struct Rules<'a> {
     /// The project that the run is about.
     pub project: &'a Path,
     pub markets: &'a MarketPolicy,
+    /// Files that need not be read again to be recognised.
+    pub digests: &'a DigestCache,
 }
 
 /// A plugin that was found.
@@ -267,7 +270,8 @@ fn distrust(
             if let Err(refusal) = rules.markets.judge(&installed.origin) {
                 return Some(refusal.to_string());
             }
-            match Tree::read(path) {
+            let mut digests = rules.digests;
+            match Tree::read_known(path, &mut digests) {
                 Ok(tree) if tree.digest == installed.digest => None,
                 Ok(_) => Some(
                     "its files are not those that were agreed to; `caliban plugin update` or `remove` it".to_owned(),

@@ -3,6 +3,7 @@
 //! account of what was installed from where. Nothing here runs a program or reaches a network.
 
 mod archive;
+mod digests;
 mod discovery;
 mod effects;
 mod hooks;
@@ -22,6 +23,7 @@ mod state_file;
 mod survey;
 
 pub use archive::{ArchiveError, ArchiveKind, unpack};
+pub use digests::DigestCache;
 pub use discovery::{Found, Owner, Roots, Rules, Standing, Workspace, discover};
 pub use effects::{Difference, Effects};
 pub use hooks::HookTable;

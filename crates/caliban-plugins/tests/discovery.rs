@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use caliban_plugins::{Found, MarketPolicy, Owner, Roots, Rules, Standing, Workspace, discover};
+use caliban_plugins::{
+    DigestCache, Found, MarketPolicy, Owner, Roots, Rules, Standing, Workspace, discover,
+};
 use caliban_settings::PluginChoice;
 use semver::Version;
 
@@ -57,6 +59,7 @@ impl World {
             installed: &BTreeMap::new(),
             project: self.temp.path(),
             markets: &MarketPolicy::default(),
+            digests: &DigestCache::new(at("trust/plugin-files.json")),
         };
         discover(&roots, &rules)
     }

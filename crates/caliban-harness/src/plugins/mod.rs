@@ -14,9 +14,9 @@ use std::sync::{Arc, OnceLock};
 use caliban_context::PluginPlace;
 use caliban_hooks::PluginHooks;
 use caliban_plugins::{
-    Acknowledgements, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces, Owner, Package,
-    Roots, Rules, Standing, Survey, TrustRecords, Workspace, data_directory, discover,
-    server_variables, unsaid_value,
+    Acknowledgements, DigestCache, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces,
+    Owner, Package, Roots, Rules, Standing, Survey, TrustRecords, Workspace, data_directory,
+    discover, server_variables, unsaid_value,
 };
 use caliban_session::PluginFacts;
 use caliban_settings::variables::names;
@@ -181,7 +181,11 @@ impl PluginSet {
         let enabled = listed
             .map(PluginChoice::Names)
             .or_else(|| settings.enabled.clone());
+        // Beside what it is about: nobody else may write there.
+        let digests = locations.plugin_trust().with_file_name("plugin-files.json");
+        let digests = DigestCache::new(digests);
         let rules = Rules {
+            digests: &digests,
             workspace: if configuration.is_trusted() {
                 Workspace::Trusted
             } else {
@@ -202,6 +206,8 @@ impl PluginSet {
             data: locations.data_dir().to_owned(),
             values: BTreeMap::new(),
         };
+        // What is not kept is read again.
+        let _ = digests.save();
         let values = Values::new(configuration);
         let asking = set
             .active()

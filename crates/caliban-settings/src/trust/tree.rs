@@ -1,6 +1,6 @@
 //! What a directory holds, in one value: whoever trusts it recognises it again, whatever changed.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -48,12 +48,38 @@ pub enum TreeError {
     Unreadable { path: PathBuf, source: io::Error },
 }
 
+/// Digests of files that need not be read again.
+pub trait KnownDigests {
+    /// The digest of a file of which the system says this.
+    fn digest(&mut self, path: &Path, metadata: &Metadata) -> Option<[u8; 32]>;
+
+    /// A file was read; `metadata` is from before that.
+    fn learn(&mut self, path: &Path, metadata: &Metadata, sha256: [u8; 32]);
+}
+
+/// Nothing is known.
+struct Unknown;
+
+impl KnownDigests for Unknown {
+    fn digest(&mut self, _: &Path, _: &Metadata) -> Option<[u8; 32]> {
+        None
+    }
+
+    fn learn(&mut self, _: &Path, _: &Metadata, _: [u8; 32]) {}
+}
+
 impl Tree {
     /// Reads everything below a directory but `.git`. Links are not followed: where they point is
     /// part of the value.
     pub fn read(root: &Path) -> Result<Self, TreeError> {
+        Self::read_known(root, &mut Unknown)
+    }
+
+    /// The same without the contents of files that are known.
+    pub fn read_known(root: &Path, known: &mut dyn KnownDigests) -> Result<Self, TreeError> {
         let mut walk = Walk {
             root,
+            known,
             hasher: Sha256::new(),
             files: Vec::new(),
             entries: 0,
@@ -73,6 +99,7 @@ impl Tree {
 
 struct Walk<'a> {
     root: &'a Path,
+    known: &'a mut dyn KnownDigests,
     hasher: Sha256,
     files: Vec<TreeFile>,
     entries: usize,
@@ -126,6 +153,13 @@ impl Walk<'_> {
             return Err(TreeError::Special(path.to_owned()));
         }
         let left = TREE_BYTES.saturating_sub(self.bytes);
+        if let Some(sha256) = self.known.digest(path, &metadata) {
+            if metadata.len() > left {
+                return Err(TreeError::TooLarge(self.root.to_owned()));
+            }
+            self.file(path, &metadata, metadata.len(), &sha256);
+            return Ok(());
+        }
         let mut file = File::open(path).map_err(unreadable)?.take(left + 1);
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
@@ -141,20 +175,25 @@ impl Walk<'_> {
         if bytes > left {
             return Err(TreeError::TooLarge(self.root.to_owned()));
         }
+        let sha256: [u8; 32] = hasher.finalize().into();
+        self.known.learn(path, &metadata, sha256);
+        self.file(path, &metadata, bytes, &sha256);
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, metadata: &Metadata, bytes: u64, sha256: &[u8; 32]) {
         self.bytes += bytes;
-        let sha256 = hasher.finalize();
-        let kind: &[u8] = if is_executable(&metadata) {
+        let kind: &[u8] = if is_executable(metadata) {
             b"program"
         } else {
             b"file"
         };
-        self.field(path, kind, &sha256);
+        self.field(path, kind, sha256);
         self.files.push(TreeFile {
             path: path.strip_prefix(self.root).unwrap_or(path).to_owned(),
             bytes,
-            sha256: hex(&sha256),
+            sha256: hex(sha256),
         });
-        Ok(())
     }
 
     fn field(&mut self, path: &Path, kind: &[u8], content: &[u8]) {
