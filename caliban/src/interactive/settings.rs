@@ -19,10 +19,19 @@ impl SettingsDesk for ProgramDesk {
     fn settings(&self) -> Result<Vec<SettingRow>, String> {
         let configuration = &self.configuration;
         let now = load(&configuration.request).map_err(|error| error.to_string())?;
-        Ok(rows(&configuration.loaded, &now))
+        let mut rows = rows(&configuration.loaded, &now);
+        let style = rows.iter_mut().find(|row| row.key == "output_style");
+        if let (Some(row), Some(plugin)) = (style, self.session.style_lock()) {
+            row.locked
+                .get_or_insert(format!("locked by plugin: {plugin}"));
+        }
+        Ok(rows)
     }
 
     fn change_setting(&self, change: &SettingChange) -> Result<FileChanged, String> {
+        if let ("output_style", Some(plugin)) = (change.key.as_str(), self.session.style_lock()) {
+            return Err(format!("`output_style` is locked by plugin: {plugin}"));
+        }
         let mut configuration = self.configuration.clone();
         configuration.loaded = load(&configuration.request).map_err(|error| error.to_string())?;
         changed(&configuration, change)

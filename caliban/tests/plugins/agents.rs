@@ -68,6 +68,7 @@ fn the_first_frame_of_the_other_dialect_names_them() {
     for name in ["general-purpose", "tools:judge", "tools:scout"] {
         assert!(agents.iter().any(|it| it == name), "{agents:?}");
     }
+    assert_eq!(init["mcp_servers"][0]["name"], "plugin:tools:stub");
 }
 
 #[test]

@@ -83,6 +83,12 @@ fn a_choice_is_for_here_or_for_everywhere() {
     plugin_ok(&bench, &["enable", "tools", "--scope", "local"]);
     assert_eq!(names(&init(&go(&bench, &[]))), ["tools"]);
     plugin_ok(&bench, &["disable", "tools", "--scope", "project"]);
+    // Nobody agrees to a stranger's plugin by the way.
+    everything(&project_root(&bench).join("evil"), "evil", "1.0.0");
+    let refused = plugin(&bench, &["enable", "tools", "--scope", "project"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    assert!(refused.stderr.contains("not trusted"), "{}", refused.stderr);
+    std::fs::remove_dir_all(project_root(&bench)).unwrap();
     let file = bench.workspace.path().join(".caliban/settings.toml");
     assert!(
         fs::read_to_string(file)

@@ -199,6 +199,11 @@ impl SessionDesk {
         (self.inventory.style.clone(), listed(&self.inventory.styles))
     }
 
+    /// The plugin that insists on the output style.
+    pub fn style_lock(&self) -> Option<&str> {
+        self.inventory.style_lock.as_deref()
+    }
+
     /// Kind, path and size of each file that the model is told before everything else.
     pub fn instructions(&self) -> Vec<(&'static str, PathBuf, u64)> {
         let files = self.inventory.instructions.iter();

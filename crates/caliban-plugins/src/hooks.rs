@@ -141,7 +141,20 @@ fn without_values_in_shells(event: &str, mut entry: Value, remarks: &mut Vec<Str
             handlers.retain(&mut is_safe);
         }
     }
-    entry
+    if has_handlers(&entry) {
+        entry
+    } else {
+        Value::Object(Map::new())
+    }
+}
+
+/// Whether a group or a handler by itself does anything.
+fn has_handlers(entry: &Value) -> bool {
+    let is_full = |list: &str| {
+        let handlers = entry.get(list).and_then(Value::as_array);
+        handlers.is_some_and(|handlers| !handlers.is_empty())
+    };
+    entry.get("type").is_some() || is_full("hooks") || is_full("handlers")
 }
 
 /// A list of names in which the tool that starts agents has our name too.
@@ -193,6 +206,9 @@ pub(crate) fn expanded(table: &HookTable, places: &OwnPlaces) -> HookTable {
             // What its user has not said is asked for in vain.
             handlers.retain(|handler| !handler["args"].to_string().contains(USERS));
         }
+    }
+    for entries in table.values_mut() {
+        entries.retain(has_handlers);
     }
     table
 }

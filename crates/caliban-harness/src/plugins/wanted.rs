@@ -110,8 +110,8 @@ fn refuse_circles(plans: &[Plan]) -> Result<(), ManageError> {
         let names: Vec<&PluginName> = open.iter().map(|plan| plan.package.name()).collect();
         let before = open.len();
         open.retain(|plan| {
-            let needed = plan.package.manifest.dependencies.iter();
-            needed.into_iter().any(|it| names.contains(&&it.name))
+            let mut needed = plan.package.manifest.dependencies.iter();
+            needed.any(|it| names.contains(&&it.name))
         });
         if open.is_empty() {
             return Ok(());
