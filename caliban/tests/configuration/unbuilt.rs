@@ -50,7 +50,7 @@ fn only_models_of_the_list_may_be_chosen() {
     assert!(told.contains("is not one of the models"), "{told}");
     let ran = run(plain(&bench).args(["-p", "/model"]));
     assert!(
-        ran.stdout.contains("claude-opus-4-8") && !ran.stdout.contains("haiku"),
+        ran.stdout.contains("claude-sonnet-4-6") && !ran.stdout.contains("haiku"),
         "{}",
         ran.stdout
     );
