@@ -99,13 +99,13 @@ fn texts(plan: &Plan, manager: &Manager<'_>) -> String {
         let difference = difference.header(&format!("a/{file}"), &format!("b/{file}"));
         for line in difference.to_string().lines() {
             // A text of somebody else's does not steer the terminal.
-            let plain = line.chars().flat_map(|letter| {
+            let letters = line.chars().flat_map(|letter| {
                 let is_harmful = letter.is_control() && letter != '\t';
                 let spelled = is_harmful.then(|| letter.escape_unicode());
-                let plain = (!is_harmful).then_some(letter);
-                spelled.into_iter().flatten().chain(plain)
+                let harmless = (!is_harmful).then_some(letter);
+                spelled.into_iter().flatten().chain(harmless)
             });
-            shown.extend(plain);
+            shown.extend(letters);
             shown.push('\n');
         }
     }

@@ -19,11 +19,11 @@ pub(crate) fn own_places(text: &str, home: Option<&PluginHome>, path: &Path) -> 
         return text.to_owned();
     };
     let directory = path.parent().unwrap_or(&home.root);
-    let named = |names: [&'static str; 2], place| names.map(|name| (name, place));
+    let at = |names: [&'static str; 2], place| names.map(|name| (name, place));
     let names = [
-        named(ROOT, home.root.as_path()),
-        named(DATA, home.data.as_path()),
-        named(DIRECTORY, directory),
+        at(ROOT, home.root.as_path()),
+        at(DATA, home.data.as_path()),
+        at(DIRECTORY, directory),
     ];
     let names = names.into_iter().flatten();
     names.fold(text.to_owned(), |text, (name, place)| {

@@ -1,140 +1,86 @@
-//! Digests of files that were read before. A file counts as known only while everything the system
-//! says of it is the same, and only if that was settled when it was read: what changed in the same
-//! moment could change again without a trace.
+//! Digests of directories that were read before. A directory counts as known only while everything
+//! the system says of every file in it is the same, and only if that was settled when it was read:
+//! what changed in the same moment could change again without a trace.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-use caliban_settings::KnownDigests;
+use caliban_settings::{Tree, TreeError, TreeShape};
 use serde::{Deserialize, Serialize};
 
-use crate::state_file::{StateError, StateFile};
+use crate::state_file::StateFile;
 
-/// How long ago a file must have changed to be remembered; more than the coarsest clock of a file
-/// system.
+/// How long ago the last change must have been for a directory to be remembered; more than the
+/// coarsest clock of a file system.
 const SETTLED: Duration = Duration::from_secs(3);
-/// The most files that are remembered.
-const MOST: usize = 50_000;
+/// The most directories that are remembered.
+const MOST: usize = 1024;
 
-/// What the system says of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
-    bytes: u64,
-    device: u64,
-    inode: u64,
-    modified: i128,
-    /// Nobody sets this back who is not the system.
-    changed: i128,
-    sha256: [u8; 32],
+struct Known {
+    /// What the system said of its files.
+    shape: String,
+    /// What is in them.
+    digest: String,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Content {
-    files: BTreeMap<PathBuf, Seen>,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    known: BTreeMap<PathBuf, Seen>,
-    learned: BTreeMap<PathBuf, Seen>,
-    is_read: bool,
+    directories: BTreeMap<PathBuf, Known>,
 }
 
 /// The digests that were kept.
 #[derive(Debug)]
-pub struct DigestCache {
-    file: StateFile<Content>,
-    held: Mutex<Held>,
-}
+pub struct DigestCache(StateFile<Content>);
 
 impl DigestCache {
     pub fn new(path: PathBuf) -> Self {
-        Self {
-            file: StateFile::new(path),
-            held: Mutex::default(),
-        }
+        Self(StateFile::new(path))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if !held.is_read {
-            held.is_read = true;
-            // What cannot be read is not known.
-            held.known = self.file.read().unwrap_or_default().files;
-        }
-        held
-    }
-
-    /// Keeps what was learned; files that are gone are forgotten.
-    pub fn save(&self) -> Result<(), StateError> {
-        let learned = {
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut held.learned)
+    /// The digest of a directory, whose files are read only where they are not known.
+    pub fn digest(&self, root: &Path) -> Result<String, TreeError> {
+        let Some(shape) = Tree::shape(root)? else {
+            return Ok(Tree::read(root)?.digest);
         };
-        if learned.is_empty() {
-            return Ok(());
-        }
-        self.file.update(|content| {
-            content.files.retain(|path, _| path.exists());
-            content.files.extend(learned);
-            while content.files.len() > MOST {
-                content.files.pop_last();
-            }
-        })
-    }
-}
-
-impl KnownDigests for &DigestCache {
-    fn digest(&mut self, path: &Path, metadata: &Metadata) -> Option<[u8; 32]> {
-        let held = self.held();
-        let known = held.known.get(path)?;
-        (seen(metadata, known.sha256).as_ref() == Some(known)).then_some(known.sha256)
-    }
-
-    fn learn(&mut self, path: &Path, metadata: &Metadata, sha256: [u8; 32]) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        let Some(horizon) = now.and_then(|now| now.checked_sub(SETTLED)) else {
-            return;
-        };
-        let horizon = i128::try_from(horizon.as_nanos()).unwrap_or(0);
-        if let Some(seen) = seen(metadata, sha256)
-            && seen.modified < horizon
-            && seen.changed < horizon
+        // What cannot be read is not known.
+        let content = self.0.read().unwrap_or_default();
+        if let Some(known) = content.directories.get(root)
+            && known.shape == shape.digest
         {
-            self.held().learned.insert(path.to_owned(), seen);
+            return Ok(known.digest.clone());
         }
+        let digest = Tree::read(root)?.digest;
+        // Nothing happened while it was read, nor shortly before.
+        if Tree::shape(root)?.as_ref() == Some(&shape) && is_settled(&shape) {
+            let known = Known {
+                shape: shape.digest,
+                digest: digest.clone(),
+            };
+            // What is not kept is read again.
+            let _ = self.0.update(|content| {
+                content.directories.retain(|path, _| path.exists());
+                content.directories.insert(root.to_owned(), known);
+                while content.directories.len() > MOST {
+                    content.directories.pop_last();
+                }
+            });
+        }
+        Ok(digest)
     }
 }
 
-#[cfg(unix)]
-fn seen(metadata: &Metadata, sha256: [u8; 32]) -> Option<Seen> {
-    use std::os::unix::fs::MetadataExt;
-    let nanos = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-    Some(Seen {
-        bytes: metadata.len(),
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        modified: nanos(metadata.mtime(), metadata.mtime_nsec()),
-        changed: nanos(metadata.ctime(), metadata.ctime_nsec()),
-        sha256,
-    })
-}
-
-/// Where the system does not say when a file was really changed, every file is read.
-#[cfg(not(unix))]
-fn seen(_: &Metadata, _: [u8; 32]) -> Option<Seen> {
-    None
+fn is_settled(shape: &TreeShape) -> bool {
+    let now = SystemTime::now();
+    now.duration_since(shape.newest)
+        .is_ok_and(|age| age > SETTLED)
 }
 
 #[cfg(all(test, unix))]
 mod tests {
     use std::fs;
-
-    use caliban_settings::Tree;
 
     use super::*;
 
@@ -146,38 +92,32 @@ mod tests {
         let file = root.join("a");
         fs::write(&file, "one").unwrap();
         let path = temp.path().join("trust/files.json");
-        let read = || {
-            let cache = DigestCache::new(path.clone());
-            let tree = Tree::read_known(&root, &mut &cache).unwrap();
-            cache.save().unwrap();
-            tree.digest
-        };
+        let read = || DigestCache::new(path.clone()).digest(&root).unwrap();
         let first = read();
         assert_eq!(first, Tree::read(&root).unwrap().digest);
         assert!(!path.exists(), "it was changed just now");
         // As if it had been seen long ago.
-        let metadata = fs::metadata(&file).unwrap();
-        let wrong = [7; 32];
         let state: StateFile<Content> = StateFile::new(path.clone());
+        let known = Known {
+            shape: Tree::shape(&root).unwrap().unwrap().digest,
+            digest: "kept".to_owned(),
+        };
         state
             .update(|content| {
-                let seen = seen(&metadata, wrong).unwrap();
-                content.files.insert(file.clone(), seen);
+                content.directories.insert(root.clone(), known);
             })
             .unwrap();
-        assert_ne!(read(), first, "what is known is not read again");
-        let old = metadata.modified().unwrap();
+        assert_eq!(read(), "kept", "what is known is not read again");
+        let old = fs::metadata(&file).unwrap().modified().unwrap();
         fs::write(&file, "two").unwrap();
-        fs::File::options()
-            .write(true)
-            .open(&file)
-            .unwrap()
-            .set_modified(old)
-            .unwrap();
+        let opened = fs::File::options().write(true).open(&file).unwrap();
+        opened.set_modified(old).unwrap();
         assert_eq!(
             read(),
             Tree::read(&root).unwrap().digest,
             "a date that was set back is seen"
         );
+        fs::write(root.join("b"), "").unwrap();
+        assert_eq!(read(), Tree::read(&root).unwrap().digest);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use caliban_settings::{PluginChoice, Tree};
+use caliban_settings::PluginChoice;
 use semver::Version;
 
 use crate::digests::DigestCache;
@@ -270,9 +270,8 @@ fn distrust(
             if let Err(refusal) = rules.markets.judge(&installed.origin) {
                 return Some(refusal.to_string());
             }
-            let mut digests = rules.digests;
-            match Tree::read_known(path, &mut digests) {
-                Ok(tree) if tree.digest == installed.digest => None,
+            match rules.digests.digest(path) {
+                Ok(digest) if digest == installed.digest => None,
                 Ok(_) => Some(
                     "its files are not those that were agreed to; `caliban plugin update` or `remove` it".to_owned(),
                 ),

@@ -80,17 +80,11 @@ impl OwnPlaces {
         while let Some((before, after)) = rest.split_once(USERS) {
             filled.push_str(before);
             let named = after.split_once('}');
-            match named.and_then(|(key, after)| Some((self.values.get(key)?, after))) {
-                // What it holds is not looked at again.
-                Some((value, after)) => {
-                    filled.push_str(value);
-                    rest = after;
-                }
-                None => {
-                    filled.push_str(USERS);
-                    rest = after;
-                }
-            }
+            let named = named.and_then(|(key, after)| Some((self.values.get(key)?, after)));
+            // What it holds is not looked at again.
+            let (value, after) = named.map_or((USERS, after), |(value, after)| (&**value, after));
+            filled.push_str(value);
+            rest = after;
         }
         filled.push_str(rest);
         filled

@@ -54,9 +54,9 @@ pub use schema::{DescribedKey, KeyShape, described_keys, settings_schema};
 pub use scope::{Scope, Sources};
 pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, WrittenRule, value_at};
 pub use trust::{
-    FilesDigest, Ignored, IgnoredBecause, KnownDigests, Lookup, Recorded, TREE_BYTES, TREE_ENTRIES,
-    Tree, TreeError, TreeFile, TrustDecision, TrustError, TrustRecord, TrustStore, WorkspaceFiles,
-    notice,
+    FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TREE_BYTES, TREE_ENTRIES, Tree,
+    TreeError, TreeFile, TreeShape, TrustDecision, TrustError, TrustRecord, TrustStore,
+    WorkspaceFiles, notice,
 };
 pub use types::{
     ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, Fleet, McpOauth,

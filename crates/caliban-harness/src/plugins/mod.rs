@@ -206,8 +206,6 @@ impl PluginSet {
             data: locations.data_dir().to_owned(),
             values: BTreeMap::new(),
         };
-        // What is not kept is read again.
-        let _ = digests.save();
         let values = Values::new(configuration);
         let asking = set
             .active()

@@ -3,6 +3,7 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
@@ -48,38 +49,22 @@ pub enum TreeError {
     Unreadable { path: PathBuf, source: io::Error },
 }
 
-/// Digests of files that need not be read again.
-pub trait KnownDigests {
-    /// The digest of a file of which the system says this.
-    fn digest(&mut self, path: &Path, metadata: &Metadata) -> Option<[u8; 32]>;
-
-    /// A file was read; `metadata` is from before that.
-    fn learn(&mut self, path: &Path, metadata: &Metadata, sha256: [u8; 32]);
-}
-
-/// Nothing is known.
-struct Unknown;
-
-impl KnownDigests for Unknown {
-    fn digest(&mut self, _: &Path, _: &Metadata) -> Option<[u8; 32]> {
-        None
-    }
-
-    fn learn(&mut self, _: &Path, _: &Metadata, _: [u8; 32]) {}
+/// What the system says of a directory's files, without what is in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeShape {
+    pub digest: String,
+    /// When the last of them was changed, as nobody but the system sets it.
+    pub newest: SystemTime,
 }
 
 impl Tree {
     /// Reads everything below a directory but `.git`. Links are not followed: where they point is
     /// part of the value.
     pub fn read(root: &Path) -> Result<Self, TreeError> {
-        Self::read_known(root, &mut Unknown)
-    }
-
-    /// The same without the contents of files that are known.
-    pub fn read_known(root: &Path, known: &mut dyn KnownDigests) -> Result<Self, TreeError> {
         let mut walk = Walk {
             root,
-            known,
+            extent: Extent::Contents,
+            newest: SystemTime::UNIX_EPOCH,
             hasher: Sha256::new(),
             files: Vec::new(),
             entries: 0,
@@ -92,14 +77,44 @@ impl Tree {
         })
     }
 
+    /// What the system says of everything below a directory; nothing where it does not say when a
+    /// file was really changed.
+    pub fn shape(root: &Path) -> Result<Option<TreeShape>, TreeError> {
+        if !cfg!(unix) {
+            return Ok(None);
+        }
+        let mut walk = Walk {
+            root,
+            extent: Extent::Shape,
+            newest: SystemTime::UNIX_EPOCH,
+            hasher: Sha256::new(),
+            files: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        };
+        walk.directory(root, 0)?;
+        Ok(Some(TreeShape {
+            digest: format!("sha256:{}", hex(&walk.hasher.finalize())),
+            newest: walk.newest,
+        }))
+    }
+
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
+/// What of files is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Contents,
+    Shape,
+}
+
 struct Walk<'a> {
     root: &'a Path,
-    known: &'a mut dyn KnownDigests,
+    extent: Extent,
+    newest: SystemTime,
     hasher: Sha256,
     files: Vec<TreeFile>,
     entries: usize,
@@ -140,6 +155,13 @@ impl Walk<'_> {
         };
         let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
         let kind = metadata.file_type();
+        if self.extent == Extent::Shape {
+            self.shape(path, &metadata);
+            if kind.is_dir() {
+                return self.directory(path, depth + 1);
+            }
+            return Ok(());
+        }
         if kind.is_dir() {
             self.field(path, b"directory", &[]);
             return self.directory(path, depth + 1);
@@ -153,13 +175,6 @@ impl Walk<'_> {
             return Err(TreeError::Special(path.to_owned()));
         }
         let left = TREE_BYTES.saturating_sub(self.bytes);
-        if let Some(sha256) = self.known.digest(path, &metadata) {
-            if metadata.len() > left {
-                return Err(TreeError::TooLarge(self.root.to_owned()));
-            }
-            self.file(path, &metadata, metadata.len(), &sha256);
-            return Ok(());
-        }
         let mut file = File::open(path).map_err(unreadable)?.take(left + 1);
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
@@ -176,7 +191,6 @@ impl Walk<'_> {
             return Err(TreeError::TooLarge(self.root.to_owned()));
         }
         let sha256: [u8; 32] = hasher.finalize().into();
-        self.known.learn(path, &metadata, sha256);
         self.file(path, &metadata, bytes, &sha256);
         Ok(())
     }
@@ -195,6 +209,30 @@ impl Walk<'_> {
             sha256: hex(sha256),
         });
     }
+
+    #[cfg(unix)]
+    fn shape(&mut self, path: &Path, metadata: &Metadata) {
+        use std::os::unix::fs::MetadataExt;
+        let numbers = [
+            u64::from(metadata.mode()),
+            metadata.len(),
+            metadata.dev(),
+            metadata.ino(),
+            metadata.mtime().cast_unsigned(),
+            metadata.mtime_nsec().cast_unsigned(),
+            metadata.ctime().cast_unsigned(),
+            metadata.ctime_nsec().cast_unsigned(),
+        ];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+        self.field(path, b"shape", &bytes);
+        let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+        let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+        self.newest = self.newest.max(changed);
+    }
+
+    #[cfg(not(unix))]
+    fn shape(&mut self, _: &Path, _: &Metadata) {}
 
     fn field(&mut self, path: &Path, kind: &[u8], content: &[u8]) {
         let name = path.strip_prefix(self.root).unwrap_or(path);
