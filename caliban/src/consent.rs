@@ -14,7 +14,13 @@ pub(crate) enum Consent {
 
 impl Consent {
     pub(crate) fn of(configuration: &Configuration) -> Self {
-        if configuration.is_trusted() || configuration.loaded.ignored.is_empty() {
+        // What plugins of the workspace would run waits for trust without any setting.
+        let plugins = configuration
+            .locations
+            .project_plugins(configuration.project());
+        let has_plugins = std::fs::read_dir(plugins).is_ok_and(|mut it| it.next().is_some());
+        let waits = has_plugins || !configuration.loaded.ignored.is_empty();
+        if configuration.is_trusted() || !waits {
             Self::Given
         } else {
             Self::Missing

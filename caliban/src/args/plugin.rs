@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
@@ -41,9 +41,44 @@ pub(crate) enum PluginCommand {
     Enable {
         #[arg(value_name = "NAME")]
         name: String,
+        /// Whose settings say so.
+        #[arg(long, value_enum, default_value_t)]
+        scope: PluginScope,
     },
     /// Keep a plugin, but do not use it.
     Disable {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Whose settings say so.
+        #[arg(long, value_enum, default_value_t)]
+        scope: PluginScope,
+    },
+    /// Tell a plugin what it wants to know; without values, list what that is.
+    #[command(after_help = "Examples:\n  \
+        caliban plugin configure reviewer\n  \
+        caliban plugin configure reviewer server=https://ci.example.com\n  \
+        caliban plugin configure reviewer token < token.txt")]
+    Configure {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Values to keep; the value of a key alone is read from standard input.
+        #[arg(value_name = "KEY[=VALUE]")]
+        values: Vec<String>,
+        /// Forget this value.
+        #[arg(long, value_name = "KEY")]
+        unset: Vec<String>,
+    },
+    /// Compare installed plugins with what was agreed to; exits with 1 where files are others.
+    Verify {
+        /// Only this one.
+        #[arg(value_name = "NAME")]
+        name: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what an update would change, and change nothing.
+    Diff {
         #[arg(value_name = "NAME")]
         name: String,
     },
@@ -91,9 +126,24 @@ pub(crate) struct PluginInstallArgs {
     /// A directory of this machine instead, which is copied.
     #[arg(long, value_name = "PATH", group = "what")]
     pub(crate) dir: Option<PathBuf>,
+    /// Whom it is for: the user, everybody who works on this project, or the user in this project.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) scope: PluginScope,
     /// Agree to what is shown.
     #[arg(long, short = 'y')]
     pub(crate) yes: bool,
+}
+
+/// Whom a plugin or a choice is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PluginScope {
+    /// The user, everywhere.
+    #[default]
+    User,
+    /// Everybody who works on this project.
+    Project,
+    /// The user, in this project alone.
+    Local,
 }
 
 #[derive(Debug, Subcommand)]

@@ -20,7 +20,7 @@ use super::host::Host;
 use super::invocation::budgeted;
 use super::mode::Mode;
 use super::models;
-use super::session_profile::{SessionProfile, Switch, Unfit};
+use super::session_profile::{SessionProfile, Switch, Unfit, our_server};
 use super::set_servers::SetServers;
 
 /// Whether the client may take files back.
@@ -158,13 +158,13 @@ impl RequestHandler {
                 let others = lock(&self.known).own_servers();
                 Ok(self.set_servers.replace(servers, &others))
             }
-            Request::McpReconnect { name } => self.reconnect(&name).map(|command| {
+            Request::McpReconnect { name } => self.reconnect(our_server(&name)).map(|command| {
                 after = command.map_or(Aftermath::Nothing, of_server);
                 json!({})
             }),
             Request::McpToggle { name, enabled } => {
                 let switch = if enabled { Switch::On } else { Switch::Off };
-                self.toggle(&name, switch).map(|command| {
+                self.toggle(our_server(&name), switch).map(|command| {
                     after = command.map_or(Aftermath::Nothing, of_server);
                     json!({})
                 })

@@ -42,7 +42,7 @@ impl SessionProfile {
     pub(crate) fn shown_briefly(&self, statuses: Vec<ServerStatus>) -> Vec<McpServer> {
         let of = |server: ServerStatus| McpServer {
             status: self.shown(&server.name, status_name(&server.status)),
-            name: server.name.to_string(),
+            name: theirs(&server.name),
         };
         statuses.into_iter().map(of).collect()
     }
@@ -51,7 +51,7 @@ impl SessionProfile {
     pub(crate) fn report(&self, statuses: Vec<ServerStatus>) -> Value {
         let report = |server: ServerStatus| {
             let mut object = json!({
-                "name": &*server.name,
+                "name": theirs(&server.name),
                 "status": self.shown(&server.name, status_name(&server.status)),
             });
             match server.status {
@@ -125,4 +125,22 @@ fn missing(server: &str) -> Unfit {
         format!("Server not found: {server}"),
         ControlError::NotFound,
     )
+}
+
+/// What servers of plugins have before their names in this dialect.
+const PLUGINS: &str = "plugin:";
+
+/// The name of a server in this dialect: those of plugins have a word before theirs.
+fn theirs(name: &str) -> String {
+    if name.contains(':') {
+        format!("{PLUGINS}{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// And the other way round.
+pub(crate) fn our_server(name: &str) -> &str {
+    let ours = name.strip_prefix(PLUGINS);
+    ours.filter(|ours| ours.contains(':')).unwrap_or(name)
 }

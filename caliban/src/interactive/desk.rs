@@ -142,6 +142,7 @@ impl Desk for ProgramDesk {
 
     fn models(&self) -> BoxFuture<'static, Result<Vec<ListRow>, String>> {
         let provider = self.session.provider();
+        let listed = self.session.models.clone();
         async move {
             let own: Vec<ListRow> = match timeout(MODELS, provider.models()).await {
                 Ok(Ok(models)) if !models.is_empty() => models
@@ -158,7 +159,9 @@ impl Desk for ProgramDesk {
                 .into_iter()
                 .filter(|kind| kind.as_str() != provider.id() && !kind.is_cloud())
                 .flat_map(other_models);
-            Ok(own.into_iter().chain(others).collect())
+            let mut rows: Vec<ListRow> = own.into_iter().chain(others).collect();
+            listed.keep(&mut rows, |row| &row.value);
+            Ok(rows)
         }
         .boxed()
     }

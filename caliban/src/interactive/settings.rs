@@ -6,7 +6,7 @@ use caliban_harness::Configuration;
 use caliban_settings::write::{WriteError, written_value};
 use caliban_settings::{
     DescribedKey, IgnoredBecause, KeyShape, LoadedSettings, Scope, described_keys, load,
-    part_of_key, takes_effect, value_at,
+    takes_effect, value_at,
 };
 use caliban_tui::{FileChanged, SettingChange, SettingRow, SettingState, SettingsDesk};
 use serde_json::{Value, json};
@@ -19,10 +19,19 @@ impl SettingsDesk for ProgramDesk {
     fn settings(&self) -> Result<Vec<SettingRow>, String> {
         let configuration = &self.configuration;
         let now = load(&configuration.request).map_err(|error| error.to_string())?;
-        Ok(rows(&configuration.loaded, &now))
+        let mut rows = rows(&configuration.loaded, &now);
+        let style = rows.iter_mut().find(|row| row.key == "output_style");
+        if let (Some(row), Some(plugin)) = (style, self.session.style_lock()) {
+            row.locked
+                .get_or_insert(format!("locked by plugin: {plugin}"));
+        }
+        Ok(rows)
     }
 
     fn change_setting(&self, change: &SettingChange) -> Result<FileChanged, String> {
+        if let ("output_style", Some(plugin)) = (change.key.as_str(), self.session.style_lock()) {
+            return Err(format!("`output_style` is locked by plugin: {plugin}"));
+        }
         let mut configuration = self.configuration.clone();
         configuration.loaded = load(&configuration.request).map_err(|error| error.to_string())?;
         changed(&configuration, change)
@@ -33,9 +42,6 @@ fn changed(configuration: &Configuration, change: &SettingChange) -> Result<File
     let SettingChange { key, scope, edit } = change;
     if let Some(why) = locked(&configuration.loaded, key) {
         return Err(why);
-    }
-    if let Some(part) = part_of_key(key) {
-        return Err(format!("`{key}`: this version has no {}", part.as_str()));
     }
     let locations = &configuration.locations;
     let older = locations.legacy(*scope, configuration.project());
@@ -137,10 +143,7 @@ fn rows(begun: &LoadedSettings, now: &LoadedSettings) -> Vec<SettingRow> {
                 } else {
                     SettingState::Changed
                 },
-                locked: locked(now, key).or_else(|| {
-                    let part = part_of_key(key)?;
-                    Some(format!("this version has no {}", part.as_str()))
-                }),
+                locked: locked(now, key),
                 kind: described.kind.replace('`', ""),
                 about: described.about,
                 key: described.key,

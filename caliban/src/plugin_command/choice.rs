@@ -1,12 +1,16 @@
-//! Which plugins are used, as the user's settings say.
+//! Which plugins are used, as the settings of the user or of a project say.
+
+use std::path::PathBuf;
 
 use caliban_harness::Configuration;
-use caliban_harness::plugins::PluginSet;
+use caliban_harness::plugins::{ManageError, PluginSet, dependants};
 use caliban_plugins::Owner;
 use caliban_settings::write::{SettingEdit, written_value};
-use caliban_settings::{PluginChoice, Scope};
+use caliban_settings::{Layer, PluginChoice, Scope};
 use serde_json::json;
 
+use crate::args::PluginScope;
+use crate::consent::Consent;
 use crate::console::Console;
 use crate::exit::Failure;
 
@@ -19,6 +23,7 @@ pub(super) enum Use {
 pub(super) fn set(
     name: &str,
     wanted: Use,
+    scope: PluginScope,
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -42,9 +47,29 @@ pub(super) fn set(
         // Whoever disables a plugin that is not there means it should it come.
         (None, Use::Unwanted) | (Some(Owner::Given | Owner::Project | Owner::User), _) => {}
     }
+    if wanted == Use::Unwanted {
+        let needed = dependants(&set, name);
+        if !needed.is_empty() {
+            return Err(ManageError::Needed(name.to_owned(), needed.join(", ")).into());
+        }
+    }
+    let scope = match scope {
+        PluginScope::User => Scope::User,
+        PluginScope::Project => Scope::Project,
+        PluginScope::Local => Scope::Local,
+    };
+    let consent = Consent::of(configuration);
+    if consent == Consent::Missing && scope.is_workspace() {
+        return Err(Failure::Runtime(
+            "the workspace is not trusted, so its settings do not count; look at them and run `caliban trust` first".to_owned(),
+        ));
+    }
     let layers = configuration.loaded.layers();
-    let user = layers.iter().find(|layer| layer.scope == Scope::User);
-    let plugins = user
+    let own = layers.iter().find(|layer| layer.scope == scope);
+    if wanted == Use::Wanted {
+        refuse_if_off_elsewhere(name, scope, layers)?;
+    }
+    let plugins = own
         .map(|layer| layer.settings.plugins.clone())
         .unwrap_or_default();
     let mut edits = Vec::new();
@@ -81,19 +106,39 @@ pub(super) fn set(
         };
         edits.push(("plugins.disabled".to_owned(), edit));
     }
-    let files = configuration
-        .locations
-        .settings(Scope::User, configuration.project());
-    let path = files
-        .map(|files| files.toml)
-        .ok_or_else(|| Failure::Runtime("there is no file for the user's settings".to_owned()))?;
+    let path = file(scope, configuration)?;
     let writer = configuration.writer();
     for (key, edit) in &edits {
-        writer.edit_setting(&path, Scope::User, key, edit)?;
+        writer.edit_setting(&path, scope, key, edit)?;
     }
+    consent.keep(scope, configuration);
     console.write(&format!(
         "`{name}` is {verb}; running sessions stay as they are\n"
     ))
+}
+
+fn file(scope: Scope, configuration: &Configuration) -> Result<PathBuf, Failure> {
+    let files = configuration
+        .locations
+        .settings(scope, configuration.project());
+    files
+        .map(|files| files.toml)
+        .ok_or_else(|| Failure::Runtime("there is no file for these settings".to_owned()))
+}
+
+/// What another scope switched off stays off.
+fn refuse_if_off_elsewhere(name: &str, scope: Scope, layers: &[Layer]) -> Result<(), Failure> {
+    let off = |layer: &&Layer| {
+        let names = &layer.settings.plugins.disabled;
+        layer.scope != scope && names.iter().any(|known| known == name)
+    };
+    match layers.iter().find(off) {
+        None => Ok(()),
+        Some(layer) => Err(Failure::Runtime(format!(
+            "`{name}` is disabled by the settings of the scope `{0}`; `caliban plugin enable {name} --scope {0}` takes that back",
+            layer.scope
+        ))),
+    }
 }
 
 fn put(value: &serde_json::Value) -> SettingEdit {

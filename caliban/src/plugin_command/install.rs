@@ -6,7 +6,7 @@ use std::io::{BufRead, IsTerminal};
 use caliban_harness::Configuration;
 use caliban_harness::plugins::{Manager, Plan, Wanted};
 
-use crate::args::PluginInstallArgs;
+use crate::args::{PluginInstallArgs, PluginScope};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 
@@ -47,8 +47,18 @@ pub(super) async fn install(
             }
         }
     };
-    let plan = manager.plan(&wanted).await?;
-    finish(plan, Consent::of(args.yes), manager, configuration, console)
+    let plans = manager.plan_all(&wanted).await?;
+    finish(
+        plans,
+        Consent::of(args.yes),
+        manager,
+        configuration,
+        console,
+    )?;
+    if args.scope == PluginScope::Project && !configuration.is_trusted() {
+        note("it counts once this workspace is trusted: `caliban trust`");
+    }
+    Ok(())
 }
 
 pub(super) async fn update(
@@ -60,32 +70,50 @@ pub(super) async fn update(
 ) -> Result<(), Failure> {
     match manager.plan_update(name).await? {
         None => console.write(&format!("`{name}` is up to date\n")),
-        Some(plan) => finish(plan, consent, manager, configuration, console),
+        Some(plan) => {
+            let plans = manager.with_needed(plan).await?;
+            finish(plans, consent, manager, configuration, console)
+        }
     }
 }
 
 fn finish(
-    plan: Plan,
+    plans: Vec<Plan>,
     consent: Consent,
     manager: &Manager<'_>,
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let name = plan.package.name().clone();
     let message = configuration.settings().plugins.trust_message.as_deref();
-    console.write(&described(&plan, message))?;
-    if !plan.is_acknowledged && consent == Consent::AskedFor {
+    for plan in &plans {
+        console.write(&described(plan, message))?;
+    }
+    let is_known = plans.iter().all(|plan| plan.is_acknowledged);
+    if !is_known && consent == Consent::AskedFor {
         ask(console)?;
     }
-    let version = plan
-        .version
-        .clone()
-        .unwrap_or_else(|| "without a version".to_owned());
-    let path = manager.carry_out(plan)?;
-    console.write(&format!(
-        "installed `{name}` {version} in `{}`\n",
-        path.display()
-    ))
+    for plan in plans {
+        let name = plan.package.name().clone();
+        let version = plan.version.clone();
+        let version = version.unwrap_or_else(|| "without a version".to_owned());
+        let asks = plan.package.manifest.options.iter();
+        let asks: Vec<String> = asks
+            .filter(|option| option.is_required)
+            .map(|option| option.key.clone())
+            .collect();
+        let path = manager.carry_out(plan)?;
+        console.write(&format!(
+            "installed `{name}` {version} in `{}`\n",
+            path.display()
+        ))?;
+        if !asks.is_empty() {
+            note(&format!(
+                "`{name}` wants to know {}: `caliban plugin configure {name}` lists what that is",
+                asks.join(", ")
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Asks whoever sits at the terminal; without one nothing is installed.
@@ -111,7 +139,7 @@ fn ask(console: &mut Console) -> Result<(), Failure> {
 }
 
 /// Everything that somebody who decides should know.
-fn described(plan: &Plan, message: Option<&str>) -> String {
+pub(super) fn described(plan: &Plan, message: Option<&str>) -> String {
     let package = &plan.package;
     let mut text = String::new();
     // Writing to a string does not fail.

@@ -1,16 +1,18 @@
 //! `caliban plugin`: the plugins there are, and where they come from.
 
 mod choice;
+mod configure;
+mod difference;
 mod install;
 mod market;
 mod show;
 mod validate;
 
 use caliban_harness::Configuration;
-use caliban_harness::plugins::{ManageError, Manager};
+use caliban_harness::plugins::{Audience, ManageError, Manager, PluginSet, dependants};
 use caliban_plugins::{PluginName, create_skeleton};
 
-use crate::args::{MarketplaceCommand, PluginCommand};
+use crate::args::{MarketplaceCommand, PluginCommand, PluginScope};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 
@@ -27,6 +29,7 @@ pub(crate) async fn run(
         PluginCommand::List { json } => show::list(configuration, *json, console),
         PluginCommand::Info { name } => show::info(configuration, name, console),
         PluginCommand::Install(args) => {
+            let manager = Manager::of(configuration, audience(args.scope));
             install::install(args, &manager, configuration, console).await
         }
         PluginCommand::Update { name, yes } => {
@@ -34,15 +37,28 @@ pub(crate) async fn run(
             install::update(name, consent, &manager, configuration, console).await
         }
         PluginCommand::Remove { name } => {
+            let needed = dependants(&PluginSet::all(configuration), name);
+            if !needed.is_empty() {
+                return Err(ManageError::Needed(name.clone(), needed.join(", ")).into());
+            }
             let removed = manager.remove(name)?;
             console.write(&format!("removed `{}`\n", removed.path.display()))
         }
-        PluginCommand::Enable { name } => {
-            choice::set(name, choice::Use::Wanted, configuration, console)
+        PluginCommand::Enable { name, scope } => {
+            choice::set(name, choice::Use::Wanted, *scope, configuration, console)
         }
-        PluginCommand::Disable { name } => {
-            choice::set(name, choice::Use::Unwanted, configuration, console)
+        PluginCommand::Disable { name, scope } => {
+            choice::set(name, choice::Use::Unwanted, *scope, configuration, console)
         }
+        PluginCommand::Configure {
+            name,
+            values,
+            unset,
+        } => configure::run(name, values, unset, configuration, console),
+        PluginCommand::Verify { name, json } => {
+            difference::verify(name.as_deref(), *json, configuration, console)
+        }
+        PluginCommand::Diff { name } => difference::show(name, &manager, console).await,
         PluginCommand::Validate { path, strict, json } => {
             let path = configuration.process.current_directory.join(path);
             validate::run(&path, *strict, *json, console)
@@ -83,10 +99,18 @@ pub(crate) async fn run(
     }
 }
 
+fn audience(scope: PluginScope) -> Audience {
+    match scope {
+        PluginScope::User => Audience::User,
+        PluginScope::Project => Audience::Project,
+        PluginScope::Local => Audience::Local,
+    }
+}
+
 impl From<ManageError> for Failure {
     fn from(error: ManageError) -> Self {
         match error {
-            ManageError::Address(_) => Self::Usage(error.to_string()),
+            ManageError::Address(_) | ManageError::Value { .. } => Self::Usage(error.to_string()),
             ManageError::NoMarketplace(_)
             | ManageError::NoEntry { .. }
             | ManageError::NotInstalled(_) => Self::NoInput(error.to_string()),
@@ -104,6 +128,12 @@ impl From<ManageError> for Failure {
             | ManageError::Managed(_)
             | ManageError::Another(..)
             | ManageError::AnotherMarket(..)
+            | ManageError::Needs { .. }
+            | ManageError::Unfit { .. }
+            | ManageError::Circle(_)
+            | ManageError::TooMany(_)
+            | ManageError::Needed(..)
+            | ManageError::Settings(_)
             | ManageError::ByHand(_) => Self::Runtime(error.to_string()),
         }
     }

@@ -99,7 +99,7 @@ fn described(found: &Found) -> Value {
 
 /// What a plugin brings, runs and costs.
 pub(super) fn details(package: &Package, survey: &Survey) -> Value {
-    let effects = Effects::of(package, survey.forced_style.as_deref());
+    let effects = Effects::of(package, survey);
     json!({
         "manifest": package.manifest.raw,
         "manifest_sha256": package.manifest_sha256,

@@ -82,3 +82,41 @@ fn the_status_names_the_cloud() {
     assert_eq!(told["apiProvider"], "bedrock");
     assert_eq!(told["loggedIn"], true);
 }
+
+/// Each model may have a region of its own, in either order of its name.
+#[rstest]
+#[case("VERTEX_REGION_CLAUDE_4_6_SONNET")]
+#[case("VERTEX_REGION_CLAUDE_SONNET_4_6")]
+fn a_model_may_have_a_region_of_its_own(#[case] variable: &str) {
+    let cloud = Cloud::new(answer().document("POST", "/token", token("t")));
+    let mut command = cloud.vertex();
+    command
+        .env("CLOUD_ML_REGION", "us-east5")
+        .env("VERTEX_REGION_CLAUDE_HAIKU_4_5", "asia-east1")
+        .env(variable, "europe-west1")
+        .args(["--model", "claude-sonnet-4-6", "-p", "hi"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let path = &cloud.calls()[0].path;
+    assert!(path.contains("/locations/europe-west1/"), "{path}");
+    let mut command = cloud.vertex();
+    command.env(variable, "not/a region").args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(78), "{ran:?}");
+}
+
+/// Whoever listens to calls hears those to clouds too.
+#[test]
+fn calls_to_clouds_are_logged_as_they_are() {
+    let cloud = Cloud::new(answer().document("POST", "/token", token("t")));
+    let mut command = cloud.vertex();
+    command
+        .env("CALIBAN_ENABLE_TELEMETRY", "1")
+        .env("OTEL_LOGS_EXPORTER", "console")
+        .env("OTEL_LOG_RAW_API_BODIES", "1")
+        .args(["--model", "claude-sonnet-4-6", "-p", "a prompt to hear"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("api_request_body"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a prompt to hear"), "{}", ran.stderr);
+}

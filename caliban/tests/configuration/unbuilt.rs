@@ -23,21 +23,36 @@ fn routes_of_a_project_that_is_not_trusted_are_not_passed_over() {
 }
 
 #[test]
-fn a_key_without_effect_is_told_by_its_part() {
+fn only_models_of_the_list_may_be_chosen() {
     let bench = bench(answers());
-    let told = warnings(plain(&bench).args(["--setting-sources", "user"]));
-    assert_eq!(told, Vec::<String>::new());
     user(
         &bench,
-        "available_models = ['a']\neditor_mode = 'vim'\n\
+        "available_models = ['sonnet', 'claude-opus-4-8']\neditor_mode = 'vim'\n\
          status_line = { command = 's' }\n",
     );
-    assert_eq!(
-        warnings(&mut plain(&bench)),
-        [
-            "`available_models` is set and has no effect: this version has no list of models to \
-             choose from",
-        ]
+    assert_eq!(warnings(&mut plain(&bench)), Vec::<String>::new());
+    let ran = run(plain(&bench).args(["--model", "claude-haiku-4-5", "-p", "hi"]));
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("`claude-haiku-4-5` is not one of the models")
+            && ran.stderr.contains("sonnet, claude-opus-4-8"),
+        "{}",
+        ran.stderr
+    );
+    let before = bench.server.model_requests().len();
+    let ran = run(plain(&bench).args(["--model", "claude-opus-4-8", "-p", "hi"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let request = bench.server.model_requests()[before].json();
+    assert_eq!(request["model"], "claude-opus-4-8");
+    let ran = run(plain(&bench).args(["-p", "/model claude-haiku-4-5"]));
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(told.contains("is not one of the models"), "{told}");
+    let ran = run(plain(&bench).args(["-p", "/model"]));
+    assert!(
+        ran.stdout.contains("claude-sonnet-4-6") && !ran.stdout.contains("haiku"),
+        "{}",
+        ran.stdout
     );
 }
 

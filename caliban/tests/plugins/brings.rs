@@ -145,6 +145,8 @@ fn a_style_is_chosen_by_name_or_insists() {
             .contains("Use few words.")
     );
     assert!(warnings(&init(&ran)).contains("the plugin `tools` sets the output style"));
+    let told = bench.run(["-p", "/output-style"]).stdout;
+    assert!(told.contains("locked by plugin: tools"), "{told}");
     plugin_ok(&bench, &["disable", "tools"]);
     go(
         &bench,

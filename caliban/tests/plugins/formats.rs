@@ -169,7 +169,7 @@ fn validating_names_what_is_wrong() {
             .contains("`colour` is unknown")
     );
     let list = json!({"name": "m", "plugins": [
-        {"name": "odd", "source": "./odd"}, {"name": "far", "source": {"source": "npm", "package": "x"}},
+        {"name": "odd", "source": "./odd"}, {"name": "far", "source": {"source": "command", "command": "x"}},
     ]});
     write(
         &root.join(".claude-plugin/marketplace.json"),

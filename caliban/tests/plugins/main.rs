@@ -7,13 +7,18 @@
     reason = "a test may panic"
 )]
 
+mod agents;
 mod brings;
 mod formats;
+mod inline;
 mod installs;
+mod managed;
 mod markets;
 mod safety;
+mod scopes;
 #[path = "../support/mod.rs"]
 mod support;
+mod wants;
 
 use std::fs;
 use std::io::{Read, Write};

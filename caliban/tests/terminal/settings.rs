@@ -81,17 +81,6 @@ fn what_the_schema_refuses_is_not_written(
 }
 
 #[test]
-fn a_part_that_is_not_there_is_not_switched_on() {
-    let person = Person::answered("never").sized(140, 30);
-    let terminal = person.sit_down();
-    for_user(&terminal, "available_models");
-    terminal.key("enter");
-    terminal.until_text("this version has no list of models");
-    terminal.keys("q");
-    leave(terminal);
-}
-
-#[test]
 fn the_screen_follows_at_once() {
     let person = Person::answered("never").sized(120, 30);
     let terminal = person.sit_down();

@@ -7,7 +7,9 @@ use caliban_model::{Block, Message};
 use serde_json::Value;
 
 use crate::call::{Opinion, ToolCall};
+use crate::event::Denial;
 use crate::hook_event::HookEvent;
+use crate::operator::{Answer, Inquiry, Operator};
 use crate::roles::{
     Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
     StopVerdict, Tracer, Verdict, Witness,
@@ -134,6 +136,32 @@ impl Company {
             question.input.get_or_insert_with(|| input.clone());
         }
         (verdict, changed)
+    }
+
+    /// The same for a call that no turn makes: where the operator must say, that is asked aside.
+    /// Returns the input that it is to run with.
+    pub async fn permit_aside(
+        &self,
+        call: &ToolCall,
+        operator: &dyn Operator,
+    ) -> Result<Value, Denial> {
+        let question = match self.judge(call).await {
+            (Verdict::Allow, changed) => return Ok(changed.unwrap_or_else(|| call.input.clone())),
+            (Verdict::Deny(denial), _) => return Err(denial),
+            (Verdict::Ask(question), _) => question,
+        };
+        let inquiry = Inquiry::new(call.clone(), *question);
+        let answer = operator.decide_aside(&inquiry).await;
+        self.gate.answered(call, &answer);
+        let question = inquiry.question;
+        match answer {
+            Answer::Allow { input, .. } => {
+                let input = input.or(question.input);
+                Ok(input.unwrap_or_else(|| call.input.clone()))
+            }
+            Answer::Deny { reason, .. } => Err(question.denial(call, reason)),
+            Answer::Nobody => Err(question.unattended()),
+        }
     }
 
     /// Whether a prompt becomes part of the conversation: every stage in order, the first refusal

@@ -25,7 +25,7 @@ mod source;
 mod styles;
 
 pub use agents::{Profile, ProfileEffort, ProfileIsolation, ProfileMemory, Profiles};
-pub use commands::{Command, CommandError, Commands, Expansion};
+pub use commands::{Command, CommandError, Commands, Expansion, Part};
 pub use invisible::is_invisible;
 pub use memory::{
     Addition, AllowlistError, Approval, Excludes, ExternalImport, ImportAllowlist, Memory,

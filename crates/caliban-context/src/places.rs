@@ -29,11 +29,15 @@ pub struct PluginPlace {
     pub name: String,
     /// Nothing outside of it is read.
     pub path: PathBuf,
+    /// Where it keeps what it writes.
+    pub data: PathBuf,
     /// Directories of skills, or of one.
     pub skills: Vec<PathBuf>,
     /// Files, and directories of files.
     pub styles: Vec<PathBuf>,
     pub commands: Vec<CommandPlace>,
+    /// Files, and directories of files.
+    pub agents: Vec<PathBuf>,
 }
 
 /// A file or a directory of commands.
@@ -55,6 +59,8 @@ impl PluginPlace {
                 path: path.join(Surface::Commands.directory()),
                 name: None,
             }],
+            agents: vec![path.join(Surface::Agents.directory())],
+            data: path.join("data"),
             path,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::expansion::PluginHome;
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
 use crate::places::{Places, PluginPlace, Surface, project_part};
@@ -14,6 +15,8 @@ pub(crate) struct Root {
     pub(crate) fence: Fence,
     /// What the only command in it is called, if not as its file.
     pub(crate) name: Option<String>,
+    /// The plugin whose it is.
+    pub(crate) home: Option<PluginHome>,
 }
 
 impl Root {
@@ -23,6 +26,7 @@ impl Root {
             origin: Origin::User,
             fence: Fence::Open,
             name: None,
+            home: None,
         }
     }
 
@@ -34,17 +38,30 @@ impl Root {
             path,
             origin,
             name: None,
+            home: None,
         }
     }
 
     /// The directories of a plugin for one purpose.
     fn of_plugin(plugin: &PluginPlace, surface: Surface) -> Vec<Self> {
         let origin = || Origin::Plugin(plugin.name.clone());
-        let root = |path: &PathBuf| Self::of_workspace(&plugin.path, path.clone(), origin());
+        let root = |path: &PathBuf| {
+            let root = Self::of_workspace(&plugin.path, path.clone(), origin());
+            let home = match &root.fence {
+                Fence::Within(real) => real.clone(),
+                Fence::Open => plugin.path.clone(),
+            };
+            Self {
+                home: Some(PluginHome {
+                    root: home,
+                    data: plugin.data.clone(),
+                }),
+                ..root
+            }
+        };
         match surface {
             Surface::Skills => plugin.skills.iter().map(root).collect(),
-            // A plugin's agents are read with the plugin.
-            Surface::Agents => Vec::new(),
+            Surface::Agents => plugin.agents.iter().map(root).collect(),
             Surface::Styles => plugin.styles.iter().map(root).collect(),
             Surface::Commands => plugin
                 .commands
@@ -59,8 +76,8 @@ impl Root {
 
     /// The plugin whose it is, and where that lies.
     pub(crate) fn plugin(&self) -> Option<(&str, &Path)> {
-        match (&self.origin, &self.fence) {
-            (Origin::Plugin(name), Fence::Within(root)) => Some((name, root)),
+        match (&self.origin, &self.home) {
+            (Origin::Plugin(name), Some(home)) => Some((name, &home.root)),
             _ => None,
         }
     }

@@ -56,10 +56,13 @@ pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Ex
 /// What is worth knowing about it.
 pub(crate) fn notices(extras: &Extras) -> Vec<String> {
     let style = extras.context.styles.select(extras.style.as_deref()).notice;
-    // In a workspace that is trusted, what it puts in the place of something is meant to be there.
-    let is_news = |notice: &&Notice| match extras.repository {
-        Repository::Trusted => !matches!(notice, Notice::Replaced { .. }),
-        Repository::Untrusted => true,
+    let is_news = |notice: &&Notice| match notice {
+        // In a workspace that is trusted, what it puts in the place of something is meant to be
+        // there.
+        Notice::Replaced { .. } => extras.repository == Repository::Untrusted,
+        // What a plugin's author could write better is told by `caliban plugin info`.
+        Notice::IdleLine { path, .. } => !extras.plugins.holds(path),
+        _ => true,
     };
     let context = extras.context.notices.iter().chain(&style);
     context

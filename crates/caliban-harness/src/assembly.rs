@@ -36,8 +36,10 @@ use crate::extras::{CommandExpander, Extras, Opening, Repository};
 use crate::gate::{Auto, Forbidding, Gate, GateParts, SetBy};
 use crate::grounds::{GroundParts, SessionGrounds, WorktreeGrounds};
 use crate::hook_parts::{Arrival, HookAgents, HookFacts, HookPrompts};
+use crate::inline_shell::InlineShell;
 use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
+use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
@@ -75,6 +77,13 @@ impl Shared {
             self.sub_agents = SubAgents::Withheld;
         }
         self.selection = selection;
+    }
+
+    /// One of the tools, where it is offered.
+    fn offered(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let tools = self.tools.iter().filter(|_| self.selection.keeps(name));
+        let mut tools = tools.filter(|tool| tool.spec().name == name);
+        tools.next().cloned()
     }
 
     /// What is offered of these tools, of some more, and of those that come and go.
@@ -128,6 +137,7 @@ struct Beginning<'a> {
     memory: Option<&'a Arc<NestedMemory>>,
     opening: &'a Arc<Opening>,
     todos: &'a Arc<TodoList>,
+    shell: InlineShell,
 }
 
 impl<'a> Beginning<'a> {
@@ -136,6 +146,7 @@ impl<'a> Beginning<'a> {
         memory: Option<&'a Arc<NestedMemory>>,
         opening: &'a Arc<Opening>,
         shared: &'a Shared,
+        shell: InlineShell,
     ) -> Self {
         let todos = &shared.todos;
         Self {
@@ -143,6 +154,7 @@ impl<'a> Beginning<'a> {
             memory,
             opening,
             todos,
+            shell,
         }
     }
 }
@@ -184,6 +196,11 @@ fn company(
         commands: added.commands.clone(),
         repository: added.repository,
         gate: Arc::clone(gate),
+        shell: beginning.shell.clone(),
+        company: Company {
+            advisers: company.advisers.clone(),
+            ..Company::new(Arc::clone(gate) as _)
+        },
     }));
     if let Some(servers) = &partners.servers {
         stages.push(Arc::new(ServerPrompts(servers.clone())));
@@ -243,13 +260,19 @@ impl Session {
         let checkpoints = choices.history.checkpoints.map(keep);
         let opening = Arc::new(Opening::new(earlier, workspace.root()));
         let memory = nested_memory(&added, earlier, &workspace, &notice_sink);
+        let shell = InlineShell {
+            tool: shared.offered(Bash::NAME),
+            operator: Arc::clone(&choices.partners.operator),
+            workspace: Arc::new(workspace.clone()),
+            session_id: Arc::clone(&session_id),
+        };
         let mut company = company(
             &added,
             &choices.partners,
             recorder.as_ref(),
             &gate,
             &workspace,
-            &Beginning::new(earlier, memory.as_ref(), &opening, &shared),
+            &Beginning::new(earlier, memory.as_ref(), &opening, &shared, shell),
         );
         let in_process = if choices.partners.advisers.is_empty() {
             detached::Company::Elsewhere
@@ -314,6 +337,7 @@ impl Session {
             traces: choices.partners.traces,
             inventory: Arc::new(added.inventory),
             examiner: None,
+            models: ModelList::default(),
             attachments: None,
             watch: choices.partners.watch,
             excludes: added.on_demand.as_ref().map(OnDemand::excludes),

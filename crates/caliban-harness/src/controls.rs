@@ -12,6 +12,7 @@ use caliban_tools::Jobs;
 
 use crate::gate::Gate;
 use crate::mcp::server_states;
+use crate::model_list::ModelList;
 use crate::switches::{Switch, Switches};
 
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct SessionControls {
     pub(crate) latch: Mutex<Latch>,
     pub(crate) dial: Dial,
     pub(crate) default_model: Arc<str>,
+    pub(crate) models: ModelList,
     pub(crate) servers: Option<Servers>,
     pub(crate) switches: Arc<Switches>,
     pub(crate) jobs: Option<Arc<Jobs>>,
@@ -49,7 +51,10 @@ impl Controls for SessionControls {
             ModelChange::Named(name) if name.trim().is_empty() => {
                 return Err("a model has a name".to_owned());
             }
-            ModelChange::Named(name) => name,
+            ModelChange::Named(name) => {
+                self.models.check(name)?;
+                name
+            }
         };
         self.dial.set_model(Arc::clone(model));
         Ok(Arc::clone(model))

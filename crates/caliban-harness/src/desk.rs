@@ -20,6 +20,7 @@ use crate::checkpoints::Checkpoints;
 use crate::gate::Gate;
 use crate::inventory::{Inventory, Listed, ListedProfile};
 use crate::mcp::status_name;
+use crate::model_list::ModelList;
 use crate::recorder::Recorder;
 use crate::reports::fired;
 use crate::rewinding::{Rewinder, prompt_after};
@@ -46,6 +47,8 @@ pub struct SessionDesk {
     hooks: Option<Arc<ExternalHooks>>,
     dial: Option<Dial>,
     reasoning: Reasoning,
+    /// The models that may be chosen.
+    pub models: ModelList,
     pub earlier: Earlier,
 }
 
@@ -103,6 +106,7 @@ impl SessionDesk {
             hooks: session.hooks.clone(),
             dial: session.agent.dial.clone(),
             reasoning: session.agent.settings.reasoning,
+            models: session.models.clone(),
             earlier: Earlier { turns, cost, used },
         }
     }
@@ -193,6 +197,11 @@ impl SessionDesk {
     /// The output style that counts, and those there are.
     pub fn styles(&self) -> (Option<String>, Vec<(String, String, String)>) {
         (self.inventory.style.clone(), listed(&self.inventory.styles))
+    }
+
+    /// The plugin that insists on the output style.
+    pub fn style_lock(&self) -> Option<&str> {
+        self.inventory.style_lock.as_deref()
     }
 
     /// Kind, path and size of each file that the model is told before everything else.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{PromptStage, PromptVerdict};
+use caliban_agent::{Company, PromptStage, PromptVerdict};
 use caliban_context::{Commands, Context, Expansion, NoteStore, Origin};
 use caliban_hooks::{EventWording, HookConfig};
 use caliban_model::{Block, Message};
@@ -14,6 +14,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::gate::Gate;
+use crate::inline_shell::InlineShell;
 use crate::plugins::PluginSet;
 
 /// Everything that is added.
@@ -53,9 +54,30 @@ pub(crate) struct CommandExpander {
     pub(crate) commands: Commands,
     pub(crate) repository: Repository,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) shell: InlineShell,
+    /// Who judges what a command runs.
+    pub(crate) company: Company,
 }
 
 impl CommandExpander {
+    /// The prompt that a command stands for. What it runs needs no consent where the command names
+    /// it; nothing of a repository runs that nobody trusts.
+    async fn prompt(&self, expansion: &Expansion) -> Result<String, String> {
+        let Some(script) = expansion.scripts().next() else {
+            return Ok(expansion.prompt());
+        };
+        if expansion.origin.is_repository() && self.repository == Repository::Untrusted {
+            return Err(format!(
+                "`/{}` runs `{script}` in its text, and the workspace is not trusted; look at it and run `caliban trust`",
+                expansion.command
+            ));
+        }
+        self.gate.lend(&expansion.allowed_tools);
+        let filled = self.shell.filled(expansion, &self.company).await;
+        self.gate.lend(&[]);
+        filled
+    }
+
     fn lend(&self, expansion: &Expansion) {
         let counts = match (&expansion.origin, self.repository) {
             // A plugin asks for nothing that its user would not be asked about.
@@ -81,13 +103,16 @@ impl PromptStage for CommandExpander {
                     },
                     None => PromptVerdict::Accept,
                 },
-                Ok(Some(expansion)) => {
-                    self.lend(&expansion);
-                    PromptVerdict::Replace {
-                        prompt: expansion.prompt,
-                        addition: None,
+                Ok(Some(expansion)) => match self.prompt(&expansion).await {
+                    Ok(prompt) => {
+                        self.lend(&expansion);
+                        PromptVerdict::Replace {
+                            prompt,
+                            addition: None,
+                        }
                     }
-                }
+                    Err(reason) => PromptVerdict::Deny { reason },
+                },
                 Err(error) => PromptVerdict::Deny {
                     reason: error.to_string(),
                 },

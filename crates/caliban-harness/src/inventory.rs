@@ -15,6 +15,8 @@ pub(crate) struct Inventory {
     pub(crate) profiles: Vec<ListedProfile>,
     /// The output style that counts.
     pub(crate) style: Option<String>,
+    /// The plugin that insists on it.
+    pub(crate) style_lock: Option<String>,
     /// What the model is told before everything else.
     pub(crate) instructions: Vec<Instructions>,
     /// The agent's notes, where it may keep any.
@@ -65,12 +67,14 @@ impl Inventory {
             path: section.path.clone(),
             tokens: section.tokens(),
         });
+        let selected = context.styles.select(style);
         Self {
             skills: skills.collect(),
             plugins: Vec::new(),
             styles: styles.collect(),
             profiles: context.profiles.iter().map(listed_profile).collect(),
-            style: Some(context.styles.select(style).style.name().to_owned()),
+            style: Some(selected.style.name().to_owned()),
+            style_lock: selected.locked_by.map(str::to_owned),
             instructions: sections.collect(),
             notes: notes.cloned(),
         }

@@ -31,6 +31,7 @@ use crate::history::{Found, prune_sometimes, session_store};
 use crate::hosts::HostQuestions;
 use crate::journal::Keeper;
 use crate::mcp::{self, RunServers};
+use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::options::{Extent, RunOptions, Saving};
 use crate::permissions::{self, Inherited, Permissions};
@@ -380,14 +381,8 @@ impl Prepared {
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
         let plugin_facts = extras.plugins.facts();
-        let mut given = dialect.agent_kinds;
-        let has_routes = configuration.routes()?.is_some();
-        given.extend(extras.plugins.agent_kinds(has_routes));
-        let casting = Casting {
-            configuration: &configuration,
-            model_names: dialect.model_names.as_ref(),
-        };
-        let kinds = casting.kinds(given, &context.profiles);
+        let casting = Casting::new(&configuration, dialect.model_names.as_ref())?;
+        let kinds = casting.kinds(dialect.agent_kinds, &context.profiles);
         warnings.extend(unknown_default(&configuration, &kinds));
         let mut permissions =
             Permissions::choose(&options.permissions, &inherited, &configuration)?;
@@ -454,6 +449,7 @@ impl Prepared {
         let attachments = attachments.within(&session.agent.workspace);
         session.attachments = Some(attachments);
         session.examiner = dialect.examiner;
+        session.models = ModelList::of(&configuration);
         let facts = Facts {
             fallback_model: chosen.fallback_model,
             commands,
@@ -513,6 +509,10 @@ fn choose(
         continued: &model,
         budget: options.limits.budget,
     };
+    if let Some(named) = &options.model.model {
+        let models = ModelList::of(configuration);
+        models.check(named).map_err(LaunchError::usage)?;
+    }
     let chosen = provider::choose(&asked, options.cassette.as_ref(), configuration);
     match (chosen, &dialect.stand_in) {
         (Err(LaunchError::Configuration(reason)), Some(stand_in)) => {

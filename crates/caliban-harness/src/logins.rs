@@ -41,13 +41,13 @@ pub fn login_place(configuration: &Configuration) -> LoginPlace {
 pub const HAS_SECRET_STORE: bool = cfg!(feature = "keyring");
 
 #[cfg(feature = "keyring")]
-fn find(environment: &Environment) -> Option<Arc<dyn Keyring>> {
+pub(crate) fn find(environment: &Environment) -> Option<Arc<dyn Keyring>> {
     let store = caliban_settings::keyring::SecretStore::find(environment)?;
     Some(Arc::new(desktop::Desktop(store)))
 }
 
 #[cfg(not(feature = "keyring"))]
-fn find(_: &Environment) -> Option<Arc<dyn Keyring>> {
+pub(crate) fn find(_: &Environment) -> Option<Arc<dyn Keyring>> {
     None
 }
 

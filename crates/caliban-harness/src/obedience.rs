@@ -194,6 +194,7 @@ impl Session {
             Action::Help => reports::help(&self.commands),
             Action::System => self.system_prompt(),
             Action::Model(Some(model)) => {
+                self.models.check(&model)?;
                 self.dial()?.set_model(model.into());
                 self.model()
             }
@@ -288,7 +289,7 @@ impl Session {
     /// say in time, those whose prices are known.
     async fn models(&self) -> (String, Value) {
         let provider = &self.agent.provider;
-        let (names, source) = match timeout(LIST_PATIENCE, provider.models()).await {
+        let (mut names, source) = match timeout(LIST_PATIENCE, provider.models()).await {
             Ok(Ok(models)) if !models.is_empty() => {
                 let names: Vec<String> = models.into_iter().map(|model| model.id).collect();
                 (names, "offered to this account")
@@ -301,6 +302,7 @@ impl Session {
                 (names, "known; the provider did not say which it offers")
             }
         };
+        self.models.keep(&mut names, String::as_str);
         let report = json!({
             "provider": provider.id(),
             "model": self.current_model(),

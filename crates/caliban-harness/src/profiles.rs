@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use caliban_agent::{Inheritance, Tool, TypedTool};
 use caliban_context::{
-    NoteStore, Profile, ProfileEffort, ProfileIsolation, ProfileMemory, Profiles, ReadMemoryTopic,
-    WriteMemoryTopic,
+    NoteStore, Origin, Places, Profile, ProfileEffort, ProfileIsolation, ProfileMemory, Profiles,
+    ReadMemoryTopic, WriteMemoryTopic,
 };
-use caliban_model::{Effort, Reasoning};
+use caliban_model::{BuiltInTool, Effort, Reasoning};
 use caliban_tools::{AgentKind, Attendance, Isolation, Recollection};
 
 use crate::additions::{context_options, context_places};
@@ -16,19 +16,44 @@ use crate::configuration::Configuration;
 use crate::error::LaunchError;
 use crate::extras::Repository;
 use crate::options::RunOptions;
+use crate::plugins::plugins;
 use crate::surroundings::ModelNames;
 
 /// Names that another program of our kind has for models, which need not mean anything here.
-const FOREIGN_MODELS: [&str; 5] = ["sonnet", "opus", "haiku", "opusplan", "default"];
+const FOREIGN_MODELS: [&str; 6] = ["sonnet", "opus", "haiku", "fable", "opusplan", "default"];
 
 /// How profiles become kinds of agents.
 pub(crate) struct Casting<'a> {
-    pub(crate) configuration: &'a Configuration,
+    configuration: &'a Configuration,
     /// What names of models stand for, where a dialect knows more.
-    pub(crate) model_names: Option<&'a ModelNames>,
+    model_names: Option<&'a ModelNames>,
+    tiers: Tiers,
 }
 
-impl Casting<'_> {
+/// Whether words for tiers of models mean something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tiers {
+    /// Routes say what.
+    Routed,
+    Unknown,
+}
+
+impl<'a> Casting<'a> {
+    pub(crate) fn new(
+        configuration: &'a Configuration,
+        model_names: Option<&'a ModelNames>,
+    ) -> Result<Self, LaunchError> {
+        let tiers = match configuration.routes()? {
+            Some(_) => Tiers::Routed,
+            None => Tiers::Unknown,
+        };
+        Ok(Self {
+            configuration,
+            model_names,
+            tiers,
+        })
+    }
+
     fn repository(&self) -> Repository {
         if self.configuration.is_trusted() {
             Repository::Trusted
@@ -47,13 +72,18 @@ impl Casting<'_> {
         given
     }
 
-    /// A profile as a kind. What a repository that nobody trusts may not do is not done.
+    /// A profile as a kind. What a repository that nobody trusts or a plugin may not do is not
+    /// done.
     pub(crate) fn kind(&self, profile: &Profile) -> AgentKind {
-        let may_loosen =
-            self.repository() == Repository::Trusted || !profile.origin().is_repository();
+        let may_loosen = match profile.origin() {
+            Origin::Plugin(_) => false,
+            origin => self.repository() == Repository::Trusted || !origin.is_repository(),
+        };
+        let canonical = |name: &String| BuiltInTool::canonical(name).to_owned();
+        let listed = profile.tools.as_ref();
         AgentKind {
-            tools: profile.tools.clone(),
-            without: profile.disallowed_tools.clone(),
+            tools: listed.map(|tools| tools.iter().map(canonical).collect()),
+            without: profile.disallowed_tools.iter().map(canonical).collect(),
             model: profile.model.as_deref().and_then(|name| self.model(name)),
             reasoning: profile.effort.map(reasoning),
             isolation: match profile.isolation {
@@ -84,7 +114,7 @@ impl Casting<'_> {
     fn model(&self, name: &str) -> Option<String> {
         match self.model_names {
             Some(names) => names.0(name),
-            None if FOREIGN_MODELS.contains(&name) => None,
+            None if self.tiers == Tiers::Unknown && FOREIGN_MODELS.contains(&name) => None,
             None => Some(name.to_owned()),
         }
     }
@@ -151,7 +181,10 @@ pub fn load_profiles(
     options: &RunOptions,
     configuration: &Configuration,
 ) -> Result<(Profiles, Vec<String>), LaunchError> {
-    let places = context_places(configuration);
+    let places = Places {
+        plugins: plugins(options, configuration).places(),
+        ..context_places(configuration)
+    };
     let options = context_options(options, configuration)?;
     let mut notices = Vec::new();
     let profiles = Profiles::load(&places, &options, &mut notices);
@@ -167,10 +200,7 @@ pub fn kind_named(
     model_names: Option<&ModelNames>,
 ) -> Result<Option<AgentKind>, LaunchError> {
     let (profiles, _) = load_profiles(options, configuration)?;
-    let casting = Casting {
-        configuration,
-        model_names,
-    };
+    let casting = Casting::new(configuration, model_names)?;
     Ok(profiles.get(name).map(|profile| casting.kind(profile)))
 }
 
@@ -194,10 +224,7 @@ pub(crate) fn play(
             "there is no agent profile `{name}`; {known}"
         )));
     };
-    let casting = Casting {
-        configuration,
-        model_names: None,
-    };
+    let casting = Casting::new(configuration, None)?;
     become_kind(options, &casting.kind(profile));
     Ok(())
 }

@@ -231,8 +231,12 @@ pub(crate) fn models(
 
 pub(crate) fn styles(inventory: &Inventory) -> String {
     let current = inventory.style.as_deref().unwrap_or("none");
+    let lock = inventory.style_lock.as_ref();
+    let lock = lock.map_or_else(String::new, |plugin| {
+        format!(" (locked by plugin: {plugin})")
+    });
     format!(
-        "output style: {current}\n\n{}",
+        "output style: {current}{lock}\n\n{}",
         listed(&inventory.styles, "there are no others")
     )
 }

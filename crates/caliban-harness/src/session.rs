@@ -31,6 +31,7 @@ use crate::extras::{Opening, typed};
 use crate::gate::Gate;
 use crate::grounds::WorktreeGrounds;
 use crate::inventory::Inventory;
+use crate::model_list::ModelList;
 use crate::naming::move_checkpoints;
 use crate::notice_sink::NoticeSink;
 use crate::recorder::Recorder;
@@ -75,6 +76,8 @@ pub(crate) struct Session {
     pub(crate) inventory: Arc<Inventory>,
     /// Who looks the installation over, where somebody does.
     pub(crate) examiner: Option<Arc<dyn Examiner>>,
+    /// The models that may be chosen.
+    pub(crate) models: ModelList,
     /// What its prompts may attach; nothing where they bring everything along.
     pub(crate) attachments: Option<Attachments>,
     /// What follows the settings while it lives.
@@ -206,6 +209,7 @@ impl Session {
             latch: Mutex::new(latch),
             dial: dial.unwrap_or_else(|| Dial::new(settings.model.clone(), settings.reasoning)),
             default_model: Arc::clone(&settings.model),
+            models: self.models.clone(),
             servers: self.servers.clone(),
             switches: Arc::clone(&self.switches),
             jobs: self.jobs.clone(),

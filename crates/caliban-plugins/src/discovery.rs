@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use caliban_settings::{PluginChoice, Tree};
+use caliban_settings::PluginChoice;
 use semver::Version;
 
+use crate::digests::DigestCache;
 use crate::installed::Installed;
 use crate::market::MarketPolicy;
 use crate::name::PluginName;
@@ -66,7 +67,11 @@ pub struct Rules<'a> {
     pub platform: &'a str,
     /// What was installed into the user's directory.
     pub installed: &'a BTreeMap<PluginName, Installed>,
+    /// The project that the run is about.
+    pub project: &'a Path,
     pub markets: &'a MarketPolicy,
+    /// Files that need not be read again to be recognised.
+    pub digests: &'a DigestCache,
 }
 
 /// A plugin that was found.
@@ -153,7 +158,45 @@ pub fn discover(roots: &Roots, rules: &Rules<'_>) -> Vec<Found> {
             installed,
         });
     }
+    without_lonely(&mut found);
     found
+}
+
+/// A plugin does not count without those that it needs, nor do those that need it.
+fn without_lonely(found: &mut [Found]) {
+    loop {
+        let active: BTreeMap<String, Option<String>> = found
+            .iter()
+            .filter_map(|found| {
+                let version = found.active()?.manifest.version.clone();
+                let installed = found.installed.as_ref().and_then(|it| it.version.clone());
+                Some((found.name.clone(), version.or(installed)))
+            })
+            .collect();
+        let mut is_settled = true;
+        for found in found.iter_mut() {
+            let Standing::Active(package) = &found.standing else {
+                continue;
+            };
+            let lacks = |dependency: &&crate::manifest::Dependency| {
+                let version = active.get(dependency.name.as_str());
+                !version.is_some_and(|version| dependency.accepts(version.as_deref()))
+            };
+            let lacking = package.manifest.dependencies.iter().find(lacks);
+            if let Some(dependency) = lacking {
+                let version = dependency.version.as_ref();
+                let version = version.map_or_else(String::new, |it| format!(" {it}"));
+                found.standing = Standing::Unsuitable(format!(
+                    "it needs the plugin `{}`{version}, which is not used; install or enable that",
+                    dependency.name
+                ));
+                is_settled = false;
+            }
+        }
+        if is_settled {
+            return;
+        }
+    }
 }
 
 fn judged(
@@ -227,8 +270,8 @@ fn distrust(
             if let Err(refusal) = rules.markets.judge(&installed.origin) {
                 return Some(refusal.to_string());
             }
-            match Tree::read(path) {
-                Ok(tree) if tree.digest == installed.digest => None,
+            match rules.digests.digest(path) {
+                Ok(digest) if digest == installed.digest => None,
                 Ok(_) => Some(
                     "its files are not those that were agreed to; `caliban plugin update` or `remove` it".to_owned(),
                 ),
@@ -239,6 +282,10 @@ fn distrust(
 }
 
 fn is_enabled(name: &str, installed: Option<&Installed>, rules: &Rules<'_>) -> bool {
+    let only = installed.and_then(|installed| installed.only.as_deref());
+    if only.is_some_and(|only| only != rules.project) {
+        return false;
+    }
     // Others write the marketplace behind the name.
     let full = installed.and_then(|installed| installed.origin.marketplace());
     let full = full.map(|marketplace| format!("{name}@{marketplace}"));

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::hooks::handlers;
 use crate::package::Package;
 use crate::servers::variables;
+use crate::survey::Survey;
 
 /// Everything that a plugin does by itself, once it is used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,8 +23,7 @@ pub struct Difference {
 }
 
 impl Effects {
-    /// `forced_style` is the output style that it insists on.
-    pub fn of(package: &Package, forced_style: Option<&str>) -> Self {
+    pub fn of(package: &Package, survey: &Survey) -> Self {
         let mut lines = Vec::new();
         for (event, matcher, handler) in handlers(&package.hooks) {
             lines.push(hook(event, matcher, handler));
@@ -31,7 +31,22 @@ impl Effects {
         for (name, server) in &package.servers {
             lines.push(self::server(&format!("{}:{name}", package.name()), server));
         }
-        if let Some(style) = forced_style {
+        for (command, scripts) in &survey.scripts {
+            let line = |script: &String| format!("runs `{script}` when `/{command}` is typed");
+            lines.extend(scripts.iter().map(|script| clean(&line(script))));
+        }
+        for option in &package.manifest.options {
+            let kept = if option.is_sensitive {
+                ", a secret"
+            } else {
+                ""
+            };
+            lines.push(clean(&format!("asks you for `{}`{kept}", option.key)));
+        }
+        for dependency in &package.manifest.dependencies {
+            lines.push(format!("needs the plugin `{}`", dependency.name));
+        }
+        if let Some(style) = &survey.forced_style {
             lines.push(format!("sets the output style to `{style}`"));
         }
         Self(lines)

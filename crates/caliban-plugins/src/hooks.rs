@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::places::OwnPlaces;
+use crate::places::{OwnPlaces, USERS};
 
 /// Handlers by event, as the settings write them.
 pub type HookTable = BTreeMap<String, Vec<Value>>;
@@ -63,7 +63,10 @@ pub(crate) fn read(document: &Map<String, Value>, remarks: &mut Vec<String>) -> 
                 return table;
             }
             if let Some(entry) = group(event, entry, remarks) {
-                table.entry(event.clone()).or_default().push(entry);
+                let entry = without_values_in_shells(event, entry, remarks);
+                if entry.as_object().is_some_and(|entry| !entry.is_empty()) {
+                    table.entry(event.clone()).or_default().push(entry);
+                }
             }
         }
     }
@@ -115,6 +118,45 @@ fn kept(
     kept
 }
 
+/// A group without the handlers whose shell would read a value of the user's: it could mean
+/// anything to it.
+fn without_values_in_shells(event: &str, mut entry: Value, remarks: &mut Vec<String>) -> Value {
+    let mut is_safe = |handler: &Value| {
+        let command = handler.get("command").and_then(Value::as_str);
+        let is_read = command.is_some_and(|command| command.contains(USERS));
+        if is_read && handler.get("args").is_none() {
+            let event = event.escape_debug();
+            remarks.push(format!(
+                "a hook of `{event}` is not used: `{USERS}…}}` stands in what a shell reads; name it in `args`, or read the variable `CLAUDE_PLUGIN_OPTION_…`"
+            ));
+            return false;
+        }
+        true
+    };
+    if entry.get("type").is_some() && !is_safe(&entry) {
+        return Value::Object(Map::new());
+    }
+    for list in ["hooks", "handlers"] {
+        if let Some(Value::Array(handlers)) = entry.get_mut(list) {
+            handlers.retain(&mut is_safe);
+        }
+    }
+    if has_handlers(&entry) {
+        entry
+    } else {
+        Value::Object(Map::new())
+    }
+}
+
+/// Whether a group or a handler by itself does anything.
+fn has_handlers(entry: &Value) -> bool {
+    let is_full = |list: &str| {
+        let handlers = entry.get(list).and_then(Value::as_array);
+        handlers.is_some_and(|handlers| !handlers.is_empty())
+    };
+    entry.get("type").is_some() || is_full("hooks") || is_full("handlers")
+}
+
 /// A list of names in which the tool that starts agents has our name too.
 fn with_own_names(matcher: &str) -> String {
     let (theirs, ours) = DELEGATES;
@@ -161,7 +203,12 @@ pub(crate) fn expanded(table: &HookTable, places: &OwnPlaces) -> HookTable {
             for handler in handlers.iter_mut().filter_map(Value::as_object_mut) {
                 expand(handler, places);
             }
+            // What its user has not said is asked for in vain.
+            handlers.retain(|handler| !handler["args"].to_string().contains(USERS));
         }
+    }
+    for entries in table.values_mut() {
+        entries.retain(has_handlers);
     }
     table
 }

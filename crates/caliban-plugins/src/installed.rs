@@ -24,6 +24,12 @@ pub struct Installed {
     /// What it runs or decides.
     #[serde(default)]
     pub effects: Vec<String>,
+    /// The digest of every file, so that it can be told which of them are others now.
+    #[serde(default)]
+    pub files: BTreeMap<PathBuf, String>,
+    /// The only project that it is for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub only: Option<PathBuf>,
     pub at: Timestamp,
 }
 

@@ -1,6 +1,5 @@
 //! A directory that is a plugin, read: its manifest, and what it brings. Nothing of it runs.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ use caliban_settings::hex;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::agents::{self, AgentFile};
 use crate::hooks::{self, HookTable};
 use crate::manifest::{self, Form, Inlinable, Listing, Manifest, ManifestError};
 use crate::name::PluginName;
@@ -25,9 +23,6 @@ pub const MANIFESTS: [(&str, Form); 2] = [
 ];
 /// The largest file of hooks or servers, in bytes.
 const LARGEST: u64 = 1024 * 1024;
-/// The most agents, and how deep they may lie.
-const AGENTS: usize = 256;
-const DEPTH: usize = 3;
 
 /// How a plugin comes by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +63,8 @@ pub struct Package {
     pub skills: Vec<PathBuf>,
     pub commands: Vec<CommandPlace>,
     pub styles: Vec<PathBuf>,
-    pub agents: Vec<AgentFile>,
+    /// Files of agents, and directories of them.
+    pub agents: Vec<PathBuf>,
     pub hooks: HookTable,
     pub servers: ServerTable,
     /// What is worth knowing about it.
@@ -92,7 +88,7 @@ impl Package {
         let skills = reader.skills(&declared.skills)?;
         let commands = reader.commands(&manifest)?;
         let styles = reader.places(&declared.styles, "output-styles")?;
-        let agents = reader.agents(&declared.agents)?;
+        let agents = reader.places(&declared.agents, "agents")?;
         let hooks = reader.hooks(&declared.hooks)?;
         let servers = reader.servers(&declared.servers)?;
         if root.join("CLAUDE.md").exists() {
@@ -118,11 +114,13 @@ impl Package {
         &self.manifest.name
     }
 
-    /// What skills, styles and commands are read from.
-    pub fn place(&self) -> PluginPlace {
+    /// What skills, styles, commands and agents are read from; `data` is where it keeps what it writes.
+    pub fn place(&self, data: PathBuf) -> PluginPlace {
         PluginPlace {
             name: self.name().to_string(),
             path: self.root.clone(),
+            data,
+            agents: self.agents.clone(),
             skills: self.skills.clone(),
             styles: self.styles.clone(),
             commands: self.commands.clone(),
@@ -272,32 +270,6 @@ impl Reader<'_> {
         Ok(places)
     }
 
-    fn agents(&mut self, listing: &Listing<RelativePath>) -> Result<Vec<AgentFile>, PackageError> {
-        let mut files = Vec::new();
-        for place in self.places(listing, "agents")? {
-            markdown(&place, 0, &mut files);
-        }
-        if files.len() > AGENTS {
-            self.remarks
-                .push(format!("only the first {AGENTS} agents are used"));
-            files.truncate(AGENTS);
-        }
-        let mut agents: BTreeMap<String, AgentFile> = BTreeMap::new();
-        for file in files {
-            // A link in a directory may lead anywhere.
-            let is_inside = file
-                .canonicalize()
-                .is_ok_and(|file| file.starts_with(self.root));
-            if !is_inside {
-                return Err(LeadsOut::of(&file).into());
-            }
-            if let Some(agent) = agents::read(&file, &mut self.remarks) {
-                agents.entry(agent.name.clone()).or_insert(agent);
-            }
-        }
-        Ok(agents.into_values().collect())
-    }
-
     /// The documents of a part that may stand in files or in the manifest.
     fn documents(
         &mut self,
@@ -352,30 +324,5 @@ impl Reader<'_> {
             table.extend(servers::read(&document, &mut self.remarks));
         }
         Ok(table)
-    }
-}
-
-/// The Markdown files of a place, sorted.
-fn markdown(place: &Path, depth: usize, files: &mut Vec<PathBuf>) {
-    if place.is_file() {
-        if place.extension().is_some_and(|extension| extension == "md") {
-            files.push(place.to_owned());
-        }
-        return;
-    }
-    if depth > DEPTH || files.len() > AGENTS {
-        return;
-    }
-    let Ok(entries) = fs::read_dir(place) else {
-        return;
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .take(4096)
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
-    paths.sort_unstable();
-    for path in paths {
-        markdown(&path, depth + 1, files);
     }
 }

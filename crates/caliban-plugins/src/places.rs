@@ -1,5 +1,6 @@
-//! Where a plugin lies and keeps data, and how its files speak of it.
+//! Where a plugin lies and keeps data, what its user told it, and how its files speak of that.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a plugin's files call its directory.
@@ -7,16 +8,44 @@ const ROOT: [&str; 2] = ["CALIBAN_PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT"];
 /// And the directory for what it keeps.
 const DATA: [&str; 2] = ["CALIBAN_PLUGIN_DATA", "CLAUDE_PLUGIN_DATA"];
 
-/// The own places of a plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How its files speak of a value of its user's, before the name.
+pub(crate) const USERS: &str = "${user_config.";
+/// What programs see of it, before the name.
+const OPTION: &str = "CLAUDE_PLUGIN_OPTION_";
+
+/// The own places of a plugin, and the values that its user gave.
+#[derive(Clone, PartialEq, Eq)]
 pub struct OwnPlaces {
     root: PathBuf,
     data: PathBuf,
+    values: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for OwnPlaces {
+    /// Values may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.values.keys().collect();
+        f.debug_struct("OwnPlaces")
+            .field("root", &self.root)
+            .field("data", &self.data)
+            .field("values", &names)
+            .finish()
+    }
 }
 
 impl OwnPlaces {
     pub fn new(root: PathBuf, data: PathBuf) -> Self {
-        Self { root, data }
+        Self {
+            root,
+            data,
+            values: BTreeMap::new(),
+        }
+    }
+
+    /// The same with the values that its user gave.
+    #[must_use]
+    pub fn with_values(self, values: BTreeMap<String, String>) -> Self {
+        Self { values, ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -27,12 +56,38 @@ impl OwnPlaces {
     /// they start would take it for the place that plugins are installed in.
     pub fn environment(&self) -> Vec<(String, String)> {
         let pair = |name: &str, path: &Path| (name.to_owned(), path.display().to_string());
-        vec![pair(ROOT[1], &self.root), pair(DATA[1], &self.data)]
+        let values = self.values.iter().map(|(key, value)| {
+            (
+                format!("{OPTION}{}", key.to_ascii_uppercase()),
+                value.clone(),
+            )
+        });
+        [pair(ROOT[1], &self.root), pair(DATA[1], &self.data)]
+            .into_iter()
+            .chain(values)
+            .collect()
     }
 
-    /// Fills them in where no shell reads the result.
+    /// Fills them in where no shell reads the result. Values of the user that are not there stay
+    /// as they are written.
     pub fn in_text(&self, text: &str) -> String {
-        self.filled(text, |path| path.display().to_string())
+        let text = self.filled(text, |path| path.display().to_string());
+        if !text.contains(USERS) {
+            return text;
+        }
+        let mut filled = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once(USERS) {
+            filled.push_str(before);
+            let named = after.split_once('}');
+            let named = named.and_then(|(key, after)| Some((self.values.get(key)?, after)));
+            // What it holds is not looked at again.
+            let (value, after) = named.map_or((USERS, after), |(value, after)| (&**value, after));
+            filled.push_str(value);
+            rest = after;
+        }
+        filled.push_str(rest);
+        filled
     }
 
     /// Fills them in where a shell reads the result. A path that could mean something to it is
@@ -44,7 +99,7 @@ impl OwnPlaces {
                 .all(|letter| letter.is_alphanumeric() || "/._-+@%:,".contains(letter))
         };
         if is_harmless(&self.root) && is_harmless(&self.data) {
-            return self.in_text(text);
+            return self.filled(text, |path| path.display().to_string());
         }
         let as_theirs = |text: String, names: [&str; 2]| {
             text.replace(&format!("${{{}}}", names[0]), &format!("${{{}}}", names[1]))
@@ -98,6 +153,21 @@ mod tests {
             ),
             "/p:/p:/d:${X:-y}"
         );
+    }
+
+    #[test]
+    fn values_are_filled_in_once_and_told_to_programs() {
+        let values = [("K", "${user_config.L}"), ("L", "l")];
+        let values = values.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let places = OwnPlaces::new("/p".into(), "/d".into()).with_values(values.into());
+        assert_eq!(
+            places.in_text("${user_config.K} ${user_config.M} ${user_config.L}"),
+            "${user_config.L} ${user_config.M} l"
+        );
+        assert_eq!(places.in_shell("x ${user_config.L}"), "x ${user_config.L}");
+        let told = places.environment();
+        assert!(told.contains(&("CLAUDE_PLUGIN_OPTION_L".to_owned(), "l".to_owned())));
+        assert!(!format!("{places:?}").contains("\"l\""));
     }
 
     #[test]

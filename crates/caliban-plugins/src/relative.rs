@@ -14,12 +14,6 @@ pub struct RelativePath(PathBuf);
 #[error("the path `{}` leads out of the plugin; paths are relative to it and have no `..`", .0.escape_debug())]
 pub struct LeadsOut(String);
 
-impl LeadsOut {
-    pub(crate) fn of(path: &Path) -> Self {
-        Self(path.display().to_string())
-    }
-}
-
 impl RelativePath {
     pub fn parse(text: &str) -> Result<Self, LeadsOut> {
         let leads_out = || LeadsOut(text.chars().take(200).collect());

@@ -6,7 +6,7 @@ use caliban_settings::{McpServer, McpTransport};
 use serde_json::{Map, Value};
 
 use crate::name::is_plain;
-use crate::places::OwnPlaces;
+use crate::places::{OwnPlaces, USERS};
 
 /// The most servers of one plugin.
 const MOST: usize = 64;
@@ -70,9 +70,6 @@ fn server(name: &str, value: &Value, remarks: &mut Vec<String>) -> Result<McpSer
         }
         _ => {}
     }
-    if texts(&server).any(|text| text.contains("${user_config.")) {
-        return Err("it asks for values of the user, which caliban does not keep".to_owned());
-    }
     Ok(server)
 }
 
@@ -93,10 +90,20 @@ pub fn variables(server: &McpServer) -> BTreeSet<String> {
         for reference in text.split("${").skip(1) {
             let inside = reference.split('}').next().unwrap_or_default();
             let name = inside.split(":-").next().unwrap_or_default();
-            names.insert(name.to_owned());
+            if !name.starts_with("user_config.") {
+                names.insert(name.to_owned());
+            }
         }
     }
     names
+}
+
+/// The value of its user's that a server asks for and that is not there.
+pub fn unsaid(server: &McpServer) -> Option<String> {
+    texts(server).find_map(|text| {
+        let (_, after) = text.split_once(USERS)?;
+        Some(after.split('}').next().unwrap_or_default().to_owned())
+    })
 }
 
 /// The same with the plugin's own places filled in, and told to programs.
@@ -151,10 +158,21 @@ mod tests {
     fn broken_servers_are_told() {
         let (read, remarks) = table(&json!({
             "a b": {"command": "x"}, "c": 1, "d": {}, "e": {"type": "http"},
-            "f": {"command": "x", "args": ["${user_config.KEY}"]},
         }));
         assert!(read.is_empty());
-        assert_eq!(remarks.len(), 5, "{remarks:?}");
+        assert_eq!(remarks.len(), 4, "{remarks:?}");
+    }
+
+    #[test]
+    fn values_of_the_user_are_filled_in() {
+        let server = json!({"command": "x", "args": ["${user_config.KEY}"]});
+        let (read, _) = table(&json!({ "a": server }));
+        let places = OwnPlaces::new("/p".into(), "/d".into());
+        let unset = expanded(&read["a"], &places);
+        assert_eq!(unsaid(&unset).as_deref(), Some("KEY"));
+        let places = places.with_values([("KEY".to_owned(), "${HOME}".to_owned())].into());
+        let set = expanded(&read["a"], &places);
+        assert_eq!(unsaid(&set), None);
     }
 
     #[test]

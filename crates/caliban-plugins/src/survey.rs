@@ -1,7 +1,8 @@
 //! What a plugin offers to people and models, as a session would find it.
 
 use caliban_context::{
-    Commands, Customization, Invocation, Options, OutputStyles, Places, SkillSources, Skills,
+    Commands, Customization, Invocation, Options, OutputStyles, Places, Profiles, SkillSources,
+    Skills,
 };
 
 use crate::package::Package;
@@ -19,6 +20,8 @@ pub struct Survey {
     pub servers: Vec<String>,
     /// How many handlers its hooks have.
     pub hooks: usize,
+    /// What commands run in a shell when they are typed, by their names.
+    pub scripts: Vec<(String, Vec<String>)>,
     /// The style that it insists on.
     pub forced_style: Option<String>,
     pub cost: Cost,
@@ -48,7 +51,7 @@ impl Survey {
             data: root.clone(),
             notes: root.clone(),
             imports_allowlist: root.clone(),
-            plugins: vec![package.place()],
+            plugins: vec![package.place(root.clone())],
         };
         let options = Options {
             skills: SkillSources::Own,
@@ -59,6 +62,7 @@ impl Survey {
         let skills = Skills::load(&places, &options, &mut notices);
         let styles = OutputStyles::load(&places, &options, &mut notices);
         let commands = Commands::load(&places, &options, &skills, reserved, &mut notices);
+        let agents = Profiles::load(&places, &options, &mut notices);
         let own = format!("{}:", package.name());
         let mut cost = Cost::default();
         let mut count = |always: usize, on_demand: usize| {
@@ -73,8 +77,8 @@ impl Survey {
             };
             count(listed, body);
         }
-        for agent in &package.agents {
-            let listed = own.len() + agent.name.len() + agent.description.len() + 4;
+        for agent in agents.iter() {
+            let listed = agent.name().len() + agent.description.len() + 4;
             count(listed, agent.prompt.len());
         }
         let selection = styles.select(None);
@@ -91,6 +95,11 @@ impl Survey {
             names.map(str::to_owned).collect::<Vec<String>>()
         };
         let skill_names: Vec<&str> = skills.iter().map(caliban_context::Skill::name).collect();
+        let scripts = commands.iter().filter_map(|command| {
+            let scripts = command.scripts();
+            (!scripts.is_empty()).then(|| (command.name().to_owned(), scripts))
+        });
+        let scripts = scripts.collect();
         let command_names = commands.iter().map(caliban_context::Command::name);
         let command_names = command_names
             .filter(|name| !skill_names.contains(name))
@@ -102,16 +111,13 @@ impl Survey {
         Self {
             commands: sorted(command_names),
             styles: sorted(style_names),
-            agents: package
-                .agents
-                .iter()
-                .map(|agent| format!("{own}{}", agent.name))
-                .collect(),
+            agents: agents.iter().map(|agent| agent.name().to_owned()).collect(),
             servers: package
                 .servers
                 .keys()
                 .map(|name| format!("{own}{name}"))
                 .collect(),
+            scripts,
             hooks: crate::hooks::handlers(&package.hooks).count(),
             forced_style: forced.map(|style| style.name().to_owned()),
             skills: sorted(skill_names),

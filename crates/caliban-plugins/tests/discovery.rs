@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use caliban_plugins::{Found, MarketPolicy, Owner, Roots, Rules, Standing, Workspace, discover};
+use caliban_plugins::{
+    DigestCache, Found, MarketPolicy, Owner, Roots, Rules, Standing, Workspace, discover,
+};
 use caliban_settings::PluginChoice;
 use semver::Version;
 
@@ -55,7 +57,9 @@ impl World {
             version: Version::new(0, 1, 0),
             platform: "linux",
             installed: &BTreeMap::new(),
+            project: self.temp.path(),
             markets: &MarketPolicy::default(),
+            digests: &DigestCache::new(at("trust/plugin-files.json")),
         };
         discover(&roots, &rules)
     }
@@ -166,4 +170,23 @@ fn a_link_in_a_workspace_is_not_covered_by_its_trust() {
 #[cfg(unix)]
 fn link(from: &Path, to: &Path) {
     std::os::unix::fs::symlink(from, to).unwrap();
+}
+
+#[test]
+fn a_plugin_does_not_count_without_those_it_needs() {
+    let world = World::new();
+    let needs = |name: &str, needed: &str| {
+        let manifest = format!(
+            "{{\"name\": \"{name}\", \"version\": \"1.0.0\", \"dependencies\": [{needed}]}}"
+        );
+        world.put("user", name, &manifest);
+    };
+    world.plugin("user", "base");
+    needs("fine", "\"base\"");
+    needs("choosy", "{\"name\": \"base\", \"version\": \"^2\"}");
+    needs("lonely", "\"nobody\"");
+    needs("above", "\"lonely\"");
+    let active = world.active(Workspace::Trusted, None);
+    let names: Vec<&str> = active.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["base", "fine"]);
 }

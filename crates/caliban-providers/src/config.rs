@@ -99,7 +99,10 @@ pub fn connect(
 ) -> Result<Arc<dyn Provider>, ConfigError> {
     let variable = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
     if kind.is_cloud() {
-        return clouds::connect(kind, &variable, connection);
+        let platform = clouds::connect(kind, &variable, connection)?;
+        return Ok(Arc::new(
+            platform.attended(blind(&variable), connection.tap.as_ref()),
+        ));
     }
     let base = base_url(kind, &variable)?;
     let credentials = match &connection.credentials {
@@ -146,7 +149,7 @@ pub fn connect(
             Adapter::new(family, transport, timeouts)
         }
         ProviderKind::Bedrock | ProviderKind::Vertex | ProviderKind::Azure => {
-            return clouds::connect(kind, &variable, connection);
+            return Err(ConfigError::NotBuilt { provider: kind });
         }
     };
     let adapter = adapter.seeing(blind(&variable));

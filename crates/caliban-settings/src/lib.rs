@@ -55,8 +55,8 @@ pub use scope::{Scope, Sources};
 pub use snapshot::{FileReport, Layer, LoadedSettings, ScopeRules, WrittenRule, value_at};
 pub use trust::{
     FilesDigest, Ignored, IgnoredBecause, Lookup, Recorded, TREE_BYTES, TREE_ENTRIES, Tree,
-    TreeError, TreeFile, TrustDecision, TrustError, TrustRecord, TrustStore, WorkspaceFiles,
-    notice,
+    TreeError, TreeFile, TreeShape, TrustDecision, TrustError, TrustRecord, TrustStore,
+    WorkspaceFiles, notice,
 };
 pub use types::{
     ApiKeyHelper, ApiKeyHelpers, AutoCompaction, EditorMode, EffortLevel, Fleet, McpOauth,
@@ -65,4 +65,3 @@ pub use types::{
     QualifiedModel, RefreshInterval, Restart, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
     SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode, Worktree,
 };
-pub use unbuilt::{Part, part_of_key};

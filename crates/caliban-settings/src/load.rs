@@ -22,7 +22,7 @@ use crate::trust::{
     covers,
 };
 use crate::types::{ParentSettingsBehavior, PermissionMode, Permissions, Settings};
-use crate::unbuilt::Unbuilt;
+use crate::unbuilt::withheld_routes;
 
 /// What to load.
 #[derive(Debug, Clone)]
@@ -109,7 +109,6 @@ pub fn load(request: &LoadRequest) -> Result<LoadedSettings, SettingsError> {
         }
     }));
     warnings.extend(combined.warnings);
-    warnings.extend(combined.unbuilt.warnings);
     let mut said = HashSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
     Ok(LoadedSettings {
@@ -120,7 +119,7 @@ pub fn load(request: &LoadRequest) -> Result<LoadedSettings, SettingsError> {
         warnings,
         ignored: combined.ignored,
         trust,
-        unbuilt: combined.unbuilt.refusal,
+        unbuilt: combined.unbuilt,
         layers: combined.layers,
     })
 }
@@ -131,7 +130,7 @@ pub(crate) struct Combined {
     pub(crate) provenance: Provenance,
     pub(crate) layers: Vec<Layer>,
     pub(crate) ignored: Vec<Ignored>,
-    pub(crate) unbuilt: Unbuilt,
+    pub(crate) unbuilt: Option<SettingsError>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -141,7 +140,7 @@ pub(crate) fn combine(
     trust: Trust,
 ) -> Result<Combined, SettingsError> {
     let own_mode = own_mode(&roots);
-    let withheld = Unbuilt::withheld_routes(&roots, trust);
+    let unbuilt = withheld_routes(&roots, trust);
     let mut ignored = Vec::new();
     let mut written: Vec<(Scope, Vec<WrittenRule>)> = Vec::new();
     for (scope, root) in &mut roots {
@@ -184,8 +183,6 @@ pub(crate) fn combine(
     if let Some(router) = merged.at(&["router"]) {
         check_router(router)?;
     }
-    let mut unbuilt = Unbuilt::in_document(&merged);
-    unbuilt.refusal = unbuilt.refusal.or(withheld);
     let order: Vec<Scope> = roots.iter().map(|(scope, _)| *scope).collect();
     Ok(Combined {
         settings: typed(&merged)?,

@@ -1,9 +1,11 @@
 //! The head of a profile, with the lines that its parts stand in.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
-use crate::frontmatter::{self, FrontmatterError};
-use crate::names::OneOrMany;
+use crate::frontmatter::{self, FrontmatterError, Lenient};
+use crate::names::{self, OneOrMany};
 
 /// Keys that are known, in every spelling.
 const KNOWN: [&str; 13] = [
@@ -23,6 +25,10 @@ const KNOWN: [&str; 13] = [
 ];
 /// Keys of another program that say nothing about what an agent may do.
 const HARMLESS: [&str; 2] = ["color", "version"];
+/// Keys that would loosen something, or that others decide: a plugin does not say them.
+const WITHHELD: [&str; 3] = ["hooks", "mcpServers", "permissionMode"];
+/// The longest description of somebody who wrote for another program, in characters.
+const DESCRIPTION: usize = 1024;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Fields {
@@ -143,6 +149,63 @@ pub(super) fn read(text: &str) -> Result<Read<'_>, (usize, String)> {
         body,
         remarks: remarks.collect(),
     })
+}
+
+/// Reads a file that somebody wrote for another program, with patience: a head that is not YAML
+/// is read line by line, what cannot be made out is left out, and where no name is to be found the
+/// file's is taken.
+pub(super) fn read_leniently<'a>(text: &'a str, stem: &str) -> Read<'a> {
+    let Lenient {
+        fields,
+        body,
+        problem,
+    } = Lenient::read(text);
+    let mut remarks: Vec<(usize, String)> = problem.into_iter().map(|it| (1, it)).collect();
+    for key in WITHHELD.iter().filter(|key| fields.contains_key(**key)) {
+        remarks.push((line_of(text, key), format!("`{key}` is not used")));
+    }
+    let words = |key: &str| fields.get(key)?.as_str().map(str::trim);
+    let name = words("name").filter(|name| names::is_plain(name));
+    let name = name.unwrap_or(stem);
+    let description = words("description").filter(|text| !text.is_empty());
+    let description = description.map_or_else(
+        || format!("The agent {name}."),
+        |text| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").chars().take(DESCRIPTION).collect()
+        },
+    );
+    let tools = |keys: &[&str]| {
+        let list = keys.iter().find_map(|key| field(&fields, key));
+        list.map(|list: OneOrMany| {
+            // What stands in parentheses is the business of rules.
+            let bare = |item: &String| item.split('(').next().unwrap_or_default().trim().to_owned();
+            OneOrMany::Many(list.split().iter().map(bare).collect())
+        })
+    };
+    let either = |one: &str, other: &str| field(&fields, one).or_else(|| field(&fields, other));
+    let fields = Fields {
+        name: name.to_owned(),
+        description,
+        tools: tools(&["tools"]),
+        disallowed_tools: tools(&["disallowedTools", "disallowed_tools", "disallowed-tools"]),
+        model: words("model").map(str::to_owned),
+        effort: field(&fields, "effort"),
+        isolation: field(&fields, "isolation"),
+        background: field(&fields, "background"),
+        inherit_hooks: either("inherit_hooks", "inheritHooks"),
+        memory: field(&fields, "memory"),
+    };
+    Read {
+        fields,
+        body,
+        remarks,
+    }
+}
+
+/// A field, where it is what it should be.
+fn field<T: DeserializeOwned>(fields: &Map<String, Value>, key: &str) -> Option<T> {
+    serde_json::from_value(fields.get(key)?.clone()).ok()
 }
 
 /// The keys of a block with the lines of the file that they stand in.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 pub use fields::{ProfileEffort, ProfileIsolation, ProfileMemory};
 
-use crate::agents::fields::{Read, read};
+use crate::agents::fields::{Read, read, read_leniently};
+use crate::expansion::own_places;
 use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Options};
@@ -22,6 +23,8 @@ const MAX_FILE: u64 = 256 * 1024;
 /// The most profiles of one directory, and the most names looked at there.
 const MAX_PROFILES: usize = 256;
 const MAX_NAMES: usize = 4096;
+/// How deep the files of a plugin may lie.
+const MAX_DEPTH: usize = 3;
 /// The longest description, in characters.
 const MAX_DESCRIPTION: usize = 4096;
 
@@ -103,11 +106,7 @@ impl Profiles {
 
     fn scan(&mut self, root: &Root, notices: &mut Vec<Notice>) {
         let mut count = 0;
-        for file in source::names(&root.path, MAX_NAMES) {
-            if source::markdown_stem(&file).is_none_or(|stem| stem.starts_with('.')) {
-                continue;
-            }
-            let path = root.path.join(&file);
+        for path in files(root) {
             let profile = match source::read_within(&path, &root.fence, MAX_FILE) {
                 Ok(None) => continue,
                 Ok(Some(document)) => {
@@ -143,11 +142,15 @@ fn parse(
         line,
         reason,
     };
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
     let Read {
         fields,
         body,
         remarks,
-    } = read(text).map_err(|(line, reason)| wrong(line, reason))?;
+    } = match root.home {
+        Some(_) => read_leniently(text, stem.unwrap_or_default()),
+        None => read(text).map_err(|(line, reason)| wrong(line, reason))?,
+    };
     let line = |key: &str| fields::line_of(text, key);
     if !names::is_plain(&fields.name) {
         let reason = format!("`{}` is not a plain name", fields.name);
@@ -183,12 +186,12 @@ fn parse(
         Some(plain)
     };
     let tools = listed("tools", fields.tools);
-    let tools = tools.filter(|tools| tools.as_slice() != ["*"]);
+    let tools = tools.filter(|tools| !tools.iter().any(|tool| tool == "*"));
     let disallowed_tools = listed("disallowedTools", fields.disallowed_tools);
     Ok(Profile {
         name: names::qualified(&root.origin, &fields.name),
         description,
-        prompt: body.trim().to_owned(),
+        prompt: own_places(body.trim(), root.home.as_ref(), path),
         tools,
         disallowed_tools: disallowed_tools.unwrap_or_default(),
         model: fields
@@ -202,6 +205,36 @@ fn parse(
         origin: root.origin.clone(),
         path: path.to_owned(),
     })
+}
+
+/// The files of a root, sorted. Those of a plugin may lie in directories, and its root may be one
+/// file.
+fn files(root: &Root) -> Vec<PathBuf> {
+    let is_file = root.home.is_some() && root.path.extension().is_some_and(|it| it == "md");
+    if is_file && root.path.is_file() {
+        return vec![root.path.clone()];
+    }
+    let depth = match root.home {
+        Some(_) => MAX_DEPTH,
+        None => 0,
+    };
+    let mut files = Vec::new();
+    collect(&root.path, depth, &mut files);
+    files
+}
+
+fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    for name in source::names(directory, MAX_NAMES) {
+        let path = directory.join(&name);
+        if name.starts_with('.') || files.len() > MAX_PROFILES {
+            continue;
+        }
+        if source::markdown_stem(&name).is_some() {
+            files.push(path);
+        } else if depth > 0 && path.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+            collect(&path, depth - 1, files);
+        }
+    }
 }
 
 /// The project's, those that it has for another program of our kind, and the user's.

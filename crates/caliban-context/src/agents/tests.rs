@@ -23,7 +23,7 @@ impl Bench {
             data: at("data"),
             notes: at("notes"),
             imports_allowlist: at("imports"),
-            plugins: Vec::new(),
+            plugins: vec![crate::PluginPlace::usual("tools", at("plugin"))],
         };
         let mut notices = Vec::new();
         let profiles = Profiles::load(&places, &Options::default(), &mut notices);
@@ -142,4 +142,59 @@ fn what_is_wrong_is_told_with_its_line() {
         notices[1].contains("odd.md:5`: `Bash(git:*)` is left out"),
         "{notices:?}"
     );
+}
+
+#[test]
+fn a_plugins_agents_are_read_with_patience() {
+    let bench = Bench::new();
+    bench.write(
+        "plugin/agents/file.md",
+        "---\nname: checker\ndescription: Checks\n  things\ntools: Read, Bash(git a, b), Grep\nmodel: opus\npermissionMode: x\n---\nYou check ${CLAUDE_PLUGIN_ROOT} and ${CLAUDE_PLUGIN_DATA}.\n",
+    );
+    bench.write(
+        "plugin/agents/deep/p.md",
+        "---\nname: planner\ndescription: Use it. user: \"a: b\" assistant: \"c\"\nmodel: inherit\n---\nPlan.",
+    );
+    bench.write("plugin/agents/helper.md", "Help.");
+    bench.write("plugin/agents/no good.md", "x");
+    let (profiles, notices) = bench.load();
+    let checker = profiles.get("tools:checker").unwrap();
+    let tools = checker.tools.as_deref().unwrap();
+    assert_eq!(
+        (&*checker.description, tools),
+        (
+            "Checks things",
+            &["Read".to_owned(), "Bash".to_owned(), "Grep".to_owned()][..]
+        )
+    );
+    let root = bench.0.path().canonicalize().unwrap().join("plugin");
+    let data = bench.0.path().join("plugin/data");
+    let prompt = format!("You check {} and {}.", root.display(), data.display());
+    assert_eq!(checker.prompt, prompt);
+    assert_eq!(checker.model.as_deref(), Some("opus"));
+    let planner = profiles.get("tools:planner").unwrap();
+    assert!(planner.description.starts_with("Use it. user:"));
+    assert_eq!(planner.model, None);
+    let helper = profiles.get("tools:helper").unwrap();
+    assert_eq!((&*helper.prompt, &helper.tools), ("Help.", &None));
+    assert_eq!(profiles.iter().count(), 3);
+    let all = notices.join("\n");
+    assert!(
+        all.contains("file.md:7`: `permissionMode` is not used"),
+        "{all}"
+    );
+    assert!(all.contains("`no good` is not a plain name"), "{all}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_plugins_agents_do_not_lead_out() {
+    let bench = Bench::new();
+    bench.write("secret.md", "x");
+    bench.write("plugin/agents/fine.md", "Fine.");
+    let link = bench.0.path().join("plugin/agents/out.md");
+    std::os::unix::fs::symlink(bench.0.path().join("secret.md"), link).unwrap();
+    let (profiles, notices) = bench.load();
+    assert_eq!(profiles.iter().count(), 1);
+    assert!(notices.join("\n").contains("somewhere else"), "{notices:?}");
 }

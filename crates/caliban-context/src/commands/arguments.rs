@@ -3,37 +3,44 @@
 /// The longest result, in bytes.
 pub(super) const MAX_RESULT: usize = 1024 * 1024;
 
-/// The text with `$ARGUMENTS` and `$1` to `$9` replaced, once: what arguments hold is not looked
-/// at again. Arguments that the text has no place for follow it. `None` if it becomes too long.
-pub(super) fn substitute(text: &str, arguments: &str) -> Option<String> {
+/// The texts with `$ARGUMENTS` and `$1` to `$9` replaced, once: what arguments hold is not looked
+/// at again. Arguments that no text has a place for are what follows them all. `None` if it becomes
+/// too long.
+pub(super) fn substitute(texts: &[&str], arguments: &str) -> Option<(Vec<String>, String)> {
     let mut words: Vec<Word> = words(arguments).into_iter().map(Word::new).collect();
-    let mut result = String::with_capacity(text.len() + arguments.len());
     let mut places = Places::None;
-    let mut rest = text;
-    while let Some(start) = rest.find('$') {
-        result.push_str(&rest[..start]);
-        rest = &rest[start + 1..];
-        if let Some(after) = rest.strip_prefix("ARGUMENTS") {
-            result.push_str(arguments);
-            places = Places::ForAll;
-            rest = after;
-        } else if let Some(position) = position(rest) {
-            if let Some(word) = words.get_mut(position - 1) {
-                result.push_str(&word.text);
-                word.has_place = true;
+    let mut results = Vec::with_capacity(texts.len());
+    let mut length = 0;
+    for text in texts {
+        let mut result = String::with_capacity(text.len());
+        let mut rest = *text;
+        while let Some(start) = rest.find('$') {
+            result.push_str(&rest[..start]);
+            rest = &rest[start + 1..];
+            if let Some(after) = rest.strip_prefix("ARGUMENTS") {
+                result.push_str(arguments);
+                places = Places::ForAll;
+                rest = after;
+            } else if let Some(position) = position(rest) {
+                if let Some(word) = words.get_mut(position - 1) {
+                    result.push_str(&word.text);
+                    word.has_place = true;
+                }
+                if places == Places::None {
+                    places = Places::ForSome;
+                }
+                rest = &rest[1..];
+            } else {
+                result.push('$');
             }
-            if places == Places::None {
-                places = Places::ForSome;
+            if length + result.len() > MAX_RESULT {
+                return None;
             }
-            rest = &rest[1..];
-        } else {
-            result.push('$');
         }
-        if result.len() > MAX_RESULT {
-            return None;
-        }
+        result.push_str(rest);
+        length += result.len();
+        results.push(result);
     }
-    result.push_str(rest);
     let left = match places {
         Places::None => arguments.to_owned(),
         Places::ForAll => String::new(),
@@ -43,11 +50,12 @@ pub(super) fn substitute(text: &str, arguments: &str) -> Option<String> {
             left.join(" ")
         }
     };
-    if !left.is_empty() {
-        result.push_str("\n\n");
-        result.push_str(&left);
-    }
-    (result.len() <= MAX_RESULT).then_some(result)
+    let left = if left.is_empty() {
+        left
+    } else {
+        format!("\n\n{left}")
+    };
+    (length + left.len() <= MAX_RESULT).then_some((results, left))
 }
 
 /// Which arguments a text has places for.
@@ -105,6 +113,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rstest::rstest;
+
+    fn substitute(text: &str, arguments: &str) -> Option<String> {
+        let (texts, left) = super::substitute(&[text], arguments)?;
+        Some(texts.concat() + &left)
+    }
+
+    #[test]
+    fn places_of_all_texts_count() {
+        let (texts, left) = super::substitute(&["a $1", "b $2 $$1"], "x y z").unwrap();
+        assert_eq!(
+            (texts.join("|"), left.as_str()),
+            ("a x|b y $x".to_owned(), "\n\nz")
+        );
+    }
 
     #[rstest]
     #[case("fix $ARGUMENTS now", "a b", "fix a b now")]

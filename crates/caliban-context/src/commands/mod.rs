@@ -2,13 +2,15 @@
 //! be called the same way.
 
 mod arguments;
+mod inline;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::expansion;
+use crate::commands::inline::Stretch;
+use crate::expansion::{PluginHome, own_places};
 use crate::frontmatter::{self, Lenient};
 use crate::names::{self, Named, OneOrMany};
 use crate::notice::{Kind, Notice};
@@ -43,7 +45,11 @@ pub struct Command {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Text {
-    File { path: PathBuf, fence: Fence },
+    File {
+        path: PathBuf,
+        fence: Fence,
+        home: Option<PluginHome>,
+    },
     Skill(Box<Skill>),
 }
 
@@ -51,13 +57,41 @@ enum Text {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expansion {
     pub command: String,
-    pub prompt: String,
+    /// What it is made of, in order; at least the text is there, be it empty.
+    pub parts: Vec<Part>,
     /// The model the command asks for.
     pub model: Option<String>,
     /// The tools the command asks to use freely. A request, not a permission: what a repository
     /// asks for counts only in a trusted workspace.
     pub allowed_tools: Vec<String>,
     pub origin: Origin,
+}
+
+/// A part of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Text(String),
+    /// What a shell is to run; its output takes the place. Nothing here does that.
+    Shell(String),
+}
+
+impl Expansion {
+    /// The prompt with its shell commands as they are written.
+    pub fn prompt(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Shell(script) => format!("!`{script}`"),
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// The shell commands, in order.
+    pub fn scripts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Shell(script) => Some(script.as_str()),
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -103,10 +137,37 @@ impl Command {
         &self.origin
     }
 
+    /// The shell commands in its text, as they are written.
+    pub fn scripts(&self) -> Vec<String> {
+        let Ok(body) = self.body() else {
+            return Vec::new();
+        };
+        let stretches = self.stretches(&body).into_iter();
+        stretches
+            .filter_map(|stretch| match stretch {
+                Stretch::Text(_) => None,
+                Stretch::Shell(script) => Some(script.to_owned()),
+            })
+            .collect()
+    }
+
+    /// The tools it asks to use freely.
+    pub fn allowed_tools(&self) -> &[String] {
+        &self.allowed_tools
+    }
+
+    /// Its text taken apart. A skill is text alone.
+    fn stretches<'a>(&self, body: &'a str) -> Vec<Stretch<'a>> {
+        match self.text {
+            Text::File { .. } => inline::stretches(body),
+            Text::Skill(_) => vec![Stretch::Text(body)],
+        }
+    }
+
     fn body(&self) -> Result<String, CommandError> {
-        let (path, fence) = match &self.text {
+        let (path, fence, home) = match &self.text {
             Text::Skill(skill) => return Ok(skill.body()?),
-            Text::File { path, fence } => (path, fence),
+            Text::File { path, fence, home } => (path, fence, home.as_ref()),
         };
         let document = source::read_within(path, fence, MAX_FILE)
             .map_err(|problem| CommandError::Unusable {
@@ -115,18 +176,8 @@ impl Command {
             })?
             .ok_or_else(|| CommandError::Gone(path.clone()))?;
         match frontmatter::split(&document.text) {
-            Ok((_, body)) => Ok(expansion::own_places(
-                body.trim(),
-                &self.origin,
-                path,
-                fence,
-            )),
-            Err(_) if matches!(self.origin, Origin::Plugin(_)) => Ok(expansion::own_places(
-                document.text.trim(),
-                &self.origin,
-                path,
-                fence,
-            )),
+            Ok((_, body)) => Ok(own_places(body.trim(), home, path)),
+            Err(_) if home.is_some() => Ok(own_places(document.text.trim(), home, path)),
             Err(error) => Err(CommandError::Malformed {
                 path: path.clone(),
                 reason: error.to_string(),
@@ -214,15 +265,34 @@ impl Commands {
         let Some((command, given)) = self.called(line) else {
             return Ok(None);
         };
-        let prompt = arguments::substitute(&command.body()?, given).ok_or_else(|| {
-            CommandError::TooLong {
+        let body = command.body()?;
+        let stretches = command.stretches(&body);
+        // Only what the command itself says is run, not what its arguments do.
+        let texts: Vec<&str> = stretches
+            .iter()
+            .map(|stretch| match stretch {
+                Stretch::Text(text) | Stretch::Shell(text) => *text,
+            })
+            .collect();
+        let (texts, left) =
+            arguments::substitute(&texts, given).ok_or_else(|| CommandError::TooLong {
                 name: command.name.clone(),
                 limit: arguments::MAX_RESULT,
-            }
-        })?;
+            })?;
+        let parts = stretches.iter().zip(texts);
+        let mut parts: Vec<Part> = parts
+            .map(|(stretch, text)| match stretch {
+                Stretch::Text(_) => Part::Text(text),
+                Stretch::Shell(_) => Part::Shell(text),
+            })
+            .collect();
+        match parts.last_mut() {
+            Some(Part::Text(text)) => text.push_str(&left),
+            Some(Part::Shell(_)) | None => parts.push(Part::Text(left)),
+        }
         Ok(Some(Expansion {
             command: command.name.clone(),
-            prompt,
+            parts,
             model: command.model.clone(),
             allowed_tools: command.allowed_tools.clone(),
             origin: command.origin.clone(),
@@ -349,11 +419,17 @@ impl Scan<'_> {
             description: shortened(&description),
             argument_hint: hint,
             model: fields.model,
-            allowed_tools: fields.allowed_tools.map_or_else(Vec::new, OneOrMany::split),
+            allowed_tools: fields
+                .allowed_tools
+                .map_or_else(Vec::new, OneOrMany::split)
+                .iter()
+                .map(|tool| own_places(tool, self.root.home.as_ref(), path))
+                .collect(),
             origin: self.root.origin.clone(),
             text: Text::File {
                 path: path.to_owned(),
                 fence: self.root.fence.clone(),
+                home: self.root.home.clone(),
             },
         })
     }

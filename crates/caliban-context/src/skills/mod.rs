@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub use tool::SkillTool;
 
-use crate::expansion;
+use crate::expansion::{PluginHome, own_places};
 use crate::frontmatter::{self, Lenient};
 use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
@@ -55,7 +55,11 @@ pub enum Invocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     BuiltIn(&'static str),
-    File { path: PathBuf, fence: Fence },
+    File {
+        path: PathBuf,
+        fence: Fence,
+        home: Option<PluginHome>,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,9 +120,9 @@ impl Skill {
 
     /// The instructions, read anew with the same checks as at the start.
     pub fn body(&self) -> Result<String, SkillError> {
-        let (path, fence) = match &self.text {
+        let (path, fence, home) = match &self.text {
             Text::BuiltIn(text) => return Ok((*text).to_owned()),
-            Text::File { path, fence } => (path, fence),
+            Text::File { path, fence, home } => (path, fence, home.as_ref()),
         };
         let document = source::read_within(path, fence, MAX_FILE)
             .map_err(|problem| SkillError::Unusable {
@@ -127,19 +131,9 @@ impl Skill {
             })?
             .ok_or_else(|| SkillError::Gone(path.clone()))?;
         match frontmatter::split(&document.text) {
-            Ok((_, body)) => Ok(expansion::own_places(
-                body.trim(),
-                &self.origin,
-                path,
-                fence,
-            )),
+            Ok((_, body)) => Ok(own_places(body.trim(), home, path)),
             // Whoever wrote it for another program may have left the block open.
-            Err(_) if matches!(self.origin, Origin::Plugin(_)) => Ok(expansion::own_places(
-                document.text.trim(),
-                &self.origin,
-                path,
-                fence,
-            )),
+            Err(_) if home.is_some() => Ok(own_places(document.text.trim(), home, path)),
             Err(error) => Err(SkillError::Malformed {
                 path: path.clone(),
                 reason: error.to_string(),
@@ -294,6 +288,7 @@ fn parse(text: &str, directory: &str, path: &Path, root: &Root) -> Result<Skill,
         text: Text::File {
             path: path.to_owned(),
             fence: root.fence.clone(),
+            home: root.home.clone(),
         },
     })
 }
@@ -347,6 +342,7 @@ fn of_plugin(
         text: Text::File {
             path: path.to_owned(),
             fence: root.fence.clone(),
+            home: root.home.clone(),
         },
     })
 }

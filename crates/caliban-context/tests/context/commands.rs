@@ -19,7 +19,7 @@ fn prompt(commands: &Commands, line: &str) -> Option<String> {
     commands
         .expand(line)
         .unwrap()
-        .map(|expansion| expansion.prompt)
+        .map(|expansion| expansion.prompt())
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn commands_become_prompts() {
         .unwrap()
         .unwrap();
     assert_eq!(
-        expansion.prompt,
+        expansion.prompt(),
         "Review src/a.rs for long lines. All: src/a.rs \"long lines\""
     );
     assert_eq!(expansion.model.as_deref(), Some("fast"));

@@ -154,7 +154,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ManageError> {
 }
 
 /// Fetches a document, following redirects as long as they are as safe as the address was.
-async fn download(address: &str, limit: u64) -> Result<Vec<u8>, ManageError> {
+pub(super) async fn download(address: &str, limit: u64) -> Result<Vec<u8>, ManageError> {
     let failed = |reason: &str| ManageError::fetch(address, reason);
     let mut url = Url::parse(address).map_err(|error| failed(&error.to_string()))?;
     let is_safe = |url: &Url| match url.scheme() {

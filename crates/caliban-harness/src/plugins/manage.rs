@@ -16,7 +16,7 @@ use caliban_settings::{Tree, TreeError};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{fetch, market_policy, platform, version};
+use super::{fetch, market_policy, npm, platform, version};
 use crate::configuration::Configuration;
 
 /// How much of a commit or digest stands for a version where there is none.
@@ -72,6 +72,36 @@ pub enum ManageError {
     ByHand(PluginName),
     #[error("there is no installed plugin `{0}`; `caliban plugin list` shows those there are")]
     NotInstalled(String),
+    #[error(
+        "`{plugin}` needs the plugin `{needed}`; install that first{}",
+        marketplace.as_ref().map_or_else(String::new, |it| format!(", from the marketplace `{it}`, which is not known here"))
+    )]
+    Needs {
+        plugin: PluginName,
+        needed: PluginName,
+        marketplace: Option<String>,
+    },
+    #[error("`{plugin}` needs `{needed}` {wanted}, and there is {version}")]
+    Unfit {
+        plugin: PluginName,
+        needed: PluginName,
+        wanted: String,
+        version: String,
+    },
+    #[error("the plugins {0} need each other in a circle")]
+    Circle(String),
+    #[error("more than {0} plugins would have to be installed")]
+    TooMany(usize),
+    #[error("`{0}` is needed by {1}; disable or remove that first")]
+    Needed(String, String),
+    #[error("`{key}` of `{plugin}` must be {expected}")]
+    Value {
+        plugin: PluginName,
+        key: String,
+        expected: &'static str,
+    },
+    #[error("{0}")]
+    Settings(String),
 }
 
 fn meant(nearest: Option<&str>) -> String {
@@ -136,8 +166,20 @@ pub struct SearchHit {
     pub obstacle: Option<String>,
 }
 
+/// Whom a plugin is installed for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// The user, everywhere.
+    #[default]
+    User,
+    /// Everybody who works on this project: it becomes part of that.
+    Project,
+    /// The user, in this project alone.
+    Local,
+}
+
 /// A marketplace whose list was read.
-struct OpenMarket {
+pub(super) struct OpenMarket {
     name: String,
     source: MarketSource,
     list: Marketplace,
@@ -151,6 +193,7 @@ struct OpenMarket {
 #[derive(Debug)]
 pub struct Manager<'a> {
     configuration: &'a Configuration,
+    audience: Audience,
     root: PathBuf,
     installed: InstalledPlugins,
     records: TrustRecords,
@@ -160,15 +203,59 @@ pub struct Manager<'a> {
 
 impl<'a> Manager<'a> {
     pub fn new(configuration: &'a Configuration) -> Self {
+        Self::of(configuration, Audience::User)
+    }
+
+    pub fn of(configuration: &'a Configuration, audience: Audience) -> Self {
         let locations = &configuration.locations;
-        let root = locations.user_plugins();
+        let root = match audience {
+            Audience::User | Audience::Local => locations.user_plugins(),
+            Audience::Project => locations.project_plugins(configuration.project()),
+        };
         Self {
+            audience,
             installed: InstalledPlugins::of(&root),
             root,
             records: TrustRecords::new(locations.plugin_trust()),
             markets: KnownMarketplaces::of(locations.data_dir()),
             policy: market_policy(configuration),
             configuration,
+        }
+    }
+
+    pub(super) fn configuration(&self) -> &'a Configuration {
+        self.configuration
+    }
+
+    /// What was installed here.
+    pub(super) fn installed(&self) -> Result<BTreeMap<PluginName, Installed>, ManageError> {
+        Ok(self.installed.all()?)
+    }
+
+    /// Where a plugin is.
+    pub(super) fn place(&self, name: &PluginName) -> PathBuf {
+        self.root.join(name.as_str())
+    }
+
+    /// Where an installed plugin lies.
+    pub fn directory(&self, name: &PluginName) -> PathBuf {
+        self.place(name)
+    }
+
+    pub(super) fn is_recorded(&self, name: &PluginName, digest: &str) -> bool {
+        self.records.holds(name, digest)
+    }
+
+    /// The marketplace that a plugin was installed from. What was added may have been brought up
+    /// to date; what was not is fetched again.
+    pub(super) async fn market_of(
+        &self,
+        name: &str,
+        source: &MarketSource,
+    ) -> Result<OpenMarket, ManageError> {
+        match self.markets.all()?.get(name) {
+            Some(known) if known.source == *source => self.open(name).await,
+            Some(_) | None => self.fetch(source.clone()).await,
         }
     }
 
@@ -199,15 +286,14 @@ impl<'a> Manager<'a> {
                 ..
             } => {
                 self.policy.judge(&installed.origin)?;
-                // What was added may have been brought up to date; what was not is fetched again.
                 let known = self.markets.all()?;
-                let market = match known.get(market) {
-                    Some(known) if known.source == *source => {
-                        self.update_market(market).await?;
-                        self.open(market).await?
-                    }
-                    Some(_) | None => self.fetch(source.clone()).await?,
-                };
+                if known
+                    .get(market)
+                    .is_some_and(|known| known.source == *source)
+                {
+                    self.update_market(market).await?;
+                }
+                let market = self.market_of(market, source).await?;
                 self.plan_listed(name, &market).await?
             }
         };
@@ -232,13 +318,17 @@ impl<'a> Manager<'a> {
                 at: now,
             },
         )?;
-        let told = Effects::of(&plan.package, None).digest();
-        self.records.tell(&name, told)?;
+        self.records.tell(&name, plan.effects.digest())?;
         let installed = Installed {
             origin: plan.origin,
             version: plan.version,
-            digest: plan.tree.digest,
+            digest: plan.tree.digest.clone(),
             effects: plan.effects.lines().to_vec(),
+            files: digests(&plan.tree),
+            only: match self.audience {
+                Audience::User | Audience::Project => None,
+                Audience::Local => Some(self.configuration.project().to_owned()),
+            },
             at: now,
         };
         self.installed.put(&name, installed)?;
@@ -368,7 +458,7 @@ impl<'a> Manager<'a> {
     }
 
     /// A marketplace by its name or address.
-    async fn open(&self, text: &str) -> Result<OpenMarket, ManageError> {
+    pub(super) async fn open(&self, text: &str) -> Result<OpenMarket, ManageError> {
         if let Some(known) = self.markets.all()?.get(text) {
             self.policy.judge_source(Some(text), &known.source)?;
             return self.at_hand(text, known);
@@ -477,7 +567,11 @@ impl<'a> Manager<'a> {
         self.finish(staging, origin, package.manifest.version)
     }
 
-    async fn plan_listed(&self, plugin: &str, market: &OpenMarket) -> Result<Plan, ManageError> {
+    pub(super) async fn plan_listed(
+        &self,
+        plugin: &str,
+        market: &OpenMarket,
+    ) -> Result<Plan, ManageError> {
         let entry = market.list.entry(plugin).ok_or_else(|| {
             let names = market.list.entries.iter().map(|entry| entry.name.as_str());
             ManageError::NoEntry {
@@ -537,6 +631,20 @@ impl<'a> Manager<'a> {
                 staging.take(&staging.unwrapped())?;
                 version = version.or_else(|| Some(sha256.chars().take(SHORT).collect()));
             }
+            EntrySource::Npm {
+                package,
+                version: wanted,
+                registry,
+            } => {
+                let file = scratch.with_extension("archive");
+                let (wanted, registry) = (wanted.as_deref(), registry.as_deref());
+                version = Some(npm::archive(package, wanted, registry, &file).await?);
+                unpack(&file, &scratch).map_err(|error| ManageError::Archive {
+                    place: package.clone(),
+                    source: error,
+                })?;
+                staging.take(&staging.unwrapped())?;
+            }
         }
         complete(&staging, entry, is_market)?;
         let short = commit.as_ref().map(|it| it.chars().take(SHORT).collect());
@@ -576,7 +684,7 @@ impl<'a> Manager<'a> {
         }
         let survey = Survey::of(&package, &caliban_slash::reserved());
         let tree = Tree::read(&package.root)?;
-        let effects = Effects::of(&package, survey.forced_style.as_deref());
+        let effects = Effects::of(&package, &survey);
         let before = previous
             .as_ref()
             .map(|it| Effects::recorded(it.effects.clone()));
@@ -585,7 +693,9 @@ impl<'a> Manager<'a> {
         Ok(Plan {
             version: package.manifest.version.clone().or(version_said),
             is_acknowledged: !origin.is_gated() || self.records.holds(&name, &tree.digest),
-            changed: old.map(|old| changed(&old, &tree)).unwrap_or_default(),
+            changed: old
+                .map(|old| changes(&digests(&old), &tree))
+                .unwrap_or_default(),
             package,
             survey,
             origin,
@@ -598,20 +708,22 @@ impl<'a> Manager<'a> {
     }
 }
 
+/// The digest of every file.
+fn digests(tree: &Tree) -> BTreeMap<PathBuf, String> {
+    let files = tree.files.iter();
+    files
+        .map(|file| (file.path.clone(), file.sha256.clone()))
+        .collect()
+}
+
 /// The files that are not the same, with a mark.
-fn changed(old: &Tree, new: &Tree) -> Vec<String> {
-    let table = |tree: &Tree| -> BTreeMap<PathBuf, String> {
-        let files = tree.files.iter();
-        files
-            .map(|file| (file.path.clone(), file.sha256.clone()))
-            .collect()
-    };
-    let (before, after) = (table(old), table(new));
+pub(super) fn changes(before: &BTreeMap<PathBuf, String>, new: &Tree) -> Vec<String> {
+    let after = digests(new);
     let mut changed = Vec::new();
     for (path, digest) in &after {
         match before.get(path) {
             None => changed.push(format!("+ {}", path.display())),
-            Some(known) if known != digest => changed.push(format!("~ {}", path.display())),
+            Some(known) if *known != *digest => changed.push(format!("~ {}", path.display())),
             Some(_) => {}
         }
     }

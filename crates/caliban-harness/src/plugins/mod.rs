@@ -1,30 +1,36 @@
 //! The plugins of a run: which of them count, and what they bring to each part of a session.
 
+mod checked;
 mod fetch;
 mod manage;
+mod npm;
+mod values;
+mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use caliban_context::PluginPlace;
 use caliban_hooks::PluginHooks;
-use caliban_model::BuiltInTool;
 use caliban_plugins::{
-    Acknowledgements, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces, Owner, Package,
-    Roots, Rules, Standing, TrustRecords, Workspace, data_directory, discover, server_variables,
+    Acknowledgements, DigestCache, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces,
+    Owner, Package, Roots, Rules, Standing, Survey, TrustRecords, Workspace, data_directory,
+    discover, server_variables, unsaid_value,
 };
 use caliban_session::PluginFacts;
 use caliban_settings::variables::names;
 use caliban_settings::{McpServer, PluginChoice, Scope};
-use caliban_tools::AgentKind;
 use semver::Version;
 
 use crate::configuration::Configuration;
 use crate::inventory::Listed;
 use crate::options::{Extent, Part, RunOptions};
 
-pub use manage::{ManageError, Manager, Plan, Removed, SearchHit, Wanted};
+pub use checked::Checked;
+pub use manage::{Audience, ManageError, Manager, Plan, Removed, SearchHit, Wanted};
+pub use values::Values;
+pub use wanted::dependants;
 
 /// The most of what a new plugin runs that is told in one warning.
 const TOLD: usize = 8;
@@ -37,6 +43,8 @@ pub struct PluginSet {
     pub warnings: Vec<String>,
     extent: Brings,
     data: PathBuf,
+    /// What the users of plugins told them, by plugin.
+    values: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// How much of the plugins counts.
@@ -173,7 +181,11 @@ impl PluginSet {
         let enabled = listed
             .map(PluginChoice::Names)
             .or_else(|| settings.enabled.clone());
+        // Beside what it is about: nobody else may write there.
+        let digests = locations.plugin_trust().with_file_name("plugin-files.json");
+        let digests = DigestCache::new(digests);
         let rules = Rules {
+            digests: &digests,
             workspace: if configuration.is_trusted() {
                 Workspace::Trusted
             } else {
@@ -184,6 +196,7 @@ impl PluginSet {
             version: version(),
             platform: platform(),
             installed: &installed,
+            project: configuration.project(),
             markets: &market_policy(configuration),
         };
         let mut set = Self {
@@ -191,7 +204,14 @@ impl PluginSet {
             warnings,
             extent,
             data: locations.data_dir().to_owned(),
+            values: BTreeMap::new(),
         };
+        let values = Values::new(configuration);
+        let asking = set
+            .active()
+            .filter(|(_, package)| !package.manifest.options.is_empty());
+        let told = asking.map(|(_, package)| (package.name().to_string(), values.of(package)));
+        set.values = told.collect();
         set.warn(configuration);
         set
     }
@@ -210,10 +230,13 @@ impl PluginSet {
                     | Standing::Unsuitable(reason),
                     _,
                 ) => warnings.push(format!("the plugin `{name}` is not used: {reason}")),
-                (Standing::Active(package), Owner::User) => {
-                    warnings.extend(first_sight(package, found, configuration));
+                (Standing::Active(package), owner) => {
+                    if owner == Owner::User {
+                        warnings.extend(first_sight(package, found, configuration));
+                    }
+                    warnings.extend(self.unsaid(package));
                 }
-                (Standing::Active(_) | Standing::Disabled(_) | Standing::Shadowed(_), _) => {}
+                (Standing::Disabled(_) | Standing::Shadowed(_), _) => {}
             }
         }
         if !strangers.is_empty() {
@@ -223,6 +246,20 @@ impl PluginSet {
             ));
         }
         self.warnings.extend(warnings);
+    }
+
+    /// What a plugin needs to be told and was not.
+    fn unsaid(&self, package: &Package) -> Option<String> {
+        let told = self.values.get(package.name().as_str());
+        let is_unsaid = |key: &str| told.is_none_or(|told| !told.contains_key(key));
+        let options = package.manifest.options.iter();
+        let mut unsaid = options.filter(|option| option.is_required && is_unsaid(&option.key));
+        let option = unsaid.next()?;
+        Some(format!(
+            "the plugin `{0}` needs to know `{1}`; `caliban plugin configure {0} {1}=…` tells it",
+            package.name(),
+            option.key
+        ))
     }
 
     fn active(&self) -> impl Iterator<Item = (&Found, &Package)> {
@@ -242,11 +279,20 @@ impl PluginSet {
             package.root.clone(),
             data_directory(&self.data, package.name()),
         )
+        .with_values(
+            self.values
+                .get(package.name().as_str())
+                .cloned()
+                .unwrap_or_default(),
+        )
     }
 
-    /// What skills, styles and commands are read from.
+    /// What skills, styles, commands and agents are read from.
     pub(crate) fn places(&self) -> Vec<PluginPlace> {
-        self.whole().map(|(_, package)| package.place()).collect()
+        let place = |(_, package): (&Found, &Package)| {
+            package.place(data_directory(&self.data, package.name()))
+        };
+        self.whole().map(place).collect()
     }
 
     pub(crate) fn hooks(&self) -> Vec<PluginHooks> {
@@ -284,6 +330,13 @@ impl PluginSet {
                 let environment = configuration.environment();
                 let is_kept =
                     |name: &String| environment.text(name).is_some() && !shown.contains(name);
+                if let Some(value) = unsaid_value(&server) {
+                    left.push(format!(
+                        "the MCP server `{name}` is not started: nobody told it `{value}`; `caliban plugin configure {} {value}=…` does",
+                        package.name()
+                    ));
+                    continue;
+                }
                 match server_variables(&server).iter().find(|name| is_kept(name)) {
                     Some(variable) => left.push(format!(
                         "the MCP server `{name}` is not started: it asks for `{variable}`, which is kept from programs; name it in `env` of the settings to hand it over"
@@ -295,28 +348,10 @@ impl PluginSet {
         (servers, left)
     }
 
-    /// The kinds of sub-agents. Words for tiers of models mean something only where routes do.
-    pub(crate) fn agent_kinds(&self, has_routes: bool) -> Vec<AgentKind> {
-        let kinds = self.whole().flat_map(|(_, package)| {
-            package.agents.iter().map(move |agent| {
-                let canonical = |name: &String| BuiltInTool::canonical(name).to_owned();
-                let listed = agent.tools.as_ref();
-                AgentKind {
-                    tools: listed.map(|tools| tools.iter().map(canonical).collect()),
-                    without: agent.without.iter().map(canonical).collect(),
-                    model: agent.model.clone().filter(|model| {
-                        let is_tier = !model.contains(['-', '.', '/', ':']);
-                        model != "inherit" && (has_routes || !is_tier)
-                    }),
-                    ..AgentKind::new(
-                        format!("{}:{}", package.name(), agent.name),
-                        agent.description.clone(),
-                        self.places_of(package).in_text(&agent.prompt),
-                    )
-                }
-            })
-        });
-        kinds.collect()
+    /// Whether a file is one of a plugin that counts.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        self.whole()
+            .any(|(_, package)| path.starts_with(&package.root))
     }
 
     /// What the first frame says of them.
@@ -339,7 +374,12 @@ impl PluginSet {
             let description = description.map_or_else(String::new, |text| format!(", {text}"));
             Listed {
                 name: found.name.clone(),
-                about: format!("{}{description}", standing(&found.standing)),
+                about: match (&found.standing, self.extent) {
+                    (Standing::Active(_), Brings::ManagedHooks) => {
+                        format!("only its hooks are used{description}")
+                    }
+                    (state, _) => format!("{}{description}", standing(state)),
+                },
                 origin: source(found),
             }
         };
@@ -391,7 +431,8 @@ fn first_sight(package: &Package, found: &Found, configuration: &Configuration) 
     {
         return None;
     }
-    let effects = Effects::of(package, None);
+    let survey = Survey::of(package, &caliban_slash::reserved());
+    let effects = Effects::of(package, &survey);
     if effects.is_empty() {
         return None;
     }

@@ -2,11 +2,13 @@
 //! `.claude-plugin`. Both are read as they are; what nobody knows is kept and told.
 
 mod declared;
+mod wants;
 
 use semver::Version;
 use serde_json::{Map, Value};
 
 pub use declared::{CommandSource, Declared, Inlinable, Listing};
+pub use wants::{Dependency, OptionKind, UserOption, written as written_value};
 
 use crate::name::{InvalidName, PluginName};
 use crate::relative::LeadsOut;
@@ -52,6 +54,10 @@ pub struct Manifest {
     pub homepage: Option<String>,
     pub declared: Declared,
     pub requires: Requires,
+    /// The values that its user gives.
+    pub options: Vec<UserOption>,
+    /// The plugins that it does not work without.
+    pub dependencies: Vec<Dependency>,
     /// Everything that it says, as it says it.
     pub raw: Map<String, Value>,
     /// What is worth knowing about it: unknown keys, parts that are not used.
@@ -109,6 +115,8 @@ const KNOWN: &[&str] = &[
     "hooks",
     "mcpServers",
     "outputStyles",
+    "userConfig",
+    "dependencies",
 ];
 
 /// Keys of parts that this program does not have, with what they are called.
@@ -120,8 +128,6 @@ const UNUSED: &[(&str, &str)] = &[
     ("workflows", "workflows"),
     ("experimental", "experimental parts"),
     ("settings", "settings"),
-    ("userConfig", "questions to the user"),
-    ("dependencies", "dependencies"),
 ];
 
 impl Manifest {
@@ -167,6 +173,8 @@ impl Manifest {
         let author = author(raw.get("author"), &mut remarks);
         let declared = Declared::read(&raw, &mut remarks)?;
         let requires = requires(raw.get("caliban"))?;
+        let options = wants::options(raw.get("userConfig"), &mut remarks);
+        let dependencies = wants::dependencies(raw.get("dependencies"), &mut remarks);
         for key in raw.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
             remarks.push(match UNUSED.iter().find(|(known, _)| known == key) {
                 Some((_, part)) => format!("`{key}` is not used: caliban has no {part} of plugins"),
@@ -182,6 +190,8 @@ impl Manifest {
             homepage,
             declared,
             requires,
+            options,
+            dependencies,
             raw,
             remarks,
         })
@@ -198,6 +208,8 @@ impl Manifest {
             homepage: None,
             declared: Declared::default(),
             requires: Requires::default(),
+            options: Vec::new(),
+            dependencies: Vec::new(),
             raw: Map::new(),
             remarks: Vec::new(),
         }

@@ -82,6 +82,16 @@ pub enum EntrySource {
         url: String,
         sha256: String,
     },
+    /// A package of a registry of npm; nothing of it runs.
+    Npm {
+        package: String,
+        /// A version, a range or a tag; the latest if left out.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        version: Option<String>,
+        /// Instead of the public registry.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        registry: Option<String>,
+    },
 }
 
 impl fmt::Display for EntrySource {
@@ -104,6 +114,20 @@ impl fmt::Display for EntrySource {
                 write!(f, ", {directory}")
             }
             Self::Archive { url, .. } => f.write_str(url),
+            Self::Npm {
+                package,
+                version,
+                registry,
+            } => {
+                write!(f, "npm:{package}")?;
+                if let Some(version) = version {
+                    write!(f, "@{version}")?;
+                }
+                match registry {
+                    Some(registry) => write!(f, " of {registry}"),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -321,9 +345,7 @@ fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource
                     git(&url, get("ref"), get("sha"), Some(&need("path")?))
                 }
                 "archive" => archive(&need("url")?, get("sha256")),
-                "npm" => {
-                    Err("it is a package of npm, which caliban does not install from".to_owned())
-                }
+                "npm" => npm(need("package")?, get("version"), get("registry")),
                 "command" => {
                     Err("its source is a program to run, which caliban does not do".to_owned())
                 }
@@ -382,6 +404,38 @@ fn archive(url: &str, sha256: Option<String>) -> Result<EntrySource, String> {
     Ok(EntrySource::Archive {
         url: url.to_owned(),
         sha256: digest,
+    })
+}
+
+fn npm(
+    package: String,
+    version: Option<String>,
+    registry: Option<String>,
+) -> Result<EntrySource, String> {
+    let is_word = |word: &str| {
+        !word.is_empty()
+            && word.len() <= 214
+            && !word.starts_with(['.', '_', '-'])
+            && word.bytes().all(|byte| {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'~')
+            })
+    };
+    let is_name = match package.strip_prefix('@') {
+        Some(scoped) => scoped
+            .split_once('/')
+            .is_some_and(|(scope, name)| is_word(scope) && is_word(name)),
+        None => is_word(&package),
+    };
+    if !is_name {
+        return Err(format!("`{}` is no package of npm", package.escape_debug()));
+    }
+    if let Some(registry) = &registry {
+        web_address(registry).map_err(|error| error.to_string())?;
+    }
+    Ok(EntrySource::Npm {
+        package,
+        version,
+        registry,
     })
 }
 
@@ -447,6 +501,7 @@ mod tests {
     #[case(json!({"source": "url", "url": "https://h.example/r.git", "path": "a"}), "https://h.example/r.git, a")]
     #[case(json!({"source": "git-subdir", "url": "o/r", "path": "b"}), "https://github.com/o/r.git, b")]
     #[case(json!({"source": "archive", "url": "https://h.example/a.zip", "sha256": "A".repeat(64)}), "https://h.example/a.zip")]
+    #[case(json!({"source": "npm", "package": "@s/x", "version": "^1"}), "npm:@s/x@^1")]
     fn every_kind_of_source_is_read(#[case] source: Value, #[case] expected: &str) {
         let entry = one(&json!({"name": "p", "source": source}));
         assert_eq!(entry.source.unwrap().to_string(), expected);
@@ -454,7 +509,8 @@ mod tests {
 
     #[rstest]
     #[case(json!("../x"), "leads out")]
-    #[case(json!({"source": "npm", "package": "x"}), "npm")]
+    #[case(json!({"source": "npm", "package": "../x"}), "no package of npm")]
+    #[case(json!({"source": "npm", "package": "x", "registry": "http://h.example"}), "not https")]
     #[case(json!({"source": "command", "command": "x"}), "program to run")]
     #[case(json!({"source": "carrier-pigeon"}), "unknown")]
     #[case(json!({"source": "url", "url": "ext::sh -c x"}), "not an address")]

@@ -17,9 +17,10 @@ pub use surroundings::{Programs, Refresh};
 
 use std::sync::Arc;
 
-use caliban_model::{Provider, ProviderKind};
+use caliban_model::ProviderKind;
 
 use crate::config::{ConfigError, Connection};
+pub(crate) use provider::Platform;
 use surroundings::Surroundings;
 
 /// Sets a platform up from `variable`, which reads the environment.
@@ -27,13 +28,13 @@ pub(crate) fn connect(
     kind: ProviderKind,
     variable: &dyn Fn(&str) -> Option<String>,
     connection: &Connection,
-) -> Result<Arc<dyn Provider>, ConfigError> {
+) -> Result<Platform, ConfigError> {
     let surroundings = Arc::new(Surroundings::new(variable, connection));
     match kind {
         #[cfg(feature = "bedrock")]
         ProviderKind::Bedrock => aws::connect(&surroundings, connection),
         #[cfg(feature = "vertex")]
-        ProviderKind::Vertex => google::connect(&surroundings, connection),
+        ProviderKind::Vertex => google::connect(&surroundings, variable, connection),
         #[cfg(feature = "azure")]
         ProviderKind::Azure => azure::connect(&surroundings, connection),
         _ => {

@@ -1,6 +1,7 @@
 //! A provider that serves the models of several makers, each in the family of its maker.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use caliban_model::{
     CancellationToken, Capabilities, Error, ErrorKind, EventStream, ModelInfo, Provider,
@@ -11,6 +12,8 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::adapter::Adapter;
+use crate::sight::Blind;
+use crate::wiretap::Wiretap;
 
 /// A platform, with one adapter for each family it serves.
 #[derive(Debug)]
@@ -31,6 +34,17 @@ impl Platform {
             claude,
             others,
             listed: OnceCell::new(),
+        }
+    }
+
+    /// The same with another way with images for models that cannot see, and with somebody who
+    /// listens.
+    pub(crate) fn attended(self, blind: Blind, tap: Option<&Arc<dyn Wiretap>>) -> Self {
+        let attended = |adapter: Adapter| adapter.seeing(blind).tapped(tap);
+        Self {
+            claude: attended(self.claude),
+            others: attended(self.others),
+            ..self
         }
     }
 

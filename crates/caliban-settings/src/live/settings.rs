@@ -251,7 +251,7 @@ fn hold_back(
         settings: combined.settings,
         provenance: combined.provenance,
         layers: combined.layers,
-        unbuilt: combined.unbuilt.refusal,
+        unbuilt: combined.unbuilt,
         ..new
     };
     Ok((new, held))

@@ -11,4 +11,4 @@ pub use files::{FilesDigest, WorkspaceFiles};
 pub use gating::{Ignored, IgnoredBecause, TrustDecision, notice};
 pub(crate) use gating::{apply_gate, covers};
 pub use store::{Lookup, Recorded, TrustError, TrustRecord, TrustStore};
-pub use tree::{TREE_BYTES, TREE_ENTRIES, Tree, TreeError, TreeFile};
+pub use tree::{TREE_BYTES, TREE_ENTRIES, Tree, TreeError, TreeFile, TreeShape};

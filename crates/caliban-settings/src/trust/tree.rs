@@ -1,8 +1,9 @@
 //! What a directory holds, in one value: whoever trusts it recognises it again, whatever changed.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
@@ -48,12 +49,22 @@ pub enum TreeError {
     Unreadable { path: PathBuf, source: io::Error },
 }
 
+/// What the system says of a directory's files, without what is in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeShape {
+    pub digest: String,
+    /// When the last of them was changed, as nobody but the system sets it.
+    pub newest: SystemTime,
+}
+
 impl Tree {
     /// Reads everything below a directory but `.git`. Links are not followed: where they point is
     /// part of the value.
     pub fn read(root: &Path) -> Result<Self, TreeError> {
         let mut walk = Walk {
             root,
+            extent: Extent::Contents,
+            newest: SystemTime::UNIX_EPOCH,
             hasher: Sha256::new(),
             files: Vec::new(),
             entries: 0,
@@ -66,13 +77,44 @@ impl Tree {
         })
     }
 
+    /// What the system says of everything below a directory; nothing where it does not say when a
+    /// file was really changed.
+    pub fn shape(root: &Path) -> Result<Option<TreeShape>, TreeError> {
+        if !cfg!(unix) {
+            return Ok(None);
+        }
+        let mut walk = Walk {
+            root,
+            extent: Extent::Shape,
+            newest: SystemTime::UNIX_EPOCH,
+            hasher: Sha256::new(),
+            files: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        };
+        walk.directory(root, 0)?;
+        Ok(Some(TreeShape {
+            digest: format!("sha256:{}", hex(&walk.hasher.finalize())),
+            newest: walk.newest,
+        }))
+    }
+
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 }
 
+/// What of files is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Contents,
+    Shape,
+}
+
 struct Walk<'a> {
     root: &'a Path,
+    extent: Extent,
+    newest: SystemTime,
     hasher: Sha256,
     files: Vec<TreeFile>,
     entries: usize,
@@ -113,6 +155,13 @@ impl Walk<'_> {
         };
         let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
         let kind = metadata.file_type();
+        if self.extent == Extent::Shape {
+            self.shape(path, &metadata);
+            if kind.is_dir() {
+                return self.directory(path, depth + 1);
+            }
+            return Ok(());
+        }
         if kind.is_dir() {
             self.field(path, b"directory", &[]);
             return self.directory(path, depth + 1);
@@ -141,21 +190,49 @@ impl Walk<'_> {
         if bytes > left {
             return Err(TreeError::TooLarge(self.root.to_owned()));
         }
+        let sha256: [u8; 32] = hasher.finalize().into();
+        self.file(path, &metadata, bytes, &sha256);
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path, metadata: &Metadata, bytes: u64, sha256: &[u8; 32]) {
         self.bytes += bytes;
-        let sha256 = hasher.finalize();
-        let kind: &[u8] = if is_executable(&metadata) {
+        let kind: &[u8] = if is_executable(metadata) {
             b"program"
         } else {
             b"file"
         };
-        self.field(path, kind, &sha256);
+        self.field(path, kind, sha256);
         self.files.push(TreeFile {
             path: path.strip_prefix(self.root).unwrap_or(path).to_owned(),
             bytes,
-            sha256: hex(&sha256),
+            sha256: hex(sha256),
         });
-        Ok(())
     }
+
+    #[cfg(unix)]
+    fn shape(&mut self, path: &Path, metadata: &Metadata) {
+        use std::os::unix::fs::MetadataExt;
+        let numbers = [
+            u64::from(metadata.mode()),
+            metadata.len(),
+            metadata.dev(),
+            metadata.ino(),
+            metadata.mtime().cast_unsigned(),
+            metadata.mtime_nsec().cast_unsigned(),
+            metadata.ctime().cast_unsigned(),
+            metadata.ctime_nsec().cast_unsigned(),
+        ];
+        let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+        self.field(path, b"shape", &bytes);
+        let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+        let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+        let changed = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+        self.newest = self.newest.max(changed);
+    }
+
+    #[cfg(not(unix))]
+    fn shape(&mut self, _: &Path, _: &Metadata) {}
 
     fn field(&mut self, path: &Path, kind: &[u8], content: &[u8]) {
         let name = path.strip_prefix(self.root).unwrap_or(path);

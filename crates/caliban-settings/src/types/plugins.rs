@@ -16,6 +16,10 @@ pub struct Plugins {
     /// Plugins that are not used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<String>,
+    /// What plugins want to know, by plugin and name. A workspace tells them nothing; what is secret
+    /// is kept elsewhere.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
     /// What is said before somebody decides on installing a plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_message: Option<String>,

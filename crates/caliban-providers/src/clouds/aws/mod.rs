@@ -15,7 +15,7 @@ mod sts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use caliban_model::{Provider, ProviderKind};
+use caliban_model::ProviderKind;
 use serde::Deserialize;
 
 use crate::adapter::Adapter;
@@ -57,7 +57,7 @@ struct Guardrail {
 pub(super) fn connect(
     surroundings: &Arc<Surroundings>,
     connection: &Connection,
-) -> Result<Arc<dyn Provider>, ConfigError> {
+) -> Result<Platform, ConfigError> {
     let options: Options = options::read(ProviderKind::Bedrock, connection)?;
     let account = Arc::new(Account::new(surroundings, options, connection)?);
     let claude = Adapter::new(
@@ -70,11 +70,7 @@ pub(super) fn connect(
         Bedrock::new(account, Wire::Converse),
         connection.timeouts,
     );
-    Ok(Arc::new(Platform::new(
-        ProviderKind::Bedrock,
-        claude,
-        others,
-    )))
+    Ok(Platform::new(ProviderKind::Bedrock, claude, others))
 }
 
 /// What the names of a region's servers end with.

@@ -7,7 +7,7 @@ mod openai;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use caliban_model::{OpenAiApi, Provider, ProviderKind};
+use caliban_model::{OpenAiApi, ProviderKind};
 use serde::Deserialize;
 
 use crate::adapter::Adapter;
@@ -44,7 +44,7 @@ struct Options {
 pub(super) fn connect(
     surroundings: &Arc<Surroundings>,
     connection: &Connection,
-) -> Result<Arc<dyn Provider>, ConfigError> {
+) -> Result<Platform, ConfigError> {
     let options: Options = options::read(ProviderKind::Azure, connection)?;
     let openai = OpenAi::new(surroundings, &options, connection)?;
     let foundry = Foundry::new(surroundings, &options, connection)?;
@@ -58,7 +58,7 @@ pub(super) fn connect(
         OpenAiApi::Responses => Adapter::new(Responses::on(ID), openai, timeouts),
         OpenAiApi::Chat => Adapter::new(Chat::on(ID), openai, timeouts),
     };
-    Ok(Arc::new(Platform::new(ProviderKind::Azure, claude, others)))
+    Ok(Platform::new(ProviderKind::Azure, claude, others))
 }
 
 /// What every address of a resource ends with must not begin anew inside its name.

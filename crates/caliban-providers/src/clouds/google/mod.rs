@@ -2,12 +2,13 @@
 
 mod adc;
 mod assertion;
+mod regions;
 mod vertex;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use caliban_model::{Provider, ProviderKind};
+use caliban_model::ProviderKind;
 use serde::Deserialize;
 
 use crate::adapter::Adapter;
@@ -17,6 +18,7 @@ use crate::clouds::provider::Platform;
 use crate::clouds::surroundings::Surroundings;
 use crate::config::{ConfigError, Connection};
 use crate::google::Gemini;
+use regions::Regions;
 use vertex::{Publisher, Site, Vertex};
 
 /// The name in frames, prices and errors.
@@ -36,10 +38,16 @@ struct Options {
 
 pub(super) fn connect(
     surroundings: &Arc<Surroundings>,
+    variable: &dyn Fn(&str) -> Option<String>,
     connection: &Connection,
-) -> Result<Arc<dyn Provider>, ConfigError> {
+) -> Result<Platform, ConfigError> {
     let options: Options = options::read(ProviderKind::Vertex, connection)?;
-    let site = Arc::new(Site::new(surroundings, options, connection)?);
+    let site = Arc::new(Site::new(
+        surroundings,
+        options,
+        Regions::read(variable),
+        connection,
+    )?);
     let claude = Adapter::new(
         Anthropic::on(ID, &connection.betas),
         Vertex::new(Arc::clone(&site), Publisher::Anthropic),
@@ -50,9 +58,5 @@ pub(super) fn connect(
         Vertex::new(site, Publisher::Google),
         connection.timeouts,
     );
-    Ok(Arc::new(Platform::new(
-        ProviderKind::Vertex,
-        claude,
-        gemini,
-    )))
+    Ok(Platform::new(ProviderKind::Vertex, claude, gemini))
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::adc::Adc;
+use super::regions::Regions;
 use super::{ID, Options};
 use crate::body::Body;
 use crate::clouds::fetch::check_private;
@@ -45,6 +46,7 @@ pub(super) struct Site {
     project: String,
     location: String,
     locations: BTreeMap<String, String>,
+    regions: Regions,
     models: BTreeMap<String, String>,
     /// Instead of Google's own servers.
     base: Option<Url>,
@@ -57,6 +59,7 @@ impl Site {
     pub(super) fn new(
         surroundings: &Arc<Surroundings>,
         options: Options,
+        regions: Regions,
         connection: &Connection,
     ) -> Result<Self, ConfigError> {
         let project = match &options.project {
@@ -82,6 +85,7 @@ impl Site {
             .locations
             .values()
             .map(String::as_str)
+            .chain(regions.all())
             .chain([location])
         {
             check("the location", location, "us-east5")?;
@@ -101,6 +105,7 @@ impl Site {
             project: project.to_owned(),
             location: location.to_owned(),
             locations: options.locations,
+            regions,
             models: options.models,
             base,
             default_base,
@@ -118,7 +123,9 @@ impl Site {
 
     /// The address of a model, without what is done with it.
     fn address(&self, publisher: Publisher, model: &str) -> Result<String, String> {
-        let location = self.locations.get(model).unwrap_or(&self.location);
+        let location = self.locations.get(model);
+        let location = location.or_else(|| self.regions.of(self.wire(model)));
+        let location = location.unwrap_or(&self.location);
         let base = match &self.base {
             Some(base) => base.clone(),
             None => own(location).map_err(|error| error.to_string())?,
