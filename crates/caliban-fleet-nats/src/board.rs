@@ -137,11 +137,8 @@ pub trait Board: Send + Sync + 'static {
 
     /// Writes a record over that of this revision, 0 for none; [`BoardError::Fenced`] where it is
     /// not that any more.
-    fn write_record(
-        &self,
-        record: &JobRecord,
-        over: u64,
-    ) -> impl Future<Output = Done<u64>> + Send;
+    fn write_record(&self, record: &JobRecord, over: u64)
+    -> impl Future<Output = Done<u64>> + Send;
 
     /// All jobs that are known, in no order.
     fn records(&self) -> impl Future<Output = Done<Vec<JobRecord>>> + Send;
@@ -184,18 +181,12 @@ pub trait Board: Send + Sync + 'static {
     fn last_event(&self, job: JobId) -> impl Future<Output = Done<u64>> + Send;
 
     /// What is whispered from now on.
-    fn whispers(
-        &self,
-        job: JobId,
-    ) -> impl Future<Output = Done<BoxStream<'static, Bytes>>> + Send;
+    fn whispers(&self, job: JobId) -> impl Future<Output = Done<BoxStream<'static, Bytes>>> + Send;
 
     fn nudge(&self, job: JobId, nudge: Nudge) -> impl Future<Output = Done<()>> + Send;
 
     /// Nudges from now on.
-    fn nudges(
-        &self,
-        job: JobId,
-    ) -> impl Future<Output = Done<BoxStream<'static, Nudge>>> + Send;
+    fn nudges(&self, job: JobId) -> impl Future<Output = Done<BoxStream<'static, Nudge>>> + Send;
 
     /// Puts a question on the board.
     fn ask(

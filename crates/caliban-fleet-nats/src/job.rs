@@ -181,7 +181,9 @@ pub enum JobError {
     Pool(String),
     #[error("`{0}` is not a whole commit hash of 40 or 64 digits")]
     Commit(String),
-    #[error("the job is {0} bytes long and may be {LARGEST_SPEC}; put the rest into the repository")]
+    #[error(
+        "the job is {0} bytes long and may be {LARGEST_SPEC}; put the rest into the repository"
+    )]
     TooLarge(usize),
     #[error(
         "the {place} seems to contain a secret ({kind}); secrets stay with the workers, in their \

@@ -6,6 +6,7 @@ mod board;
 mod job;
 mod layout;
 mod memory;
+mod monitor;
 mod nats;
 mod record;
 mod secret;
@@ -20,8 +21,9 @@ pub use job::{
 };
 pub use layout::Layout;
 pub use memory::MemoryBoard;
+pub use monitor::read_monitor;
 pub use nats::{Access, NatsBoard};
 pub use record::{AnswerRecord, Files, JobRecord, JobResult, Outcome, State, Stored};
 pub use secret::secret_in;
-pub use server_file::{Role, Roles, keys, server_file};
+pub use server_file::{Role, Roles, keys, public_key, server_file};
 pub use survey::{Finding, Health, OLDEST_SERVER, Survey, judge_monitor};

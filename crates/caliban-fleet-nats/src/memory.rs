@@ -224,7 +224,8 @@ impl Board for MemoryBoard {
         let mut kept = self.kept();
         if kept.events.iter().all(|(_, known, _)| known != name) {
             let seq = kept.next();
-            kept.events.push((job, name.to_owned(), Told { seq, frame }));
+            kept.events
+                .push((job, name.to_owned(), Told { seq, frame }));
             self.changed.send_modify(|count| *count += 1);
         }
         Ok(())

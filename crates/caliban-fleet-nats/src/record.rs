@@ -56,6 +56,9 @@ pub struct JobRecord {
     pub released: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// Why the last attempt ended without a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     pub by: String,
     pub submitted: Timestamp,
     pub updated: Timestamp,
@@ -74,6 +77,7 @@ impl JobRecord {
             attempt: 0,
             released: 0,
             worker: None,
+            trouble: None,
             by: spec.by.clone(),
             submitted: spec.submitted,
             updated: spec.submitted,
@@ -111,10 +115,18 @@ impl From<Outcome> for State {
 #[serde(rename_all = "lowercase")]
 pub enum Files {
     /// A ref of the remote, and what it points at.
-    Branch { name: String, commit: String },
+    Branch {
+        name: String,
+        commit: String,
+    },
     /// An artefact.
-    Bundle { name: String, commit: String },
-    Patch { name: String },
+    Bundle {
+        name: String,
+        commit: String,
+    },
+    Patch {
+        name: String,
+    },
 }
 
 /// An artefact in the store.

@@ -42,6 +42,12 @@ pub fn keys() -> Result<(String, String), String> {
     Ok((seed, pair.public_key()))
 }
 
+/// The public key of a seed.
+pub fn public_key(seed: &str) -> Result<String, String> {
+    let pair = nkeys::KeyPair::from_seed(seed).map_err(|error| error.to_string())?;
+    Ok(pair.public_key())
+}
+
 /// The file for `nats-server -c`.
 pub fn server_file(roles: &Roles, store: &str, listen: &str, monitor: &str) -> String {
     let mut text = format!(
@@ -104,14 +110,10 @@ fn permissions(role: Role) -> (Vec<String>, Vec<String>) {
     match role {
         Role::Admin => (vec![">".to_owned()], vec![">".to_owned()]),
         Role::Submitter => {
-            let mut publish: Vec<String> = [
-                "caliban.job.*",
-                "caliban.ctl.*",
-                "$JS.API.INFO",
-                "$JS.FC.>",
-            ]
-            .map(str::to_owned)
-            .to_vec();
+            let mut publish: Vec<String> =
+                ["caliban.job.*", "caliban.ctl.*", "$JS.API.INFO", "$JS.FC.>"]
+                    .map(str::to_owned)
+                    .to_vec();
             publish.push(format!("$KV.{RECORDS}.>"));
             publish.push(format!("$KV.{QUESTIONS}.a.>"));
             for stream in [EVENTS, &records, &results, &questions, &artefacts] {
@@ -157,7 +159,10 @@ mod tests {
     fn keys_are_pairs_of_a_user() {
         let (seed, public) = keys().unwrap();
         assert!(seed.starts_with("SU") && public.starts_with('U'));
-        assert_eq!(crate::secret_in(&seed), seed.starts_with("SUA").then_some("NATS seed"));
+        assert_eq!(
+            crate::secret_in(&seed),
+            seed.starts_with("SUA").then_some("NATS seed")
+        );
     }
 
     #[test]

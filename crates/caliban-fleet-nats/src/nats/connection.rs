@@ -71,12 +71,14 @@ impl Access {
         }
         if let Some(file) = &self.key {
             let seed = tokio::fs::read_to_string(file).await;
-            let seed = seed.map_err(|error| unreachable(format!("`{}`: {error}", file.display())))?;
+            let seed =
+                seed.map_err(|error| unreachable(format!("`{}`: {error}", file.display())))?;
             options = options.nkey(seed.trim().to_owned());
         }
         if let Some(file) = &self.credentials {
             let read = options.credentials_file(file).await;
-            options = read.map_err(|error| unreachable(format!("`{}`: {error}", file.display())))?;
+            options =
+                read.map_err(|error| unreachable(format!("`{}`: {error}", file.display())))?;
         }
         let connected = options.connect(self.address.as_str()).await;
         let client = connected.map_err(|error| unreachable(error.to_string()))?;
@@ -161,7 +163,11 @@ mod tests {
         ] {
             assert!(is_loopback(address), "{address}");
         }
-        for address in ["nats://10.0.0.1", "nats://localhost.example.org", "nonsense"] {
+        for address in [
+            "nats://10.0.0.1",
+            "nats://localhost.example.org",
+            "nonsense",
+        ] {
             assert!(!is_loopback(address), "{address}");
         }
     }

@@ -115,7 +115,9 @@ async fn read<T: DeserializeOwned>(store: &Store, what: &str, key: String) -> Do
 impl fmt::Debug for NatsBoard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("NatsBoard");
-        shown.field("address", &self.address).finish_non_exhaustive()
+        shown
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -169,7 +171,10 @@ impl Board for NatsBoard {
         })?;
         let what = "no job could be taken";
         let batch = queue.batch().max_messages(1).expires(patience);
-        let mut messages = batch.messages().await.map_err(|error| trouble(what, error))?;
+        let mut messages = batch
+            .messages()
+            .await
+            .map_err(|error| trouble(what, error))?;
         let Some(message) = messages.next().await else {
             return Ok(None);
         };

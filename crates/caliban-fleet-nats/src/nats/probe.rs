@@ -7,7 +7,7 @@ use tokio::time::{Duration, timeout};
 use super::{Access, NatsBoard};
 use crate::board::BoardError;
 use crate::layout::{ARTEFACTS, EVENTS, JOBS, JOURNAL, QUESTIONS, RECORDS, RESULTS};
-use crate::survey::{Survey, StreamFacts};
+use crate::survey::{StreamFacts, Survey};
 
 /// How long the server may take to say whether it would delete a stream that is not there.
 const PATIENCE: Duration = Duration::from_secs(2);

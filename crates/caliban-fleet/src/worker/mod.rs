@@ -28,7 +28,9 @@ use uuid::Uuid;
 pub use host::Conduct;
 use host::{Host, Work, write_end};
 pub use questions::OnQuestion;
+pub use ring::Kind;
 use room::{Beginning, Room};
+pub use telling::lines;
 pub use visitor::Snapshot;
 use visitor::{First, Reception};
 
