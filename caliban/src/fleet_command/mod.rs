@@ -35,6 +35,15 @@ pub(crate) async fn run(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let access = access(args.access, configuration);
+    if let FleetCommand::Answer(_) | FleetCommand::Attach(_) = &args.command
+        && configuration
+            .environment()
+            .text(names::CALIBAN_AGENT_ID)
+            .is_some()
+    {
+        let refused = "an agent cannot answer questions, its own or those of others";
+        return Err(Failure::Usage(refused.to_owned()));
+    }
     let open = async || Ok::<_, Failure>(NatsBoard::open(&access).await?);
     match args.command {
         FleetCommand::Submit(args) => {

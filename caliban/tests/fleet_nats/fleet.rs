@@ -226,9 +226,13 @@ impl Fleet {
 
     /// The stored frames of a job.
     pub(crate) fn frames(&self, job: &str) -> Vec<Value> {
-        let ran = self.fleet(["logs", job, "--json"]);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let lines = ran.stdout.lines();
+        // They are numbered, which frames of a run are not.
+        let mut command = self.command();
+        let output = command.args(["fleet", "logs", job, "--json"]).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines();
         lines
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()

@@ -24,6 +24,10 @@ fn a_question_waits_and_the_first_answer_counts() {
     });
     let unknown = fleet.fleet(["answer", &job, "nonsense", "allow"]);
     assert_eq!(unknown.code, Some(66), "{unknown:?}");
+    let mut own = fleet.command();
+    own.args(["fleet", "answer", &job, "-", "allow"]);
+    let own = crate::support::run(own.env("CALIBAN_AGENT_ID", &job));
+    assert_eq!(own.code, Some(64), "{own:?}");
     let first = fleet.fleet(["answer", &job, "-", "allow"]);
     assert_eq!(first.stdout, format!("{job} allow\n"));
     let question = fleet.frames(&job);

@@ -281,7 +281,7 @@ impl<B: Board> Attempt<'_, B> {
             }
         };
         for (index, text) in terms.notes.iter().enumerate() {
-            let frame = json!({"type": "warning", "message": text});
+            let frame = json!({"type": "warning", "subtype": "terms", "message": text});
             self.teller.tell(number, 1 + index as u64, &frame).await;
         }
         let making = Checkout::new(spec, number, &room, shop.max_artefact, shop.configuration);

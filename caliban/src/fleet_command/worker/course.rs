@@ -73,7 +73,12 @@ impl<B: Board> Attempt<'_, B> {
         };
         let nudges = self.board.nudges(self.spec.job).await;
         let mut nudges = nudges.map_err(|error| error.to_string())?;
-        let starting = Run::start(&orders, checkout.directory(), self.shop.configuration);
+        let starting = Run::start(
+            &orders,
+            self.spec.job,
+            checkout.directory(),
+            self.shop.configuration,
+        );
         let mut run = starting.await.map_err(|error| error.to_string())?;
         let log = run.log();
         tokio::pin!(log);
@@ -256,7 +261,7 @@ impl<B: Board> Attempt<'_, B> {
             subtype: text("subtype"),
             text: text("result"),
             cost_usd: said["total_cost_usd"].clone(),
-            turns: said["num_turns"].as_u64().unwrap_or_default(),
+            turns: said["turns"].as_u64().unwrap_or_default(),
             reason: None,
             ..blank
         };

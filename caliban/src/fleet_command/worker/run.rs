@@ -5,8 +5,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use caliban_fleet_nats::JobId;
 use caliban_harness::Configuration;
 use caliban_process::{Guard, Invocation, Process};
+use caliban_settings::variables::names;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -16,6 +18,8 @@ use super::super::job_process::{JOB_ARGUMENT, Orders};
 
 /// Bytes of what the process says besides frames that are kept.
 const LOG: u64 = 256 * 1024;
+/// How variables begin that lead to the board.
+const BOARD: &str = "CALIBAN_FLEET_";
 /// How long a process may take to go that has nothing more to say.
 const GOING: Duration = Duration::from_secs(10);
 
@@ -30,10 +34,16 @@ pub(super) struct Run {
 impl Run {
     pub(super) async fn start(
         orders: &Orders,
+        job: JobId,
         directory: &Path,
         configuration: &Configuration,
     ) -> io::Result<Self> {
         let guard = &configuration.process.guard;
+        let mut environment = configuration.process.variables.clone();
+        // What the job starts must not come to the board in the worker's name, nor answer its own
+        // questions.
+        environment.retain(|(name, _)| !name.to_string_lossy().starts_with(BOARD));
+        environment.push((names::CALIBAN_AGENT_ID.into(), job.to_string().into()));
         let program: OsString = match guard {
             Guard::ReExec(path) => path.into(),
             Guard::None => std::env::current_exe()?.into(),
@@ -42,7 +52,7 @@ impl Run {
             program,
             args: vec![JOB_ARGUMENT.into()],
             directory: directory.to_owned(),
-            environment: configuration.process.variables.clone(),
+            environment,
         };
         let (process, streams) = invocation.serve(guard)?;
         let mut run = Self {
