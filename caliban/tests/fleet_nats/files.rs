@@ -69,7 +69,9 @@ fn changes_come_back_as_a_branch() {
     // What was kept for another attempt is gone.
     fleet.wait_for_state(job, "done");
     crate::fleet::until("no refs are left", || {
-        git(Path::new(&origin), &["for-each-ref", "refs/caliban"]).is_empty()
+        let left = git(Path::new(&origin), &["for-each-ref", "refs/caliban"]);
+        assert!(!fleet.log("one").contains("stays"), "{}", fleet.log("one"));
+        left.is_empty()
     });
 }
 

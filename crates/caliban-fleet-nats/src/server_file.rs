@@ -101,6 +101,7 @@ fn permissions(role: Role) -> (Vec<String>, Vec<String>) {
             format!("$JS.API.STREAM.MSG.GET.{stream}"),
             format!("$JS.API.DIRECT.GET.{stream}"),
             format!("$JS.API.DIRECT.GET.{stream}.>"),
+            format!("$JS.API.CONSUMER.CREATE.{stream}"),
             format!("$JS.API.CONSUMER.CREATE.{stream}.>"),
             format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.>"),
             format!("$JS.API.CONSUMER.DELETE.{stream}.>"),

@@ -53,7 +53,8 @@ pub(super) enum Verdict {
 /// A result, and the checkout that it came from.
 pub(super) struct Concluded {
     pub(super) result: JobResult,
-    pub(super) checkout: Option<Checkout>,
+    /// It goes with its room, which is why that is here.
+    pub(super) checkout: Option<(Checkout, Room)>,
 }
 
 impl Concluded {
@@ -300,7 +301,7 @@ impl<B: Board> Attempt<'_, B> {
             spec.prompt.clone()
         };
         let options = self.options(&terms, &room, is_resumed);
-        Box::pin(self.run(terms, options, prompt, journal, checkout, &room)).await
+        Box::pin(self.run(terms, options, prompt, journal, checkout, room)).await
     }
 
     fn options(&self, terms: &Terms, room: &Room, is_resumed: bool) -> RunOptions {
@@ -322,7 +323,7 @@ impl<B: Board> Attempt<'_, B> {
         &self,
         mut result: JobResult,
         mut checkout: Checkout,
-        room: &Room,
+        room: Room,
         log: Vec<u8>,
     ) -> Verdict {
         let prefix = format!("{}/{}", self.spec.job, self.number);
@@ -367,7 +368,7 @@ impl<B: Board> Attempt<'_, B> {
         }
         Verdict::Result(Box::new(Concluded {
             result,
-            checkout: Some(checkout),
+            checkout: Some((checkout, room)),
         }))
     }
 
@@ -400,14 +401,14 @@ async fn conclude<B: Board>(
             let counts = match settled {
                 Settled::Recorded => result,
                 Settled::Already(first) => {
-                    if let (Some(checkout), Some(files)) = (&checkout, &result.files) {
+                    if let (Some((checkout, _)), Some(files)) = (&checkout, &result.files) {
                         checkout.withdraw(files).await;
                     }
                     *first
                 }
             };
             close(board, lease, &counts).await;
-            if let Some(checkout) = &checkout {
+            if let Some((checkout, _)) = &checkout {
                 checkout.tidy().await;
             }
             note(&format!(

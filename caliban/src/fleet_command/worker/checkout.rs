@@ -11,6 +11,7 @@ use caliban_harness::Configuration;
 use super::journal::Kept;
 use super::room::Room;
 use super::terms::is_far;
+use crate::console::note;
 
 /// Who the commits are by.
 const IDENTITY: [(&str, &str); 4] = [
@@ -18,6 +19,11 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_EMAIL", "caliban@localhost"),
     ("GIT_COMMITTER_NAME", "caliban"),
     ("GIT_COMMITTER_EMAIL", "caliban@localhost"),
+];
+/// When there was nothing yet: the same commit for every attempt.
+const LONG_AGO: [(&str, &str); 2] = [
+    ("GIT_AUTHOR_DATE", "2000-01-01T00:00:00Z"),
+    ("GIT_COMMITTER_DATE", "2000-01-01T00:00:00Z"),
 ];
 /// The ref that bundles are made of.
 const HERE: &str = "refs/caliban/here";
@@ -88,7 +94,7 @@ impl Checkout {
             }
             (_, _) => {
                 let nothing = ["commit", "--quiet", "--allow-empty", "-m", "Nothing yet"];
-                git.run(nothing).await?;
+                git.clone().with(&LONG_AGO).run(nothing).await?;
                 git.run(["rev-parse", "HEAD"]).await?.text()
             }
         };
@@ -299,8 +305,12 @@ impl Checkout {
         };
         for kept in &self.passing {
             if let Kept::Ref { name, .. } = kept {
-                // What stays is named after the job, and whoever keeps the remote can tell.
-                let _ = push(far, remote, &format!(":{name}")).await;
+                if let Err(error) = push(far, remote, &format!(":{name}")).await {
+                    // It is named after the job, and whoever keeps the remote can tell.
+                    note(&format!(
+                        "warning: `{name}` stays in the repository: {error}"
+                    ));
+                }
             }
         }
     }

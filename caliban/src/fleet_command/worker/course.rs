@@ -60,7 +60,7 @@ impl<B: Board> Attempt<'_, B> {
         prompt: String,
         mut journal: Journal,
         mut checkout: Checkout,
-        room: &Room,
+        room: Room,
     ) -> Result<Verdict, String> {
         let questions = match terms.on_question {
             OnQuestion::Deny => Questions::Nobody,
@@ -251,7 +251,7 @@ impl<B: Board> Attempt<'_, B> {
         code: Option<u8>,
         mut journal: Journal,
         checkout: Checkout,
-        room: &Room,
+        room: Room,
         log: Vec<u8>,
     ) -> Result<Verdict, String> {
         let blank = self.blank();
