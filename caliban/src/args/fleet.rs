@@ -20,7 +20,7 @@ pub(crate) struct FleetArgs {
 /// Where the server of the fleet is, and who comes.
 #[derive(Debug, Args)]
 pub(crate) struct AccessArgs {
-    /// The NATS server (`CALIBAN_FLEET_SERVER`) [default: nats://127.0.0.1:4222]
+    /// The NATS server (`CALIBAN_FLEET_SERVER`) [default: port 4222 of this machine]
     #[arg(long, value_name = "URL", global = true)]
     pub(crate) server: Option<String>,
     /// A file with the seed of an nkey (`CALIBAN_FLEET_KEY`)

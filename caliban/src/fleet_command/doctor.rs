@@ -52,16 +52,15 @@ async fn sync(access: &Access, args: &FleetDoctorArgs) -> Finding {
             ),
         )
     };
-    let url = match &args.monitor {
-        Some(url) => url.clone(),
-        None => {
-            let host = Url::parse(&access.address).ok();
-            let host = host.and_then(|url| url.host_str().map(str::to_owned));
-            let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
-            match Url::parse(&format!("http://{host}:{MONITOR}")) {
-                Ok(url) => url,
-                Err(error) => return unknown(error.to_string()),
-            }
+    let url = if let Some(url) = &args.monitor {
+        url.clone()
+    } else {
+        let host = Url::parse(&access.address).ok();
+        let host = host.and_then(|url| url.host_str().map(str::to_owned));
+        let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
+        match Url::parse(&format!("http://{host}:{MONITOR}")) {
+            Ok(url) => url,
+            Err(error) => return unknown(error.to_string()),
         }
     };
     match read_monitor(&url).await {

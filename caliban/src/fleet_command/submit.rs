@@ -109,18 +109,17 @@ async fn repo(args: &SubmitArgs, configuration: &Configuration) -> Result<Option
         configuration.process.guard.clone(),
     )
     .await;
-    let remote = match &args.repo {
-        Some(remote) => remote.clone(),
-        None => {
-            let asked = git.ask(&["remote", "get-url", "origin"]).await;
-            let asked = asked.map_err(|reason| {
-                Failure::NoInput(format!(
-                    "no repository that workers could reach: {reason}; name one with `--repo`, or \
+    let remote = if let Some(remote) = &args.repo {
+        remote.clone()
+    } else {
+        let asked = git.ask(&["remote", "get-url", "origin"]).await;
+        let asked = asked.map_err(|reason| {
+            Failure::NoInput(format!(
+                "no repository that workers could reach: {reason}; name one with `--repo`, or \
                      use `--no-repo`"
-                ))
-            })?;
-            asked.trim().to_owned()
-        }
+            ))
+        })?;
+        asked.trim().to_owned()
     };
     let wanted = args.commit.as_deref().unwrap_or("HEAD");
     let is_hash = wanted.len() == 40 && wanted.chars().all(|char| char.is_ascii_hexdigit());

@@ -1,6 +1,6 @@
 //! The board of a fleet on many machines: where jobs are queued and leased, where their journals,
 //! events, questions and results are kept. [`Board`] says what holds of it; [`NatsBoard`] keeps it
-//! on NATS JetStream, and [`MemoryBoard`] in memory, for tests.
+//! on NATS `JetStream`, and [`MemoryBoard`] in memory, for tests.
 
 mod board;
 mod job;

@@ -10,6 +10,10 @@ pub const OLDEST_SERVER: Version = Version::new(2, 12, 0);
 
 /// What a server says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact that the server states"
+)]
 pub struct Survey {
     pub version: String,
     pub is_loopback: bool,

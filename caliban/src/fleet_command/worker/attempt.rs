@@ -419,7 +419,7 @@ async fn conclude<B: Board>(
         Verdict::GivenUp(reason) => {
             warn(job, &reason);
             amend(board, job, hold, |record| {
-                record.trouble = Some(reason.clone())
+                record.trouble = Some(reason.clone());
             })
             .await;
             // Where this fails the lease runs out.

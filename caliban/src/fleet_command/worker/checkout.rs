@@ -85,18 +85,15 @@ impl Checkout {
             (git, repo.remote.clone())
         });
         let git = Git::new(tree, environment, guard).await.with(&IDENTITY);
-        let base = match (&spec.repo, &far) {
-            (Some(repo), Some((far, remote))) => {
-                fetch(far, remote, &repo.commit).await?;
-                git.run(["checkout", "--quiet", "--detach", &repo.commit])
-                    .await?;
-                repo.commit.clone()
-            }
-            (_, _) => {
-                let nothing = ["commit", "--quiet", "--allow-empty", "-m", "Nothing yet"];
-                git.clone().with(&LONG_AGO).run(nothing).await?;
-                git.run(["rev-parse", "HEAD"]).await?.text()
-            }
+        let base = if let (Some(repo), Some((far, remote))) = (&spec.repo, &far) {
+            fetch(far, remote, &repo.commit).await?;
+            git.run(["checkout", "--quiet", "--detach", &repo.commit])
+                .await?;
+            repo.commit.clone()
+        } else {
+            let nothing = ["commit", "--quiet", "--allow-empty", "-m", "Nothing yet"];
+            git.clone().with(&LONG_AGO).run(nothing).await?;
+            git.run(["rev-parse", "HEAD"]).await?.text()
         };
         let index = room.file("index");
         let aside = git
@@ -193,25 +190,22 @@ impl Checkout {
         }
         self.turn += 1;
         let commit = self.commit(&now.0, &now.1).await.map_err(reason)?;
-        let kept = match (&self.far, self.publish) {
-            (Some((far, remote)), Publish::Branch) => {
-                let name = format!("refs/caliban/{}/{}", self.prefix, self.turn);
-                push(far, remote, &format!("{commit}:{name}"))
-                    .await
-                    .map_err(reason)?;
-                Kept::Ref { name, commit }
-            }
-            (_, _) => {
-                let bytes = self.bundled(&commit).await?;
-                let name = format!("{}/files-{}.bundle", self.prefix, self.turn);
-                let artefact = Artefact {
-                    name: name.clone(),
-                    bytes,
-                };
-                let stored = board.store(artefact).await;
-                stored.map_err(|error| error.to_string())?;
-                Kept::Bundle { name, commit }
-            }
+        let kept = if let (Some((far, remote)), Publish::Branch) = (&self.far, self.publish) {
+            let name = format!("refs/caliban/{}/{}", self.prefix, self.turn);
+            push(far, remote, &format!("{commit}:{name}"))
+                .await
+                .map_err(reason)?;
+            Kept::Ref { name, commit }
+        } else {
+            let bytes = self.bundled(&commit).await?;
+            let name = format!("{}/files-{}.bundle", self.prefix, self.turn);
+            let artefact = Artefact {
+                name: name.clone(),
+                bytes,
+            };
+            let stored = board.store(artefact).await;
+            stored.map_err(|error| error.to_string())?;
+            Kept::Bundle { name, commit }
         };
         self.kept = Some(now);
         self.passing.push(kept.clone());
@@ -304,13 +298,13 @@ impl Checkout {
             return;
         };
         for kept in &self.passing {
-            if let Kept::Ref { name, .. } = kept {
-                if let Err(error) = push(far, remote, &format!(":{name}")).await {
-                    // It is named after the job, and whoever keeps the remote can tell.
-                    note(&format!(
-                        "warning: `{name}` stays in the repository: {error}"
-                    ));
-                }
+            if let Kept::Ref { name, .. } = kept
+                && let Err(error) = push(far, remote, &format!(":{name}")).await
+            {
+                // It is named after the job, and whoever keeps the remote can tell.
+                note(&format!(
+                    "warning: `{name}` stays in the repository: {error}"
+                ));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The board on NATS JetStream. Nothing outside of this module knows NATS.
+//! The board on NATS `JetStream`. Nothing outside of this module knows NATS.
 
 mod connection;
 mod layout;
