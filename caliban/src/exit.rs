@@ -25,7 +25,11 @@ const CODES: [(u8, &str); 10] = [
     (2, "the answer does not fit `--json-schema`"),
     (64, "flags or input frames that make no sense"),
     (66, "nothing to work on, or no such session"),
-    (75, "`--max-turns` reached, or the session is in use"),
+    (
+        75,
+        "`--max-turns` reached, or the session is in use; the queue of the fleet is full, or a job \
+         has no result yet",
+    ),
     (
         78,
         "settings that cannot be used, a missing key, too much on standard input",
@@ -58,6 +62,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// Nothing to work on: 66.
     NoInput(String),
+    /// Somebody else is at it, or there is too much to do: 75.
+    Busy(String),
     /// The configuration or the input cannot be used: 78.
     Config(String),
     /// Everything was said already; only the code remains.
@@ -86,6 +92,7 @@ impl Failure {
             Self::Silent(code) => *code,
             Self::Usage(_) => 64,
             Self::NoInput(_) => 66,
+            Self::Busy(_) => 75,
             Self::Config(_) => 78,
         }
     }
@@ -99,6 +106,7 @@ impl fmt::Display for Failure {
             Self::Runtime(message)
             | Self::Usage(message)
             | Self::NoInput(message)
+            | Self::Busy(message)
             | Self::Config(message) => f.write_str(message),
             Self::Silent(_) => Ok(()),
             Self::OutputClosed => f.write_str("standard output was closed"),
@@ -120,6 +128,7 @@ impl Error for Failure {
             | Self::Runtime(_)
             | Self::Usage(_)
             | Self::NoInput(_)
+            | Self::Busy(_)
             | Self::Config(_)
             | Self::Silent(_)
             | Self::OutputClosed => None,
@@ -211,6 +220,7 @@ mod tests {
             Failure::Runtime(text()),
             Failure::Usage(text()),
             Failure::NoInput(text()),
+            Failure::Busy(text()),
             Failure::Config(text()),
             Failure::OutputClosed,
         ] {

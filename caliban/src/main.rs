@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod face;
 mod fleet;
+mod fleet_command;
 mod interactive;
 mod manual;
 mod masking;
@@ -107,6 +108,9 @@ fn another_program() -> Option<ExitCode> {
     }
     if first == caliban_fleet::WORKER_ARGUMENT {
         return Some(fleet::worker_main());
+    }
+    if first == fleet_command::JOB_ARGUMENT {
+        return Some(fleet_command::job_main());
     }
     if first == caliban_fleet::DAEMON_ARGUMENT {
         return Some(fleet::daemon_main(words.next()));
@@ -274,6 +278,11 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             let (options, configuration) = configured()?;
             let fleet = Fleet::new(&options, &configuration);
             Box::pin(fleet.run(command, &cancel, &mut console)).await
+        }
+        Some(Command::Fleet(args)) => {
+            let (options, configuration) = configured()?;
+            let fleet = fleet_command::run(args, &options, &configuration, &cancel, &mut console);
+            Box::pin(fleet).await
         }
         Some(Command::Agent(command)) => {
             let (options, configuration) = configured()?;

@@ -336,7 +336,7 @@ fn queue(message: Message, attach: Attach) -> Command {
 }
 
 /// What a line means to the session.
-fn commands(line: Line, questions: &[Arc<SessionEvent>]) -> Vec<Command> {
+pub(crate) fn commands(line: Line, questions: &[Arc<SessionEvent>]) -> Vec<Command> {
     match line {
         Line::User(message) => vec![queue(message, Attach::Named)],
         Line::Interrupt => vec![Command::Interrupt],

@@ -138,6 +138,8 @@ const EDGES: &[Edge] = &[
     ("caliban", "caliban-checkpoints", "commands list and restore what prompts changed"),
     ("caliban", "caliban-context", "commands show and change memory"),
     ("caliban", "caliban-fleet", "commands start, steer and end agents, and one is a worker"),
+    ("caliban", "caliban-fleet-nats", "commands submit jobs to other machines, and one works on them"),
+    ("caliban", "caliban-git", "workers check repositories out and bring changes back"),
     ("caliban", "caliban-harness", "asks for sessions"),
     ("caliban", "caliban-hooks", "reads the handlers of all layers"),
     ("caliban", "caliban-images", "attaches images"),

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::agents::{AgentShorthand, AgentsCommand, DaemonCommand};
+use super::fleet::FleetArgs;
 use super::mcp::McpCommand;
 use super::plugin::PluginCommand;
 use super::router::RouterCommand;
@@ -101,6 +102,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: AgentsCommand,
     },
+    /// Have jobs done by workers on many machines, over a NATS server.
+    Fleet(FleetArgs),
     /// Look at the daemon that supervises the agents of this repository.
     Daemon {
         #[command(subcommand)]

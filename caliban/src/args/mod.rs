@@ -2,6 +2,7 @@
 
 mod agents;
 mod commands;
+mod fleet;
 mod mcp;
 mod mistakes;
 mod options;
@@ -18,6 +19,7 @@ use clap::{Args, CommandFactory, Parser};
 
 pub(crate) use agents::*;
 pub(crate) use commands::*;
+pub(crate) use fleet::*;
 pub(crate) use mcp::*;
 pub(crate) use mistakes::*;
 pub(crate) use options::*;

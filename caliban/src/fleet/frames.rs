@@ -7,7 +7,7 @@ const SHOWN: usize = 200;
 
 /// Makes text of frames, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     within: Within,
 }
 
@@ -22,7 +22,7 @@ enum Within {
 
 impl Reader {
     /// What is to be written for a frame; nothing for one that says nothing to a person.
-    pub(super) fn read(&mut self, frame: &Value) -> String {
+    pub(crate) fn read(&mut self, frame: &Value) -> String {
         let text = |name: &str| frame[name].as_str().unwrap_or_default();
         match text("type") {
             "text" => {

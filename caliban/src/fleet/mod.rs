@@ -24,6 +24,7 @@ use caliban_model::CancellationToken;
 use jiff::{SignedDuration, Timestamp};
 
 pub(crate) use daemon::{daemon_command, daemon_main, is_daemon_name};
+pub(crate) use frames::Reader;
 pub(crate) use listing::fleet_row;
 pub(crate) use sender::Sender;
 pub(crate) use worker::worker_main;

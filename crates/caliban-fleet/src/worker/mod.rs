@@ -29,7 +29,9 @@ pub use host::Conduct;
 use host::{Host, Work, write_end};
 pub use questions::OnQuestion;
 pub(crate) use questions::short;
+pub use ring::Kind;
 use room::{Beginning, Room};
+pub use telling::lines;
 pub use visitor::Snapshot;
 use visitor::{First, Reception};
 

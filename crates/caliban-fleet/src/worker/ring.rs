@@ -18,7 +18,7 @@ struct Entry {
 
 /// What an entry is to the pieces that an answer comes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A piece of an answer, kept until the answer is whole.
     Piece,
     /// An answer, in place of all its pieces.

@@ -21,7 +21,7 @@ const WHOLE: Encoder = Encoder {
 };
 
 /// The lines of an event, and what they are.
-pub(crate) fn lines(what: &What, session_id: &str) -> (Kind, Vec<String>) {
+pub fn lines(what: &What, session_id: &str) -> (Kind, Vec<String>) {
     let one = |frame: Value| (Kind::Other, vec![line(&frame)]);
     let nothing = (Kind::Other, Vec::new());
     match what {

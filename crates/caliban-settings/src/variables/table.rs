@@ -203,6 +203,10 @@ variables! {
         CALIBAN_NO_SUB_AGENT: "Switch: the model cannot start sub-agents.";
         CALIBAN_KEEP_WORKTREES: "Switch: worktrees of sub-agents are not removed.";
         CALIBAN_DAEMON_RUNTIME_DIR: "Where the daemon and background agents keep their sockets.";
+        CALIBAN_FLEET_SERVER: "The NATS server of the fleet, such as `tls://nats.example.org`.";
+        CALIBAN_FLEET_KEY: "A file with the seed of an nkey, for that server.";
+        CALIBAN_FLEET_CREDS: "A file with a JWT and its seed, for that server.";
+        CALIBAN_FLEET_CA: "A file with certificates that vouch for that server.";
         CALIBAN_AGENT_ID: "Set for everything that a background agent starts: its id.";
     }
     Memory {

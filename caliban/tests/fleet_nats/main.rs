@@ -1,0 +1,18 @@
+//! A fleet on many machines, with the built program and a real NATS server: every test has a
+//! server of its own on a free port, in a directory of its own, and ends what it started.
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may panic"
+)]
+
+mod crashes;
+mod files;
+mod fleet;
+mod jobs;
+mod operation;
+mod questions;
+#[path = "../support/mod.rs"]
+mod support;
