@@ -161,6 +161,7 @@ impl Company {
             }
             Answer::Deny { reason, .. } => Err(question.denial(call, reason)),
             Answer::Nobody => Err(question.unattended()),
+            Answer::TimedOut => Err(question.timed_out()),
         }
     }
 

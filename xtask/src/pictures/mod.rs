@@ -49,9 +49,9 @@ pub(crate) fn draw(purpose: Purpose) -> Result<()> {
 
 /// Photographs the page of `caliban serve web`.
 pub(crate) fn photograph() -> Result<()> {
-    run(cargo().args(["build", "--quiet", "--package", "caliban"]))?;
+    let program = built_program()?;
     std::fs::create_dir_all(folder())?;
-    page::photograph(&target().join("debug/caliban"), &folder())
+    page::photograph(&program, &folder())
 }
 
 /// Every picture is there, is shown somewhere, and nothing else is.

@@ -108,6 +108,7 @@ impl Scripted {
             Answer::Allow { .. } => "allowed",
             Answer::Deny { .. } => "refused",
             Answer::Nobody => "nobody",
+            Answer::TimedOut => "too late",
         };
         let answered = Event::PermissionAnswered {
             inquiry: Arc::clone(&inquiry.id),
