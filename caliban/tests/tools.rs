@@ -605,7 +605,7 @@ fn the_results_of_an_earlier_session_are_capped_too() {
 
 #[rstest]
 #[case(json!({"prompt": "sub", "isolation": "worktree"}), "not in a git repository")]
-#[case(json!({"prompt": "sub", "background": true, "isolation": "worktree"}), "leave out")]
+#[case(json!({"prompt": "sub", "background": true, "isolation": "worktree"}), "not in a git repository")]
 fn what_a_sub_agent_cannot_have_is_said(#[case] input: Value, #[case] word: &str) {
     let bench = Bench::new(Wire::Anthropic, one_by_one(vec![("AgentTool", input)]));
     work(&bench);
