@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::{Bench, Ran, Wire, bare, run};
 
 /// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A NATS server on a free port, ended with the test.
 pub(crate) struct Server {

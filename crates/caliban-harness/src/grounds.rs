@@ -398,11 +398,11 @@ pub(crate) fn place_note(worktree: &Worktree) -> String {
     let entry = &worktree.entry;
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = write!(
+    let _ = writeln!(
         text,
         "This directory is a git worktree of your own, on the branch {} from the commit {}. Change \
          files only in it; the checkout that it was made of is another agent's. What you leave \
-         uncommitted is committed on that branch when you are done.\n",
+         uncommitted is committed on that branch when you are done.",
         entry.branch,
         short(&entry.base),
     );

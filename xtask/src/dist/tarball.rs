@@ -76,7 +76,7 @@ pub(super) fn gzipped_tar(
     directories: Directories,
 ) -> Result<Vec<u8>> {
     entries.sort_by(|one, other| one.path.cmp(&other.path));
-    let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
+    let mut archive = Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     if directories == Directories::Named {
         for directory in above(&entries) {
             let mut header = header(EntryType::Directory, 0o755, time);
@@ -132,7 +132,7 @@ fn above(entries: &[Entry<'_>]) -> BTreeSet<String> {
 
 /// A single compressed file.
 pub(super) fn gzipped(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut file = GzEncoder::new(Vec::new(), Compression::best());
+    let mut file = GzEncoder::new(Vec::new(), Compression::default());
     file.write_all(bytes)?;
     Ok(file.finish()?)
 }

@@ -520,7 +520,7 @@ pub(super) mod tests {
 
     #[tokio::test]
     async fn a_job_with_a_result_is_finished_by_whoever_takes_it() {
-        let board = caliban_fleet_nats::MemoryBoard::new(Duration::from_secs(60), 10);
+        let board = caliban_fleet_nats::MemoryBoard::new(Duration::from_mins(1), 10);
         let spec = spec();
         board.submit(&spec).await.unwrap();
         let claim = board

@@ -292,7 +292,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_comes_back_as_it_was_at_the_last_point() {
-        let board = MemoryBoard::new(Duration::from_secs(60), 10);
+        let board = MemoryBoard::new(Duration::from_mins(1), 10);
         let job = JobId::new();
         let here = tempfile::tempdir().unwrap();
         let path = here.path().to_owned();

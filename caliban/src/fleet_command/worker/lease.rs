@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn another_attempt_is_noticed_at_the_next_renewal() {
-        let length = Duration::from_secs(60);
+        let length = Duration::from_mins(1);
         let board = MemoryBoard::new(length, 10);
         let spec = spec();
         board.submit(&spec).await.unwrap();
