@@ -33,6 +33,7 @@ mod stdin;
 mod tally;
 mod text_face;
 mod trust_command;
+mod typed_lines;
 mod usage_command;
 mod worktrees_command;
 

@@ -4,7 +4,6 @@
 use caliban_fleet::{AgentId, Answers, Attachment, Input, Past, Resumption, Wanted};
 use caliban_model::CancellationToken;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio::time::{Duration, Instant, sleep};
 
 use super::Fleet;
@@ -12,9 +11,8 @@ use super::frames::Reader;
 use crate::args::AttachArgs;
 use crate::console::{Console, note};
 use crate::exit::Failure;
+use crate::typed_lines::TypedLines;
 
-/// Lines of input that may wait to be sent.
-const LINES: usize = 64;
 /// How long an agent that is just being started may take to be reachable.
 const REACHABLE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(20);
@@ -53,9 +51,9 @@ impl Fleet<'_> {
         };
         let attachment = self.reach(&view.id, wanted).await?;
         let typed = if args.read_only {
-            None
+            TypedLines::none()
         } else {
-            Some(typed_lines())
+            TypedLines::of_standard_input()
         };
         let mut view = View {
             attachment,
@@ -138,7 +136,7 @@ impl View<'_> {
 
     async fn run(
         mut self,
-        mut typed: Option<mpsc::Receiver<String>>,
+        mut typed: TypedLines,
         cancel: &CancellationToken,
     ) -> Result<(), Failure> {
         let newest = self.attachment.newest();
@@ -159,7 +157,7 @@ impl View<'_> {
                     None => return Ok(()),
                     Some(line) => self.show(&line)?,
                 },
-                line = next(&mut typed), if !is_detaching => match line {
+                line = typed.next(), if !is_detaching => match line {
                     None => is_detaching = true,
                     Some(line) => self.type_in(&line).await?,
                 },
@@ -234,28 +232,6 @@ fn meant(line: &str, question: Option<&str>) -> Result<Value, String> {
         "/take" => Ok(json!({"type": "take"})),
         _ => Ok(json!({"type": "user", "content": line})),
     }
-}
-
-/// The next line; waits for ever where nothing is typed.
-async fn next(typed: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
-    match typed {
-        Some(typed) => typed.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The lines of standard input, read in a thread of their own: nothing interrupts a terminal.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (send, lines) = mpsc::channel(LINES);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            let Ok(line) = line else { return };
-            if send.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use caliban_model::CancellationToken;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::outcome::{self, unknown};
@@ -15,11 +14,10 @@ use crate::args::{LogArgs, WatchArgs};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::fleet::Reader;
+use crate::typed_lines::TypedLines;
 
 /// How often the worker is told that somebody watches.
 const WATCHING: Duration = Duration::from_secs(10);
-/// Lines that may wait to be sent.
-const LINES: usize = 16;
 
 /// How frames are shown.
 enum Form {
@@ -101,7 +99,7 @@ pub(super) async fn logs<B: Board>(
     check(board, args.job).await?;
     if args.follow {
         let view = View::new(args.json, console);
-        return follow(board, args.job, 0, None, view, cancel).await;
+        return follow(board, args.job, 0, TypedLines::none(), view, cancel).await;
     }
     let last = board.last_event(args.job).await?;
     if last == 0 {
@@ -127,10 +125,10 @@ pub(super) async fn attach<B: Board>(
 ) -> Result<(), Failure> {
     check(board, args.job).await?;
     let typed = if args.read_only || args.json {
-        None
+        TypedLines::none()
     } else {
         note("/allow, /allow-session, /deny and /cancel; Ctrl+D detaches");
-        Some(typed_lines())
+        TypedLines::of_standard_input()
     };
     let view = View::new(args.json, console);
     follow(board, args.job, args.since, typed, view, cancel).await
@@ -140,7 +138,7 @@ async fn follow<B: Board>(
     board: &B,
     job: JobId,
     after: u64,
-    mut typed: Option<mpsc::Receiver<String>>,
+    mut typed: TypedLines,
     mut view: View<'_>,
     cancel: &CancellationToken,
 ) -> Result<(), Failure> {
@@ -176,7 +174,7 @@ async fn follow<B: Board>(
                 // It comes again; what is stored is shown in any case.
                 let _ = board.nudge(job, Nudge::Watch).await;
             }
-            line = next(&mut typed), if !is_detaching => match line {
+            line = typed.next(), if !is_detaching => match line {
                 None => is_detaching = true,
                 Some(line) => {
                     let question = view.questions.first().cloned();
@@ -225,26 +223,4 @@ async fn type_in<B: Board>(
             first.by, first.decision
         ))),
     }
-}
-
-/// The next line; waits for ever where nothing is typed.
-async fn next(typed: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
-    match typed {
-        Some(typed) => typed.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The lines of standard input, read in a thread of their own: nothing interrupts a terminal.
-fn typed_lines() -> mpsc::Receiver<String> {
-    let (send, lines) = mpsc::channel(LINES);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lines() {
-            let Ok(line) = line else { return };
-            if send.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }

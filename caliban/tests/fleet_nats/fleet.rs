@@ -147,7 +147,7 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Leases of two seconds.
     pub(crate) fn new(script: Script) -> Self {
-        Self::with(script, &["--lease", "2s"])
+        Self::with(script, &["--lease", "4s"])
     }
 
     pub(crate) fn with(script: Script, init: &[&str]) -> Self {
@@ -187,7 +187,7 @@ impl Fleet {
         let log = self.server.path().join(format!("{name}.log"));
         let child = command
             .args(before)
-            .args(["fleet", "worker", "--name", name, "--lease", "2s"])
+            .args(["fleet", "worker", "--name", name, "--lease", "4s"])
             .arg("--work-dir")
             .arg(self.server.path().join("work"))
             .args(flags)

@@ -72,7 +72,7 @@ fn roles_can_do_their_part_and_no_more() {
     assert!(!printed.stdout.contains(seed.trim()));
     let server = Server::with(&printed.stdout);
     let url = server.url();
-    let made = fleet("admin", &url, &["init", "--apply", "--lease", "2s"]);
+    let made = fleet("admin", &url, &["init", "--apply", "--lease", "4s"]);
     assert_eq!(made.code, Some(0), "{made:?}");
     let stranger =
         run(bare(bench.home.path(), bench.workspace.path())
@@ -93,7 +93,7 @@ fn roles_can_do_their_part_and_no_more() {
     worker.args([
         "worker",
         "--lease",
-        "2s",
+        "4s",
         "--jobs",
         "1",
         "--on-question",

@@ -13,7 +13,9 @@ use crate::record::{AnswerRecord, JobRecord, JobResult, Stored};
 /// Why the board did not do what it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
-    #[error("the server of the fleet cannot be reached at {address}: {reason}")]
+    #[error(
+        "the server of the fleet cannot be reached at {address}: {reason}; `--server` or `CALIBAN_FLEET_SERVER` names another"
+    )]
     Unreachable { address: String, reason: String },
     /// Too many jobs wait already. Nothing was submitted.
     #[error("the queue is full; try again later")]
