@@ -14,6 +14,9 @@ use crate::support::{Bench, Ran, Wire, bare, run};
 /// How long anything may take before a test gives up.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// How many pairs of ports a server tries.
+const PORT_TRIES: usize = 5;
+
 /// A NATS server on a free port, ended with the test.
 pub(crate) struct Server {
     directory: tempfile::TempDir,
@@ -34,26 +37,31 @@ fn program() -> PathBuf {
 }
 
 impl Server {
-    /// A server with this configuration; `{port}`, `{monitor}` and `{store}` stand for its own.
+    /// A server with this configuration; `{port}`, `{monitor}` and `{store}` stand for its own. A port that was
+    /// free a moment ago may be somebody's by now: then others are taken.
     pub(crate) fn with(configuration: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let (port, monitor) = (free_port(), free_port());
-        let file = directory.path().join("server.conf");
-        let store = directory.path().join("store");
-        let text = configuration
-            .replace("{port}", &port.to_string())
-            .replace("{monitor}", &monitor.to_string())
-            .replace("{store}", store.to_str().unwrap());
-        std::fs::write(&file, text).unwrap();
-        let mut server = Self {
-            directory,
-            port,
-            monitor,
-            file,
-            child: None,
-        };
-        server.start();
-        server
+        for _ in 0..PORT_TRIES {
+            let directory = tempfile::tempdir().unwrap();
+            let (port, monitor) = (free_port(), free_port());
+            let file = directory.path().join("server.conf");
+            let store = directory.path().join("store");
+            let text = configuration
+                .replace("{port}", &port.to_string())
+                .replace("{monitor}", &monitor.to_string())
+                .replace("{store}", store.to_str().unwrap());
+            std::fs::write(&file, text).unwrap();
+            let mut server = Self {
+                directory,
+                port,
+                monitor,
+                file,
+                child: None,
+            };
+            if server.listens() {
+                return server;
+            }
+        }
+        panic!("no server could be started on {PORT_TRIES} pairs of ports");
     }
 
     pub(crate) fn new() -> Self {
@@ -67,7 +75,13 @@ impl Server {
         self.directory.path()
     }
 
+    /// Starts it again, on the port it had.
     pub(crate) fn start(&mut self) {
+        assert!(self.listens(), "{}", self.log());
+    }
+
+    /// Whether it listens, which it does not where another has one of its ports.
+    fn listens(&mut self) -> bool {
         let log = std::fs::File::create(self.directory.path().join("log")).unwrap();
         let child = Command::new(program())
             .arg("-c")
@@ -78,10 +92,21 @@ impl Server {
             .spawn()
             .unwrap();
         self.child = Some(child);
-        let health = format!("127.0.0.1:{}", self.port);
-        until("the server listens", || {
-            std::net::TcpStream::connect(&health).is_ok()
+        let mut listens = false;
+        until("the server listens or ends", || {
+            listens = self.log().contains("Server is ready");
+            listens || self.has_ended()
         });
+        listens
+    }
+
+    fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().unwrap();
+        child.try_wait().unwrap().is_some()
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
     /// As a power failure ends it.
