@@ -1,8 +1,8 @@
-//! The run of all tests: what failed is told at its end and tried once more, alone.
+//! The run of all tests: what failed is told at its end and tried again, alone.
 //!
 //! The tests drive real terminals, shells and servers on machines that do other things at the same time. One
 //! that fails among thousands and passes alone is named as unsteady and does not fail the run; one that fails
-//! twice does. A run that broke without naming a test (it did not build, it was killed) fails at once.
+//! each time does. A run that broke without naming a test (it did not build, it was killed) fails at once.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitStatus, Stdio};
@@ -14,6 +14,9 @@ use crate::shell::{self, say};
 
 /// How many failures are worth a second try: more of them are no accident.
 const ACCIDENTS: usize = 8;
+
+/// How often a test may try to pass alone.
+const SECOND_CHANCES: usize = 2;
 
 /// Runs all tests by commands that `cargo_test` begins; each gets arguments of its own.
 pub(crate) fn run(cargo_test: impl Fn() -> Command) -> Result<()> {
@@ -30,19 +33,26 @@ pub(crate) fn run(cargo_test: impl Fn() -> Command) -> Result<()> {
             failed.len()
         );
     }
-    say(&format!("once more, alone: {}", failed.join(", ")));
-    let second = Outcome::of(
-        cargo_test()
-            .args(["--no-fail-fast", "--quiet"])
-            .args(["--", "--format=pretty", "--exact", "--test-threads=1"])
-            .args(failed),
-    )?;
-    if !second.status.success() {
-        second.report.tell();
-        bail!("failed twice: {}", second.report.failed.join(", "));
+    let mut failing = failed.clone();
+    for _ in 0..SECOND_CHANCES {
+        say(&format!("once more, alone: {}", failing.join(", ")));
+        let again = Outcome::of(
+            cargo_test()
+                .args(["--no-fail-fast", "--quiet"])
+                .args(["--", "--format=pretty", "--exact", "--test-threads=1"])
+                .args(&failing),
+        )?;
+        if again.status.success() {
+            say(&format!("unsteady, passed alone: {}", failed.join(", ")));
+            return Ok(());
+        }
+        again.report.tell();
+        failing = again.report.failed;
+        if failing.is_empty() {
+            bail!("the tests failed: {}", again.status);
+        }
     }
-    say(&format!("unsteady, passed alone: {}", failed.join(", ")));
-    Ok(())
+    bail!("failed again and again: {}", failing.join(", "))
 }
 
 struct Outcome {

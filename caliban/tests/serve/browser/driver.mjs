@@ -9,6 +9,9 @@ import * as scenarios from "./scenarios.mjs";
 const require = createRequire(join(process.env.PACKAGES, "package.json"));
 const { chromium } = require("playwright-core");
 
+/// A busy machine takes its time; what is never there is found out by then.
+const PATIENCE = 60000;
+
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 /// Asks the test for something, and waits until it is done.
@@ -22,13 +25,21 @@ export function check(holds, what) {
   if (!holds) throw new Error(what);
 }
 
+/// What a page shows a moment after what was waited for.
+export async function eventually(holds, what) {
+  const deadline = Date.now() + PATIENCE;
+  while (!(await holds())) {
+    check(Date.now() < deadline, what);
+    await new Promise((next) => setTimeout(next, 50));
+  }
+}
+
 export const URL_ = process.env.PAGE;
 
 /// A window of the page, whose every misstep is written down.
 async function open(context, seen, address) {
   const page = await context.newPage();
-  // A busy machine takes its time; what is never there is found out by then.
-  page.setDefaultTimeout(60000);
+  page.setDefaultTimeout(PATIENCE);
   page.on("pageerror", (error) => seen.errors.push(String(error)));
   page.on("console", (message) => { if (["error", "warning"].includes(message.type())) seen.errors.push(message.text()); });
   page.on("dialog", (dialog) => { seen.errors.push(`a dialog: ${dialog.message()}`); dialog.dismiss(); });

@@ -1,7 +1,7 @@
 // What a person does in the page.
 
 import { Buffer } from "node:buffer";
-import { URL_, ask, check } from "./driver.mjs";
+import { URL_, ask, check, eventually } from "./driver.mjs";
 
 const transcript = (page) => page.locator("#transcript");
 const idle = (page) => page.locator("#state.idle").waitFor();
@@ -18,21 +18,21 @@ export async function keyboard({ page }) {
   await page.keyboard.press("Enter");
   const question = page.locator(".question");
   await question.waitFor();
-  check((await question.innerText()).includes("touch made"), "the question shows what would run");
-  check((await question.innerText()).includes("Allow in this session"), "the question has scopes");
+  await eventually(async () => (await question.innerText()).includes("touch made"), "the question shows what would run");
+  await eventually(async () => (await question.innerText()).includes("Allow in this session"), "the question has scopes");
   // Typing goes on where it was: a question takes no keys that were meant for something else.
   await page.keyboard.type("next thought");
-  check(await page.locator("#prompt").inputValue() === "next thought", "the question took the keys");
+  await eventually(async () => await page.locator("#prompt").inputValue() === "next thought", "the question took the keys");
   await page.keyboard.press("Alt+q");
-  check(await page.evaluate(() => document.activeElement.className === "question"), "Alt+Q goes to the question");
+  await eventually(async () => await page.evaluate(() => document.activeElement.className === "question"), "Alt+Q goes to the question");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Tab");
-  check(await page.evaluate(() => document.activeElement.textContent) === "Allow once", "the first choice is behind what would run");
+  await eventually(async () => await page.evaluate(() => document.activeElement.textContent) === "Allow once", "the first choice is behind what would run");
   await page.locator(".question button:not([aria-disabled])").first().waitFor();
   await page.keyboard.press("Enter");
   await transcript(page).getByText("It is made.").waitFor();
   await idle(page);
-  check(await page.evaluate(() => document.activeElement.id) === "prompt", "after an answer the prompt has the focus");
+  await eventually(async () => await page.evaluate(() => document.activeElement.id) === "prompt", "after an answer the prompt has the focus");
   await page.keyboard.press("Alt+n");
   await page.waitForFunction(() => document.querySelectorAll("#sessions li").length === 2);
   await transcript(page).getByText("It is made.").waitFor({ state: "detached" });
@@ -59,7 +59,7 @@ export async function reload({ page }) {
   await transcript(page).getByText("The beginning").waitFor();
   await page.reload();
   await transcript(page).getByText("The beginning").waitFor();
-  check(await page.locator(".user").count() === 1, "the prompt is there once");
+  await eventually(async () => await page.locator(".user").count() === 1, "the prompt is there once");
   await ask("release");
   await transcript(page).getByText("and the end.").waitFor();
   await idle(page);
@@ -67,7 +67,7 @@ export async function reload({ page }) {
   check(said.length === 1 && said[0] === "The beginning of it and the end.", `said: ${JSON.stringify(said)}`);
   await page.reload();
   await transcript(page).getByText("and the end.").waitFor();
-  check(await page.locator(".said").count() === 1, "said once after another reload");
+  await eventually(async () => await page.locator(".said").count() === 1, "said once after another reload");
 }
 
 /// Two windows on one session: what one sends both see, what one answers is answered in both.
@@ -76,9 +76,9 @@ export async function windows({ page, another, context }) {
   await page.locator(".question").waitFor();
   const other = await another(new URL("/", URL_).href);
   await other.locator(".question").waitFor();
-  check((await other.locator(".user").innerText()).includes("make it"), "the other sees the prompt");
-  check((await other.locator("nav .badge.waiting").innerText()) === "needs you", "the list says who is needed");
-  check((await other.title()).startsWith("(1)"), "the title says so too");
+  await eventually(async () => (await other.locator(".user").innerText()).includes("make it"), "the other sees the prompt");
+  await eventually(async () => (await other.locator("nav .badge.waiting").innerText()) === "needs you", "the list says who is needed");
+  await eventually(async () => (await other.title()).startsWith("(1)"), "the title says so too");
   await other.getByRole("button", { name: "Allow once" }).click();
   await page.locator(".question").waitFor({ state: "detached" });
   await transcript(page).getByText("It is made.").waitFor();
@@ -157,7 +157,7 @@ export async function queue({ page, another }) {
   await page.waitForFunction(() => document.querySelectorAll("#queue li").length === 2);
   const other = await another(new URL("/", URL_).href);
   await other.waitForFunction(() => document.querySelectorAll("#queue li").length === 2);
-  check((await other.locator("#queue").innerText()).includes("third"), "another window sees what waits");
+  await eventually(async () => (await other.locator("#queue").innerText()).includes("third"), "another window sees what waits");
   await page.getByRole("button", { name: "Take back: third" }).click();
   await other.waitForFunction(() => document.querySelectorAll("#queue li").length === 1);
   // The two windows hear of it in either order.
@@ -171,7 +171,7 @@ export async function queue({ page, another }) {
   await page.keyboard.press("Escape");
   await transcript(page).getByText("Interrupted.").waitFor();
   await transcript(page).getByText("Second answer.").waitFor();
-  check(await page.locator("#queue").isHidden(), "nothing waits any more");
+  await eventually(async () => await page.locator("#queue").isHidden(), "nothing waits any more");
 }
 
 const DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -197,8 +197,8 @@ export async function files({ page }) {
   await send(page, "look at these");
   await transcript(page).getByText("Seen.").waitFor();
   await idle(page);
-  check(await page.locator(".user img.picture").count() === 1, "the picture is shown");
-  check(await page.locator("#files").isHidden(), "nothing is attached any more");
+  await eventually(async () => await page.locator(".user img.picture").count() === 1, "the picture is shown");
+  await eventually(async () => await page.locator("#files").isHidden(), "nothing is attached any more");
   await page.reload();
   await page.locator(".user img.picture").waitFor();
   await page.waitForFunction(() => document.querySelector(".user img.picture").naturalWidth === 1);
@@ -209,7 +209,7 @@ export async function door({ page, another, seen }) {
   await page.locator("#prompt").waitFor();
   await page.waitForFunction(() => document.getElementById("empty").hidden === false);
   check(new URL(page.url()).hash === "", `the address bar has no token: ${page.url()}`);
-  check(await page.evaluate(() => document.cookie) === "", "no script sees the cookie");
+  await eventually(async () => await page.evaluate(() => document.cookie) === "", "no script sees the cookie");
   check(seen.requests.every((url) => !url.includes(URL_.split("#")[1])), "no request has the token in its address");
   check(seen.bytes > 1000 && seen.bytes < 200 * 1024, `the page has ${seen.bytes} bytes`);
   await page.goBack().catch(() => {});
@@ -241,26 +241,25 @@ export async function look({ page }) {
   await page.locator(".question button:not([aria-disabled])").first().waitFor();
   await send(page, "and something that waits and has a rather long text, longer than a small screen is wide");
   await page.locator("#queue li").waitFor();
-  for (const role of ["navigation", "main", "log"]) check(await page.getByRole(role).count() === 1, `one ${role}`);
-  check(await page.locator("[role=alert]").count() === 1 && await page.locator("[role=status]").count() >= 2, "live regions");
+  for (const role of ["navigation", "main", "log"]) await eventually(async () => await page.getByRole(role).count() === 1, `one ${role}`);
+  await eventually(async () => await page.locator("[role=alert]").count() === 1 && await page.locator("[role=status]").count() >= 2, "live regions");
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
     const low = await page.evaluate(contrast);
     check(low.length === 0, `${scheme}: too little contrast: ${low.slice(0, 5).join("; ")}`);
   }
   await page.setViewportSize({ width: 360, height: 640 });
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  check(wide <= 0, `the page is ${wide} wider than the screen`);
+  await eventually(async () => await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "the page is wider than the screen");
   const outside = await page.evaluate(() => [...document.querySelectorAll("main *")]
     .filter((it) => it.checkVisibility() && !it.closest(".facts, pre, .wide, .unseen") && it.getBoundingClientRect().right > innerWidth + 1)
     .map((it) => it.outerHTML.slice(0, 80)));
   check(outside.length === 0, `cut off: ${outside}`);
-  check(await page.locator("nav").isHidden(), "the list makes room");
+  await eventually(async () => await page.locator("nav").isHidden(), "the list makes room");
   await page.locator("#menu").click();
   await page.locator("nav .session").first().waitFor();
-  check(await page.locator("nav .badge.waiting").evaluate((it) => it.getBoundingClientRect().right <= it.closest("nav").getBoundingClientRect().right), "the state is seen");
+  await eventually(async () => await page.locator("nav .badge.waiting").evaluate((it) => it.getBoundingClientRect().right <= it.closest("nav").getBoundingClientRect().right), "the state is seen");
   await page.keyboard.press("Escape");
-  check(await page.locator("nav").isHidden(), "and goes away again");
+  await eventually(async () => await page.locator("nav").isHidden(), "and goes away again");
   const box = await page.locator("#send").boundingBox();
   check(box.height >= 40 && box.x + box.width <= 360, `the button can be hit: ${JSON.stringify(box)}`);
 }
@@ -290,15 +289,15 @@ function contrast() {
 
 /// Thousands of pieces, and the page still answers.
 export async function long({ page }) {
-
   await send(page, "at length");
   await page.locator(".sums").waitFor();
   await idle(page);
   const words = (await page.locator(".said .prose").innerText()).split(/\s+/).filter((it) => it === "word").length;
   check(words === 4000, `${words} words`);
-
-  const ended = await page.evaluate(() => { const log = document.getElementById("transcript"); return log.scrollHeight - log.scrollTop - log.clientHeight; });
-  check(ended < 80, `the end is in sight: ${ended}`);
+  await eventually(async () => await page.evaluate(() => {
+    const log = document.getElementById("transcript");
+    return log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  }), "the end is in sight");
 }
 
 /// A server that goes away is missed, and nothing is pretended.
@@ -310,7 +309,7 @@ export async function gone({ page, seen }) {
   await page.locator("#connection").getByText("Not connected").waitFor();
   await send(page, "anybody?");
   await page.locator("#trouble").getByText("cannot be reached").waitFor();
-  check(await page.locator("#prompt").inputValue() === "anybody?", "what was typed is kept");
+  await eventually(async () => await page.locator("#prompt").inputValue() === "anybody?", "what was typed is kept");
   // That nobody answers is in the console, and is meant to be.
   seen.isGone = true;
 }
