@@ -306,7 +306,7 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
                 .to_owned(),
         )),
         None if interactive::is_wanted(&line) => {
-            Box::pin(interactive::run(&line, process, &interrupts)).await
+            Box::pin(interactive::run(&line, process, &interrupts, console)).await
         }
         None => Box::pin(ask(&line, process, &interrupts, &mut console)).await,
     }

@@ -43,6 +43,12 @@ impl Interrupts {
         token
     }
 
+    /// The next SIGINT stops everything again.
+    pub(crate) fn stop_everything(&self) {
+        let mut instead = self.instead.lock().unwrap_or_else(PoisonError::into_inner);
+        *instead = None;
+    }
+
     /// Whether SIGINT was for something smaller.
     fn is_for_less(&self) -> bool {
         let mut instead = self.instead.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use super::mcp::McpCommand;
 use super::plugin::PluginCommand;
 use super::router::RouterCommand;
 use super::run::ProviderArgs;
-use super::serve::{AppArgs, HttpArgs};
+use super::serve::{AppArgs, HttpArgs, WebArgs};
 use super::worktrees::WorktreesCommand;
 
 #[derive(Debug, Subcommand)]
@@ -218,7 +218,7 @@ pub(crate) enum ServeCommand {
     App(AppArgs),
     /// Keep sessions for a browser: the same as `serve`, at an address of this machine, with the
     /// page opened.
-    Web(HttpArgs),
+    Web(WebArgs),
 }
 
 #[derive(Debug, Args)]

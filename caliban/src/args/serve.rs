@@ -12,14 +12,24 @@ use clap::{Args, ValueEnum};
 #[derive(Debug, Args)]
 pub(crate) struct RegistryArgs {
     /// Prompts that are worked on at the same time, over all sessions.
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value_t = Self::default().max_running)]
     pub(crate) max_running: NonZeroUsize,
     /// Prompts that wait in one session; one more is refused.
-    #[arg(long, value_name = "N", default_value = "32")]
+    #[arg(long, value_name = "N", default_value_t = Self::default().max_queue)]
     pub(crate) max_queue: NonZeroUsize,
     /// Sessions that do nothing for so long are written away until they are needed: 90s, 15m, 2h.
-    #[arg(long, value_name = "TIME", default_value = "15m")]
+    #[arg(long, value_name = "TIME", default_value_t = Self::default().idle)]
     pub(crate) idle: Span,
+}
+
+impl Default for RegistryArgs {
+    fn default() -> Self {
+        Self {
+            max_running: const { NonZeroUsize::new(8).unwrap() },
+            max_queue: const { NonZeroUsize::new(32).unwrap() },
+            idle: Span(Duration::from_mins(15)),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -34,8 +44,17 @@ pub(crate) struct AppArgs {
     pub(crate) listen: Option<Listen>,
 }
 
-/// How a server is reached over HTTP.
+/// The page, and the session it shows first.
 #[derive(Debug, Args)]
+pub(crate) struct WebArgs {
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
+    /// The earlier session to go on with, by its name or id.
+    pub(crate) session: Option<String>,
+}
+
+/// How a server is reached over HTTP.
+#[derive(Debug, Default, Args)]
 pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) registry: RegistryArgs,
@@ -136,7 +155,12 @@ impl FromStr for Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}ms", self.0.as_millis())
+        match self.0.as_millis() {
+            whole if whole % 3_600_000 == 0 => write!(formatter, "{}h", whole / 3_600_000),
+            whole if whole % 60_000 == 0 => write!(formatter, "{}m", whole / 60_000),
+            whole if whole % 1_000 == 0 => write!(formatter, "{}s", whole / 1_000),
+            millis => write!(formatter, "{millis}ms"),
+        }
     }
 }
 

@@ -18,17 +18,19 @@ use caliban_harness::{
     glimpse, launch_apart,
 };
 use caliban_images::{Scaling, Thumbnail};
-use caliban_model::{Image, ImageSource, Message};
+use caliban_model::{CancellationToken, Image, ImageSource, Message};
 use caliban_settings::IgnoredBecause;
 use caliban_settings::variables::names;
 use caliban_terminal::Raster;
 use caliban_tui::{
-    CustomTheme, Earlier, FaceError, Farewell, Host, Look, Opened, Programs, Screen, Setup, Which,
+    CustomTheme, Earlier, FaceError, Farewell, Host, Look, Next, Opened, Programs, Screen, Setup,
+    Which,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::args::{CommandLine, InputFormat};
+use crate::console::Console;
 use crate::doctor::Doctor;
 use crate::exit::Failure;
 use crate::fleet::Sender;
@@ -56,6 +58,7 @@ pub(crate) async fn run(
     line: &CommandLine,
     process: Process,
     interrupts: &Interrupts,
+    console: Console,
 ) -> Result<(), Failure> {
     let run = &line.cli.run;
     crate::args::check_prompt(run)?;
@@ -63,6 +66,7 @@ pub(crate) async fn run(
     let prompt = prompt::typed(run)?;
     let options = line.options()?;
     let diagnostics = Arc::new(Withheld::default());
+    let outside = process.clone();
     let process = Process {
         diagnostics: Arc::clone(&diagnostics) as Arc<dyn Diagnostics>,
         ..process
@@ -110,7 +114,14 @@ pub(crate) async fn run(
     match ended {
         Ok(farewell) => {
             say_goodbye(&farewell);
-            Ok(())
+            match farewell.next {
+                Next::End => Ok(()),
+                Next::Page(session) => {
+                    interrupts.stop_everything();
+                    let options = program.options.clone();
+                    show_page(session, options, outside, &interrupts.cancel, console).await
+                }
+            }
         }
         Err(FaceError::NotBegun | FaceError::WantsLines) => Err(program.failure()),
         Err(FaceError::Cancelled | FaceError::HangUp) => {
@@ -120,6 +131,31 @@ pub(crate) async fn run(
             Err(Failure::Runtime(error.to_string()))
         }
     }
+}
+
+/// Goes on in a page, until it is told to stop.
+#[cfg(unix)]
+async fn show_page(
+    session: Option<String>,
+    options: RunOptions,
+    process: Process,
+    cancel: &CancellationToken,
+    console: Console,
+) -> Result<(), Failure> {
+    crate::console::note("the session goes on in the page; Ctrl+C ends it");
+    crate::serve::page(session, options, process, cancel, console).await
+}
+
+#[cfg(not(unix))]
+async fn show_page(
+    _: Option<String>,
+    _: RunOptions,
+    _: Process,
+    _: &CancellationToken,
+    _: Console,
+) -> Result<(), Failure> {
+    let missing = "this system has no sockets that the page needs".to_owned();
+    Err(Failure::Runtime(missing))
 }
 
 /// What is talked on.

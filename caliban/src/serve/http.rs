@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use caliban_harness::options::DebugTo;
 use caliban_harness::{Process, RunOptions, configure, locations};
 use caliban_model::CancellationToken;
-use caliban_serve::Frames;
+use caliban_serve::{Frames, Open, Registry, Wish};
 use caliban_serve_http::{
     Access, Connections, Encryption, Place, Router, Scheme, Token, router,
     serve as serve_connection, serve_after,
@@ -31,9 +31,10 @@ use crate::mcp_command::browser::{self, Opening};
 use address::{Address, Way};
 
 /// Whether the page is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Page {
-    Opened,
+    /// With this earlier session.
+    Opened(Option<String>),
     Left,
 }
 
@@ -45,7 +46,7 @@ pub(super) async fn serve(
     cancel: &CancellationToken,
     mut console: Console,
 ) -> Result<(), Failure> {
-    let places = Places::new(args, page, &process)?;
+    let places = Places::new(args, &page, &process)?;
     let (socket, listener) = (
         Removed(places.socket.clone()),
         peer::listen(&places.socket)?,
@@ -63,6 +64,9 @@ pub(super) async fn serve(
     let configuration = configure(&options, process.clone())?;
     let (frames, roots) = (Frames::Caliban, Roots::Only(roots));
     let registry = registry(&args.registry, frames, roots, options, process);
+    if let Page::Opened(Some(session)) = &page {
+        go_on(session, &registry).await?;
+    }
     console.write(&format!("listening at unix:{}\n", socket.0.display()))?;
     if let Some(network) = &network {
         let file = network.file.0.display();
@@ -70,7 +74,7 @@ pub(super) async fn serve(
             "listening at {}; the token is in {file}\n",
             network.url
         ))?;
-        if page == Page::Opened {
+        if let Page::Opened(_) = page {
             let address = format!("{}/#{}", network.url, network.opener.reveal());
             let opened = Url::parse(&address)
                 .map(|url| browser::open(&url, Opening::Wanted, &configuration));
@@ -108,6 +112,19 @@ pub(super) async fn serve(
     // To be told to end is how a server ends.
     farewell(&registry).await;
     Ok(())
+}
+
+/// Opens an earlier session, so that the page shows it.
+async fn go_on(session: &str, registry: &Registry) -> Result<(), Failure> {
+    let open = Open {
+        resume: Some(session.to_owned()),
+        ..Open::default()
+    };
+    let opened = registry.ask(Wish::Open(Box::new(open))).await;
+    opened.map(drop).map_err(|problem| {
+        let reason = problem.message;
+        Failure::Runtime(format!("the session `{session}` cannot go on: {reason}"))
+    })
 }
 
 /// Too many files are open, or a peer was gone before it was met.
@@ -161,7 +178,7 @@ struct Places {
 }
 
 impl Places {
-    fn new(args: &HttpArgs, page: Page, process: &Process) -> Result<Self, Failure> {
+    fn new(args: &HttpArgs, page: &Page, process: &Process) -> Result<Self, Failure> {
         let (mut socket, mut address) = (None, None);
         let way = if args.tls_cert.is_some() {
             Way::Encrypted
@@ -176,7 +193,7 @@ impl Places {
                 Listen::Tcp(text) => address = Some(Address::new(text, way)?),
             }
         }
-        if page == Page::Opened && address.is_none() {
+        if matches!(page, Page::Opened(_)) && address.is_none() {
             address = Some(Address::new("127.0.0.1:0", way)?);
         }
         Ok(Self {

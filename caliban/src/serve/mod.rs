@@ -13,11 +13,11 @@ mod registry;
 
 use std::time::Duration;
 
-use caliban_harness::Process;
+use caliban_harness::{Process, RunOptions};
 use caliban_model::CancellationToken;
 use caliban_serve::Registry;
 
-use crate::args::{CommandLine, ServeArgs, ServeCommand};
+use crate::args::{CommandLine, HttpArgs, ServeArgs, ServeCommand};
 use crate::console::Console;
 use crate::exit::Failure;
 
@@ -60,13 +60,17 @@ pub(crate) async fn serve(
         }
         #[cfg(unix)]
         Some(ServeCommand::Web(args)) => {
-            let (options, page) = (for_applications()?, http::Page::Opened);
-            Box::pin(http::serve(args, page, options, process, cancel, console)).await
+            let page = http::Page::Opened(args.session.clone());
+            let options = for_applications()?;
+            Box::pin(http::serve(
+                &args.http, page, options, process, cancel, console,
+            ))
+            .await
         }
         #[cfg(unix)]
         None => {
             let page = if args.http.open {
-                http::Page::Opened
+                http::Page::Opened(None)
             } else {
                 http::Page::Left
             };
@@ -82,6 +86,26 @@ pub(crate) async fn serve(
                 .to_owned(),
         )),
     }
+}
+
+/// Shows sessions of this directory in a page, the earlier one named first.
+#[cfg(unix)]
+pub(crate) async fn page(
+    session: Option<String>,
+    options: RunOptions,
+    process: Process,
+    cancel: &CancellationToken,
+    console: Console,
+) -> Result<(), Failure> {
+    let args = HttpArgs {
+        root: vec![caliban_harness::workspace(
+            options.workspace.as_deref(),
+            &process,
+        )?],
+        ..HttpArgs::default()
+    };
+    let page = http::Page::Opened(session);
+    Box::pin(http::serve(&args, page, options, process, cancel, console)).await
 }
 
 /// Ends every session; one that takes too long ends with the process.

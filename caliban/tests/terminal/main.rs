@@ -27,3 +27,4 @@ mod rewind;
 mod sessions;
 mod settings;
 mod soak;
+mod web;

@@ -80,6 +80,8 @@ pub const BUILT_IN: &[Entry] = {
             NeedsScreen { instead: "start caliban with `-c` or `--resume NAME`; `caliban sessions list` shows them" }),
         entry("rewind", Session, "[N] [--code|--conversation|--summarize-from|--summarize-up-to] [--dry-run] [--force]",
             "List the prompts, or go back to the end of one, in files and conversation", Act(action::rewind)),
+        entry("web", Session, "", "Go on with this session in a page of the browser",
+            NeedsScreen { instead: "start `caliban serve web NAME`; `caliban sessions list` shows the names" }),
         entry("tasks", Session, "", "Show background jobs and the task list", Act(action::tasks)),
         with(&["--force"], entry("init", Session, "[--force]", "Draft `CLAUDE.md` from what the project says about itself",
             Act(action::draft))),

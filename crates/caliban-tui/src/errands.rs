@@ -154,7 +154,7 @@ impl Errands {
             | Effect::CaptureMouse(_)
             | Effect::DrawOn
             | Effect::Copy(_)
-            | Effect::Leave
+            | Effect::Leave(_)
             | Effect::GiveUp
             | Effect::TalkInLines => {}
         }

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::app::{App, Beginning, Done, Effect, Link, Msg, Redraw};
 use crate::errands::Errands;
-use crate::farewell::{self, Farewell};
+use crate::farewell::{self, Departure, Farewell};
 use crate::host::Host;
 use crate::inline;
 use crate::panic_guard::PanicGuard;
@@ -46,7 +46,7 @@ pub(crate) struct Face {
     done: mpsc::Receiver<Done>,
     events: Option<Events>,
     drawn: Option<Instant>,
-    leaving: bool,
+    leaving: Option<Departure>,
     /// While the terminal is not ours, its Ctrl+C is not for us either.
     is_elsewhere: Arc<AtomicBool>,
 }
@@ -103,7 +103,7 @@ impl Face {
             done,
             events: None,
             drawn: None,
-            leaving: false,
+            leaving: None,
         };
         face.app.cell_dots = cell_dots;
         Ok(face)
@@ -112,9 +112,9 @@ impl Face {
     async fn live(&mut self, cancel: &CancellationToken) -> Result<(), FaceError> {
         let mut resized = signal(SignalKind::window_change()).map_err(FaceError::Lost)?;
         let mut buffer = vec![0; READ];
-        while !self.leaving {
+        while self.leaving.is_none() {
             self.run_errands().await?;
-            if self.leaving {
+            if self.leaving.is_some() {
                 break;
             }
             self.paint_if_due()?;
@@ -334,7 +334,7 @@ impl Face {
                 }
                 self.errands.copy(text);
             }
-            Effect::Leave => self.leaving = true,
+            Effect::Leave(way) => self.leaving = Some(way),
             Effect::GiveUp => return Err(FaceError::NotBegun),
             Effect::TalkInLines => return Err(FaceError::WantsLines),
             effect => self.errands.run(effect),
@@ -400,7 +400,7 @@ impl Face {
         let _ = self.step_out();
         self.is_elsewhere.store(false, Ordering::Relaxed);
         drop(guard);
-        let farewell = farewell::of(&self.app);
+        let farewell = farewell::of(&self.app, self.leaving.unwrap_or(Departure::Out));
         self.errands.save_draft(&self.app);
         if let Link::Open(handle) = &self.app.link {
             let when = Shutdown::Now;

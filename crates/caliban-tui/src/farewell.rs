@@ -14,9 +14,37 @@ pub struct Farewell {
     pub transcript: String,
     /// How the session is opened again.
     pub resume: Option<String>,
+    pub next: Next,
 }
 
-pub(crate) fn of(app: &App) -> Farewell {
+/// What the program does when the face is gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Next {
+    #[default]
+    End,
+    /// Shows a page in the browser that goes on with the session of this name, where anything was
+    /// said in one.
+    Page(Option<String>),
+}
+
+/// Where one goes who leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departure {
+    Out,
+    /// To the page in the browser.
+    Page,
+}
+
+impl Departure {
+    pub(crate) fn next(self, session: Option<&str>) -> Next {
+        match self {
+            Self::Out => Next::End,
+            Self::Page => Next::Page(session.map(str::to_owned)),
+        }
+    }
+}
+
+pub(crate) fn of(app: &App, way: Departure) -> Farewell {
     let cells = &app.feed.cells;
     // What is in the scrollback is left there already.
     let cells = cells.get(app.printed..).unwrap_or_default();
@@ -50,12 +78,10 @@ pub(crate) fn of(app: &App) -> Farewell {
     }
     rows.reverse();
     let has_said = !app.messages.is_empty();
+    let session = app.name.as_deref().filter(|_| has_said);
     Farewell {
         transcript: rows.join("\n"),
-        resume: app
-            .name
-            .as_ref()
-            .filter(|_| has_said)
-            .map(|name| format!("caliban --resume {name}")),
+        resume: session.map(|name| format!("caliban --resume {name}")),
+        next: way.next(session),
     }
 }

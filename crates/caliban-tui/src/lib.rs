@@ -39,7 +39,7 @@ mod viewer;
 
 pub use custom_theme::CustomTheme;
 pub use face::run;
-pub use farewell::Farewell;
+pub use farewell::{Farewell, Next};
 pub use host::{
     Desk, Earlier, FileChanged, Host, JobRow, JobState, Look, Matched, Opened, PointRow,
     RewindPreview, RuleDraft, RuleHome, RuleRow, RuleScope, Standing, Which,

@@ -14,7 +14,7 @@ use caliban_settings::RuleAction;
 use caliban_text::{Strength, sanitise};
 use tokio::sync::mpsc;
 
-use crate::farewell::Farewell;
+use crate::farewell::{Departure, Farewell};
 use crate::host::{Host, Opened, Which};
 use crate::setup::{FaceError, Setup};
 
@@ -72,17 +72,17 @@ pub async fn run_plain(
     } else {
         plain.invite();
     }
-    plain
+    let way = plain
         .live(&mut lines, &mut events, cancel, interruption)
         .await?;
     let when = Shutdown::Now;
     let _ = plain.handle.send(Command::Shutdown { when }).await;
     while events.next().await.is_some() {}
+    let session = name.as_deref().filter(|_| plain.has_said);
     Ok(Farewell {
         transcript: String::new(),
-        resume: name
-            .filter(|_| plain.has_said)
-            .map(|name| format!("caliban --resume {name}")),
+        resume: session.map(|name| format!("caliban --resume {name}")),
+        next: way.next(session),
     })
 }
 
@@ -111,7 +111,7 @@ impl Plain {
         events: &mut Events,
         cancel: &CancellationToken,
         interruption: Interruption<'_>,
-    ) -> Result<(), FaceError> {
+    ) -> Result<Departure, FaceError> {
         loop {
             let stop = self.stop.clone();
             tokio::select! {
@@ -120,7 +120,7 @@ impl Plain {
                 () = stop.cancelled() => {
                     self.stop = interruption();
                     if !self.is_running {
-                        return Ok(());
+                        return Ok(Departure::Out);
                     }
                     let _ = self.handle.send(Command::Interrupt).await;
                 }
@@ -131,11 +131,12 @@ impl Plain {
                         }
                     }
                     Some(EventBatch::Missed(count)) => self.tell(&format!("{count} events were missed.")),
-                    None => return Ok(()),
+                    None => return Ok(Departure::Out),
                 },
                 line = lines.recv() => match line {
-                    None => return Ok(()),
-                    Some(line) if matches!(line.trim(), "/quit" | "/exit") => return Ok(()),
+                    None => return Ok(Departure::Out),
+                    Some(line) if matches!(line.trim(), "/quit" | "/exit") => return Ok(Departure::Out),
+                    Some(line) if line.trim() == "/web" => return Ok(Departure::Page),
                     Some(line) => self.line(&line).await,
                 },
             }

@@ -9,6 +9,7 @@ use caliban_session::{Command, Shutdown};
 use crate::app::effect::{Effect, KeyErrand, PanelEffect};
 use crate::app::state::{App, Link, TodoRow, TodoState};
 use crate::custom_theme::CustomTheme;
+use crate::farewell::Departure;
 use crate::host::Which;
 use crate::keys::ACTIONS;
 use crate::layers::{Choice, Layer, Pager, Picker, RulesPanel, ServersPanel, SettingsPanel, Wish};
@@ -16,9 +17,10 @@ use crate::preferences::{Mouse, Screen, ThemeChoice, View};
 use crate::transcript::{Cell, CellKind, Tone};
 
 /// The commands that are obeyed here alone, whatever follows them.
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
     "quit",
     "exit",
+    "web",
     "help",
     "hooks",
     "skills",
@@ -51,7 +53,8 @@ impl App {
         let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let arguments = arguments.trim();
         match name {
-            "quit" | "exit" => self.effect(Effect::Leave),
+            "quit" | "exit" => self.effect(Effect::Leave(Departure::Out)),
+            "web" => self.go_to_page(),
             "help" => self.show_help(),
             "hooks" | "skills" | "agents" | "output-style" => self.show_list(name),
             "memory" => match arguments.split_once(char::is_whitespace) {
@@ -132,6 +135,17 @@ impl App {
             // It is confirmed here and obeyed there.
             "clear" => false,
             name => OWN.contains(&name),
+        }
+    }
+
+    /// Leaves for the page in the browser, where nothing is lost by it.
+    fn go_to_page(&mut self) {
+        if self.run.is_some() {
+            self.say("Work goes on here: stop it with Esc, or wait for its end");
+        } else if self.name.is_none() && !self.messages.is_empty() {
+            self.say("The session is not saved, so a page cannot go on with it");
+        } else {
+            self.effect(Effect::Leave(Departure::Page));
         }
     }
 

@@ -10,6 +10,7 @@ use caliban_session::{Command, Rewind};
 use caliban_terminal::Raster;
 
 use crate::custom_theme::CustomTheme;
+use crate::farewell::Departure;
 use crate::host::{Desk, FileChanged, Look, Opened, PointRow, RewindPreview, RuleDraft, Which};
 use crate::layers::Begins;
 use crate::lists_desk::ListRow;
@@ -87,7 +88,7 @@ pub(crate) enum Effect {
         files: Option<String>,
         programs: Programs,
     },
-    Leave,
+    Leave(Departure),
     /// There is no session, and there was none.
     GiveUp,
     /// Talk in lines instead.

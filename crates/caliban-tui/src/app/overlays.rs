@@ -6,6 +6,7 @@ use caliban_terminal::Key;
 use crate::app::effect::{Effect, PanelEffect};
 use crate::app::queueing::Fate;
 use crate::app::state::{App, Rewinding};
+use crate::farewell::Departure;
 use crate::layers::{Layer, Pager, Reaction, SessionsPanel, Wish};
 use crate::sessions_desk::SessionRow;
 
@@ -80,7 +81,7 @@ impl App {
             Wish::OpenSession(name) => self.switch_to(name),
             Wish::Trust => self.effect(Effect::Trust),
             Wish::GoOnUntrusted => self.open(crate::host::Which::Asked),
-            Wish::Leave => self.effect(Effect::Leave),
+            Wish::Leave => self.effect(Effect::Leave(Departure::Out)),
             Wish::ShowOutside(text) => self.effect(Effect::ShowText(text)),
             Wish::Dump(rows) => self.effect(Effect::Dump(rows)),
             Wish::Copy(text) => self.copy(text),

@@ -9,6 +9,7 @@ use caliban_terminal::{Focus, Input, Key, KeyCode, Modifiers, MouseKind};
 
 use crate::app::effect::Effect;
 use crate::app::state::{App, Link};
+use crate::farewell::Departure;
 use crate::keys::{Action, Meaning};
 use crate::layers::{HistorySearch, JobsPanel, Layer, Pager};
 use crate::preferences::{Diffs, Mouse, View};
@@ -217,13 +218,13 @@ impl App {
             self.editor.clear();
             return self.draft_edited();
         }
-        self.effect(Effect::Leave);
+        self.effect(Effect::Leave(Departure::Out));
     }
 
     fn act(&mut self, action: Action) {
         match action {
             Action::Stop => self.stop(),
-            Action::Leave => self.effect(Effect::Leave),
+            Action::Leave => self.effect(Effect::Leave(Departure::Out)),
             Action::Redraw => self.effect(Effect::Repaint),
             Action::Viewer => {
                 let text = crate::viewer::as_the_model_sees_it(&self.messages);
