@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use crate::settings_page;
-use crate::shell::{cargo, root, run, say};
+use crate::shell::{KEYRING, cargo, root, run, say};
 
 /// Every generated page: where it is and what it says.
 fn pages() -> Result<[(PathBuf, String); 4]> {
@@ -33,8 +33,8 @@ pub(crate) fn write() -> Result<()> {
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
         say(&format!("wrote {}", path.display()));
     }
-    // Some pages only the program itself can write.
-    let reference = ["--package", "caliban", "--test", "reference", "--quiet"];
+    // Some pages only the program itself can write; it is built as the tests build it.
+    let reference = ["--workspace", KEYRING, "--test", "reference", "--quiet"];
     run(cargo().arg("test").args(reference).env("UPDATE_DOCS", "1"))
 }
 
