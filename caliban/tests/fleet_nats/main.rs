@@ -12,6 +12,7 @@ mod crashes;
 mod files;
 mod fleet;
 mod jobs;
+mod load;
 mod operation;
 mod questions;
 #[path = "../support/mod.rs"]
