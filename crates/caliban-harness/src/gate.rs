@@ -1,5 +1,9 @@
 //! The gate before every call of every agent of a session: rules, then mode, then the operator.
 
+mod lasting;
+mod reading;
+mod reasons;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,30 +11,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use caliban_agent::{
-    Advice, Adviser, Answer, Consultant, Denial, DenialSource, Effect, Event, OpenReading, Opinion,
-    PartVerdict, Question, QuestionPart, ReadGuard, Remember, ToolCall, TypedTool, Verdict,
-    Workspace,
+    Advice, Adviser, Answer, Consultant, Denial, DenialSource, Event, Opinion, Question, ReadGuard,
+    Remember, ToolCall, TypedTool, Verdict, Workspace,
 };
 use caliban_model::CancellationToken;
 use caliban_permissions::{
     AuditLog, AutoAllow, AutoRules, AutoVerdict, CLASSIFIER_PROMPT, DecidedBy, Decision, Entry,
-    Judge, MatchedRule, Origin, Place, Places, Protected, Reader, Regime, Relaxed, Rule, RuleBook,
-    RuleError, VerdictCache, Why, classifier_question, classifier_verdict, relax, remedy,
-    suggestions,
+    Judge, MatchedRule, Origin, Place, Places, Protected, Regime, Relaxed, Rule, RuleBook,
+    VerdictCache, Why, classifier_question, classifier_verdict, relax, remedy, suggestions,
 };
 use caliban_sandbox::Sandbox;
-use caliban_settings::{PermissionMode, RuleAction, RuleSpec};
+use caliban_settings::{PermissionMode, RuleAction};
 use caliban_tools::{Bash, ExitPlanMode, PlanMode};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::background::Rights;
 use crate::escalation::Escalation;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::judge;
-use crate::sandbox::WithoutHidden;
+
+use reasons::{ENDING_PLAN_MODE, parts, refuse, static_denial, why_asked};
 
 /// How a session is recorded whose calls were all allowed that would have been asked about.
 pub(crate) const AUTO_ALLOW: &str = "autoAllow";
@@ -477,115 +479,6 @@ impl Gate {
             });
         }
     }
-
-    /// Decides like this for the rest of the session; a pattern that is none is an error.
-    pub(crate) fn remember(&self, pattern: &str, action: RuleAction) -> Result<(), RuleError> {
-        let rule = Rule::new(RuleSpec::new(pattern, action), Origin::Runtime)?;
-        let judge = self.judge.load().with_first(rule.clone());
-        self.judge.store(Arc::new(judge));
-        lock(&self.remembered).push(rule);
-        Ok(())
-    }
-
-    /// What an agent may do at most that goes on without this session.
-    pub(crate) fn rights(&self) -> Rights {
-        let remembered = lock(&self.remembered);
-        let narrowing = remembered.iter().rev().filter(|rule| match rule.action {
-            RuleAction::Deny | RuleAction::Ask => true,
-            RuleAction::Allow => false,
-        });
-        Rights {
-            regime: self.regime(),
-            rules: narrowing.map(Rule::spec).collect(),
-        }
-    }
-
-    /// Takes back what was to be decided like this: one rule, or all with this action.
-    pub(crate) fn forget(&self, pattern: Option<&str>, action: RuleAction) {
-        let is_meant = |rule: &Rule| {
-            rule.origin == Origin::Runtime
-                && rule.action == action
-                && pattern.is_none_or(|pattern| rule.pattern.text() == pattern)
-        };
-        lock(&self.remembered).retain(|rule| !is_meant(rule));
-        let judge = Judge::clone(&self.judge.load());
-        let book = judge.book.without(is_meant);
-        self.judge.store(Arc::new(Judge { book, ..judge }));
-    }
-
-    /// Until this is called again, calls that match need no consent, unless a rule of somebody's
-    /// asks for it. What is no pattern lends nothing.
-    pub(crate) fn lend(&self, patterns: &[String]) {
-        let rules: Vec<Rule> = patterns
-            .iter()
-            .map(|pattern| RuleSpec::new(pattern, RuleAction::Allow))
-            .filter_map(|spec| Rule::new(spec, Origin::Runtime).ok())
-            .collect();
-        let book = (!rules.is_empty()).then(|| Arc::new(RuleBook::of(rules)));
-        self.lent.store(book);
-    }
-
-    fn is_lent(&self, call: &ToolCall, judge: &Judge, decision: &Decision) -> bool {
-        let Some(book) = &*self.lent.load() else {
-            return false;
-        };
-        let judge_of_lent = Judge {
-            book: RuleBook::clone(book),
-            ..judge.clone()
-        };
-        let lent = || judge_of_lent.decide(&call.name, &call.input, Timestamp::now());
-        rule(judge, decision).origin == Origin::BuiltIn && lent().action == RuleAction::Allow
-    }
-
-    /// What a call may read that no argument names: what the rules open in this mode, and what
-    /// somebody has consented to for this call.
-    pub(crate) fn reader(&self, consented: Vec<PathBuf>) -> Arc<dyn ReadGuard> {
-        self.reader_by(self.judge.load_full(), consented)
-    }
-
-    fn reader_by(&self, judge: Arc<Judge>, consented: Vec<PathBuf>) -> Arc<dyn ReadGuard> {
-        let rules: Arc<dyn ReadGuard> = match self.regime() {
-            Regime::Disabled | Regime::Rules(PermissionMode::BypassPermissions) => {
-                OpenReading::shared()
-            }
-            Regime::Rules(mode) => {
-                Arc::new(Reader::new(judge, mode, self.parts.auto_allow, consented))
-            }
-        };
-        match &self.parts.sandbox {
-            Some(sandbox) => Arc::new(WithoutHidden {
-                sandbox: Arc::clone(sandbox),
-                rules,
-            }),
-            None => rules,
-        }
-    }
-
-    /// Remembers the files that a call was judged by until it begins: by then their names may
-    /// lead elsewhere.
-    fn consent(&self, call: &ToolCall, files: Vec<PathBuf>) {
-        if files.is_empty() {
-            return;
-        }
-        let mut consented = lock(&self.consented);
-        if consented.len() >= MAX_PENDING {
-            // Of calls that were cancelled before they began.
-            consented.clear();
-        }
-        consented.insert(Arc::clone(&call.id), files);
-    }
-
-    /// Judges by other rules from now on; what the operator decided stays.
-    pub(crate) fn replace_rules(&self, book: RuleBook) {
-        let judge = Judge {
-            book,
-            ..Judge::clone(&self.judge.load())
-        };
-        let judge = lock(&self.remembered)
-            .iter()
-            .fold(judge, |judge, rule| judge.with_first(rule.clone()));
-        self.judge.store(Arc::new(judge));
-    }
 }
 
 /// The gate as the first adviser, so that no hook and no person is asked about what is forbidden.
@@ -709,103 +602,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn rule<'a>(judge: &'a Judge, decision: &Decision) -> &'a Rule {
     &judge.book.rules()[decision.rule]
-}
-
-/// What a call was taken apart into, for whoever is asked about it.
-fn parts(judge: &Judge, decision: &Decision) -> Vec<QuestionPart> {
-    if decision.parts.len() < 2 {
-        return Vec::new();
-    }
-    let parts = decision.parts.iter().filter_map(|part| {
-        let rule = judge.book.rules().get(part.rule)?;
-        Some(QuestionPart {
-            item: part.item.to_string(),
-            verdict: match part.action {
-                RuleAction::Allow => PartVerdict::Allow,
-                RuleAction::Ask => PartVerdict::Ask,
-                RuleAction::Deny => PartVerdict::Deny,
-            },
-            rule: rule.pattern.text().to_owned(),
-            origin: rule.origin.described().to_owned(),
-        })
-    });
-    parts.collect()
-}
-
-fn refuse(judge: &Judge, decision: &Decision) -> Settled {
-    let rule = rule(judge, decision);
-    let by_rule = || {
-        format!(
-            "the rule `{}` ({}) denies it",
-            rule.pattern.text(),
-            rule.origin
-        )
-    };
-    let reason = match &decision.why {
-        Why::Catastrophe(why) => format!("no rule or mode allows this: {why}"),
-        Why::Unproved(why) => format!("{}: {why}", by_rule()),
-        _ => rule.reason.clone().unwrap_or_else(by_rule),
-    };
-    Settled::Deny(
-        DecidedBy::Rule,
-        Denial {
-            source: DenialSource::Rule,
-            reason,
-            rule: Some(rule.pattern.text().to_owned()),
-            remedy: None,
-        },
-    )
-}
-
-/// What ends a plan mode that the operator chose.
-const ENDING_PLAN_MODE: &str =
-    "The user chose plan mode and ends it, by running caliban in another `--permission-mode`.";
-
-/// What no word of an adviser can change: a rule that denies, or plan mode.
-fn static_denial(
-    call: &ToolCall,
-    judge: &Judge,
-    decision: &Decision,
-    mode: PermissionMode,
-    set_by: SetBy,
-) -> Option<Settled> {
-    if mode == PermissionMode::Plan
-        && let Some(denial) = blocked_by_plan(call, set_by)
-    {
-        return Some(Settled::Deny(DecidedBy::Mode, denial));
-    }
-    (decision.action == RuleAction::Deny).then(|| refuse(judge, decision))
-}
-
-/// In plan mode nothing is changed and nothing is run. Other agents may work: each of their calls
-/// passes here.
-fn blocked_by_plan(call: &ToolCall, set_by: SetBy) -> Option<Denial> {
-    let remedy = match set_by {
-        SetBy::Model => "Finish the plan and call ExitPlanMode first.".to_owned(),
-        SetBy::Operator => format!("{ENDING_PLAN_MODE} Answer with the plan."),
-    };
-    match call.effect {
-        Effect::ReadOnly | Effect::Session | Effect::Delegates => None,
-        Effect::Writes | Effect::Executes => Some(Denial {
-            source: DenialSource::Rule,
-            reason: format!("{} may not run in plan mode", call.name),
-            rule: None,
-            remedy: Some(remedy),
-        }),
-    }
-}
-
-fn why_asked(call: &ToolCall, decision: &Decision) -> String {
-    let name = &call.name;
-    match &decision.why {
-        Why::Protected { name: place, path } => {
-            format!("{name} needs consent for `{path}`, because `{place}` is protected")
-        }
-        Why::Unproved(why) => format!("{name} needs consent, because {why}"),
-        Why::Unresolved(path) => {
-            format!("{name} needs consent, because `{path}` cannot be resolved safely")
-        }
-        Why::Catastrophe(why) => format!("{name} needs the consent of a person: {why}"),
-        Why::Rule | Why::Guard(_) => format!("{name} needs consent"),
-    }
 }
