@@ -6,7 +6,7 @@ mod table;
 
 use caliban_harness::{sums_report, work_report};
 use caliban_sessions::Store;
-use jiff::Zoned;
+use caliban_settings::calendar;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,7 @@ fn numbers(line: &Line) -> Map<String, Value> {
 
 /// A day: `2026-01-31`, `today`, `yesterday`, or how long ago, as `7d` or `2w`.
 pub(crate) fn day(text: &str) -> Result<Date, String> {
-    day_seen_from(text, Zoned::now().date())
+    day_seen_from(text, calendar::today())
 }
 
 fn day_seen_from(text: &str, today: Date) -> Result<Date, String> {

@@ -113,7 +113,7 @@ impl Entry {
     pub(crate) fn new(tool: Arc<dyn Tool>) -> Self {
         Self {
             validator: Arc::default(),
-            schema_bytes: tool.spec().input_schema.to_string().len(),
+            schema_bytes: json_length(&tool.spec().input_schema),
             tool,
         }
     }
@@ -196,4 +196,46 @@ fn excerpt(text: &str) -> String {
         cut.push('…');
     }
     format!("`{cut}`")
+}
+
+/// How long a value is as JSON, give or take what control characters become.
+fn json_length(value: &Value) -> usize {
+    match value {
+        Value::Null => 4,
+        Value::Bool(truth) => 5 - usize::from(*truth),
+        Value::Number(number) => number.to_string().len(),
+        Value::String(text) => text_length(text),
+        Value::Array(values) => {
+            let commas = values.len().saturating_sub(1);
+            2 + commas + values.iter().map(json_length).sum::<usize>()
+        }
+        Value::Object(fields) => {
+            let commas = fields.len().saturating_sub(1);
+            let fields = fields.iter();
+            let fields = fields.map(|(name, value)| text_length(name) + 1 + json_length(value));
+            2 + commas + fields.sum::<usize>()
+        }
+    }
+}
+
+fn text_length(text: &str) -> usize {
+    let is_escaped = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
+    2 + text.len() + text.bytes().filter(is_escaped).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_value_is_as_long_as_it_is_written() {
+        for value in [
+            json!({"a": [1, -2.5, null, true, false], "b": {}, "c": []}),
+            json!("quoted \" and \\ and a\nnew line"),
+            json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        ] {
+            assert_eq!(json_length(&value), value.to_string().len(), "{value}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use caliban_agent::RunTotals;
 use caliban_model::{Purpose, RouteAccount, Usage};
 use caliban_sessions::{Account, Accounts, Sums, Work};
-use jiff::Zoned;
+use caliban_settings::calendar;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Map, Value, json};
@@ -85,7 +85,7 @@ fn accounts(session: &Session) -> Accounts {
     }
     let ledger = session.agent.ledger.lock();
     let ledger = ledger.unwrap_or_else(PoisonError::into_inner);
-    let day = Zoned::now().date();
+    let day = calendar::today();
     let mut accounts = Accounts::default();
     for (provider, model, purpose, entry) in ledger.accounts() {
         accounts.enter(Account {

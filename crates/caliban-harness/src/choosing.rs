@@ -184,5 +184,5 @@ pub fn rates(environment: &Environment) -> Result<Arc<RateCard>, LaunchError> {
 }
 
 fn today() -> String {
-    jiff::Zoned::now().date().to_string()
+    caliban_settings::calendar::today().to_string()
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use caliban_session::Engine;
 use caliban_sessions::Transcript;
+use caliban_settings::calendar;
 use caliban_slash::ExportFormat;
-use jiff::Zoned;
 use serde_json::json;
 
 use crate::session::Session;
@@ -49,7 +49,7 @@ impl Session {
             let path = resolved.map_err(|error| error.to_string())?.given;
             write_new(path, &text)
         } else {
-            let today = Zoned::now().strftime("%Y-%m-%d").to_string();
+            let today = calendar::today().to_string();
             let name = |count: u32| match count {
                 1 => format!("caliban-session-{today}.{extension}"),
                 count => format!("caliban-session-{today}-{count}.{extension}"),

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use caliban_agent::Event;
 use caliban_model::{CostLedger, LedgerEntry, Message, Purpose, Usage};
 use caliban_sessions::{Record, Work};
-use jiff::Zoned;
-use jiff::civil::Date;
+use caliban_settings::calendar::today;
 use rust_decimal::Decimal;
 
 /// Sub-agents of a prompt whose kind is remembered.
@@ -188,11 +187,6 @@ fn beyond(whole: &LedgerEntry, part: &LedgerEntry) -> LedgerEntry {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The day by the clock on the wall.
-fn today() -> Date {
-    Zoned::now().date()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

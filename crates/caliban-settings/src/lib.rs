@@ -1,6 +1,7 @@
 //! Where configuration comes from: scopes and their files, merged with provenance, gated by
 //! workspace trust, and followed while they change.
 
+pub mod calendar;
 mod document;
 mod error;
 mod hex;
