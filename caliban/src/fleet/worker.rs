@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use caliban_fleet::worker::{Conduct, NotStarted, OnQuestion, Snapshot, Started};
 use caliban_fleet::{AGENT_VARIABLE, Launch};
-use caliban_harness::options::SessionChoice;
+use caliban_harness::options::{SessionChoice, SessionFile};
 use caliban_harness::{Configuration, RunOptions, Surroundings, SystemPrompt, configure, launch};
 use caliban_sessions::{SessionName, Store};
 use caliban_settings::variables::Environment;
@@ -69,6 +69,7 @@ async fn start(work: Launch) -> Result<Started, Failure> {
     let directory = work.directory.clone();
     options.session.choice = SessionChoice::Named(SESSION.to_owned());
     options.session.checkpoints = Some(format!("agent-{}", work.spec.id));
+    options.session.file = SessionFile::AfterEachPrompt;
     options.session.directory = Some(directory.clone());
     if store(&directory).load(&name()?).is_ok() {
         // It keeps what it began with.

@@ -38,6 +38,12 @@ fn an_agent_works_is_listed_read_ended_and_removed() {
         1
     );
 
+    // Its file can be read while it waits.
+    let waiting: Value = serde_json::from_str(&fleet.ok(&["logs", &id, "--json"])).unwrap();
+    assert_eq!(waiting, fleet.file(&id, "session.json"));
+    let messages = waiting["messages"].to_string();
+    assert!(messages.contains("All done here."), "{messages}");
+
     let refused = fleet.run(&["rm", &id]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);
     assert!(refused.stderr.contains("--force"), "{}", refused.stderr);
