@@ -9,8 +9,8 @@ mod shell;
 mod web;
 
 pub use agent::{
-    AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, Occupant,
-    Recollection,
+    AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, ModelPolicy,
+    Occupant, Recollection,
 };
 pub use background_agent::{Background, BackgroundHooks, BackgroundTask};
 pub use files::{

@@ -39,6 +39,13 @@ pub struct AgentTool {
     default_kind: Option<String>,
     grounds: Option<Arc<dyn Grounds>>,
     background: Option<Arc<dyn Background>>,
+    models: Option<Arc<dyn ModelPolicy>>,
+}
+
+/// Which models a sub-agent may have beside its parent's.
+pub trait ModelPolicy: std::fmt::Debug + Send + Sync {
+    /// Why this one may not be had, if so.
+    fn check(&self, model: &str) -> Result<(), String>;
 }
 
 /// The most that the model reads about all kinds, and about one, in characters.
@@ -120,7 +127,15 @@ impl AgentTool {
             default_kind: None,
             grounds: None,
             background: None,
+            models: None,
         }
+    }
+
+    /// The same where not every model may be chosen.
+    #[must_use]
+    pub fn with_models(mut self, models: Arc<dyn ModelPolicy>) -> Self {
+        self.models = Some(models);
+        self
     }
 
     /// The same where agents can go on by themselves.
@@ -344,6 +359,12 @@ say what to find out, where to look and what to answer with. It takes at most 20
             Ok(kind) => kind,
             Err(problem) => return ToolOutput::invalid(problem),
         };
+        let of_kind = kind.and_then(|kind| kind.model.as_deref());
+        if let (Some(models), Some(model)) = (&self.models, input.model.as_deref().or(of_kind))
+            && let Err(reason) = models.check(model)
+        {
+            return ToolOutput::new(ToolStatus::CouldNotRun, reason);
+        }
         match input.attendance(kind) {
             Attendance::Background if self.background.is_some() || input.background.is_some() => {
                 return self.detach(input, kind).await;
