@@ -304,6 +304,7 @@ impl Session {
                 Arc::new(Detacher {
                     fleet,
                     gate: Arc::clone(&gate),
+                    switches: Arc::clone(&choices.partners.switches),
                     company: in_process,
                 }) as Arc<dyn Background>
             });
