@@ -498,6 +498,7 @@ fn sub_agents(
         .with_default(shared.default_agent.clone())
         .with_grounds(grounds)
         .with_background(background)
+        .with_jobs(shared.jobs.clone())
 }
 
 /// The conversation to begin with. A session keeps the system prompt it began with, unless

@@ -12,7 +12,7 @@ pub use agent::{
     AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, ModelPolicy,
     Occupant, Recollection,
 };
-pub use background_agent::{Background, BackgroundHooks, BackgroundTask};
+pub use background_agent::{Background, BackgroundHooks, BackgroundTask, Handover};
 pub use files::{
     EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool, conflict_key_for,
 };

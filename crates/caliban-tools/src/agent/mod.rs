@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use caliban_agent::{
     Agent, Conversation, Details, Effect, Event, HookEvent, Inheritance, Listener, Outcome,
-    ToolContext, ToolOutput, ToolStatus, TypedTool, input_schema,
+    RunTotals, ToolContext, ToolOutput, ToolStatus, TypedTool, input_schema,
 };
 use caliban_model::{Message, Purpose, ToolContent};
 use futures::FutureExt;
@@ -19,10 +19,13 @@ use serde_json::{Value, json};
 pub use ground::{Ground, GroundWish, Grounds, Occupant};
 pub use kind::{AgentKind, Attendance, Isolation, Recollection};
 
-use crate::background_agent::{Background, BackgroundHooks, BackgroundTask};
+use crate::background_agent::{Background, BackgroundHooks, BackgroundTask, Handover};
+use crate::shell::Jobs;
 
 /// The most turns a sub-agent takes.
 const MAX_TURNS: u32 = 20;
+/// The most characters of its task that name one which was moved to the background.
+const MAX_LABEL: usize = 80;
 /// The most characters of its answer that its parent reads.
 const MAX_ANSWER: usize = 5_000;
 /// The name that is never offered to a sub-agent.
@@ -40,7 +43,23 @@ pub struct AgentTool {
     grounds: Option<Arc<dyn Grounds>>,
     background: Option<Arc<dyn Background>>,
     models: Option<Arc<dyn ModelPolicy>>,
+    /// Who says that the operator wants one in the background.
+    jobs: Option<Arc<Jobs>>,
 }
+
+/// How the run of a sub-agent came to its end.
+enum Run {
+    Over(Outcome, Box<RunTotals>),
+    /// It was interrupted, to go on in the background.
+    Moved(Box<RunTotals>),
+}
+
+/// What an agent is told that goes on in the background.
+const MOVED: &str = "The user moved you to the background, where you go on by yourself. What you \
+were waiting for was ended; look what became of it before you do it again. Go on with your task.";
+/// What it is told where that was not possible.
+const STAYED: &str = "You were interrupted for a moment. What you were waiting for was ended; look \
+what became of it before you do it again. Go on with your task.";
 
 /// Which models a sub-agent may have beside its parent's.
 pub trait ModelPolicy: std::fmt::Debug + Send + Sync {
@@ -56,7 +75,7 @@ const MAX_DESCRIPTION: usize = 300;
 pub const GENERAL: &str = "general-purpose";
 
 /// What a sub-agent is asked to do.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentInput {
     /// The whole task: the sub-agent sees nothing else of this conversation.
@@ -128,7 +147,15 @@ impl AgentTool {
             grounds: None,
             background: None,
             models: None,
+            jobs: None,
         }
+    }
+
+    /// The same where sub-agents at work can be moved to the background, as commands are.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: Option<Arc<Jobs>>) -> Self {
+        self.jobs = jobs;
+        self
     }
 
     /// The same where not every model may be chosen.
@@ -191,6 +218,14 @@ impl AgentTool {
         let Some(background) = &self.background else {
             return ToolOutput::new(ToolStatus::CouldNotRun, NO_BACKGROUND);
         };
+        match background.start(self.task(input, kind)).await {
+            Ok(told) => ToolOutput::ok(told),
+            Err(reason) => ToolOutput::new(ToolStatus::Failed, reason),
+        }
+    }
+
+    /// What an agent in the background is to do.
+    fn task(&self, input: AgentInput, kind: Option<&AgentKind>) -> BackgroundTask {
         let worktree = match input.isolation(kind) {
             Isolation::None => None,
             Isolation::Worktree => Some(input.worktree.clone().unwrap_or_default()),
@@ -202,7 +237,7 @@ impl AgentTool {
         // Where the operator chose another model since, it is that one.
         let dialled = self.parent.dial.as_ref().map(|dial| dial.read().model);
         let dialled = dialled.filter(|model| *model != self.parent.settings.model);
-        let task = BackgroundTask {
+        BackgroundTask {
             tools: narrowed(
                 input.tool_allowlist,
                 kind.and_then(|kind| kind.tools.clone()),
@@ -217,11 +252,64 @@ impl AgentTool {
             description: input.description,
             hooks,
             worktree,
-        };
-        match background.start(task).await {
-            Ok(told) => ToolOutput::ok(told),
-            Err(reason) => ToolOutput::new(ToolStatus::Failed, reason),
+            handover: None,
         }
+    }
+
+    /// Lets a sub-agent work until it is done, or wanted in the background where it can go there:
+    /// one in a directory of its own stays with it.
+    async fn work(
+        &self,
+        agent: &Agent,
+        conversation: &mut Conversation,
+        prompt: Message,
+        ground: Option<&dyn Ground>,
+        context: &ToolContext,
+    ) -> Run {
+        let relay = Relay(context);
+        let cancel = context.cancel.child_token();
+        // A sub-agent's future is as large as its parent's; on the heap it does not add up.
+        let mut running = Box::pin(agent.run(conversation, prompt, &relay, &cancel));
+        let jobs = self.jobs.as_ref();
+        let movable = jobs.filter(|_| self.background.is_some() && ground.is_none());
+        let Some(movable) = movable.map(|jobs| jobs.movable()) else {
+            let (outcome, totals) = running.await;
+            return Run::Over(outcome, Box::new(totals));
+        };
+        tokio::select! {
+            (outcome, totals) = &mut running => return Run::Over(outcome, Box::new(totals)),
+            () = movable.wanted_in_background() => cancel.cancel(),
+        }
+        match running.await {
+            (Outcome::Cancelled, totals) if !context.cancel.is_cancelled() => {
+                Run::Moved(Box::new(totals))
+            }
+            (outcome, totals) => Run::Over(outcome, Box::new(totals)),
+        }
+    }
+
+    /// Hands a sub-agent that was interrupted to the background, with all that it did; what its
+    /// parent is told, or why it stays.
+    async fn move_away(
+        &self,
+        input: &AgentInput,
+        kind: Option<&AgentKind>,
+        agent: &Agent,
+        conversation: &Conversation,
+    ) -> Result<String, String> {
+        let background = self.background.as_ref().ok_or(NO_BACKGROUND)?;
+        let mut task = self.task(input.clone(), kind);
+        task.description
+            .get_or_insert_with(|| input.prompt.chars().take(MAX_LABEL).collect());
+        MOVED.clone_into(&mut task.prompt);
+        // It keeps what it was told before its task.
+        task.kind = task.kind.map(|(name, _)| (name, String::new()));
+        task.handover = Some(Handover {
+            messages: conversation.messages().to_vec(),
+            provider: agent.provider.id().to_owned(),
+            model: agent.settings.model.to_string(),
+        });
+        background.start(task).await
     }
 
     fn sub_agent(&self, input: &AgentInput, kind: Option<&AgentKind>, call_id: Arc<str>) -> Agent {
@@ -405,11 +493,34 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let texts: Vec<String> = texts.into_iter().flatten().collect();
         let system = (!texts.is_empty()).then(|| Message::system(texts.join("\n\n")));
         let mut conversation = Conversation::new(system.map(Arc::new).into_iter().collect());
-        // A sub-agent's future is as large as its parent's; on the heap it does not add up.
-        let relay = Relay(&context);
-        let prompt = Message::user(input.prompt);
-        let running = Box::pin(agent.run(&mut conversation, prompt, &relay, &context.cancel));
-        let (outcome, totals) = running.await;
+        let mut prompt = Message::user(input.prompt.clone());
+        let mut denials = Vec::new();
+        let mut moved = None;
+        let (outcome, last_text) = loop {
+            let ran = self.work(
+                &agent,
+                &mut conversation,
+                prompt,
+                ground.as_deref(),
+                &context,
+            );
+            match ran.await {
+                Run::Over(outcome, totals) => {
+                    denials.extend(totals.denials);
+                    break (outcome, totals.last_text);
+                }
+                Run::Moved(totals) => {
+                    denials.extend(totals.denials);
+                    match self.move_away(&input, kind, &agent, &conversation).await {
+                        Ok(told) => {
+                            moved = Some(told);
+                            break (Outcome::Cancelled, None);
+                        }
+                        Err(_) => prompt = Message::user(STAYED),
+                    }
+                }
+            }
+        };
         self.parent
             .company
             .notify(&HookEvent::SubagentStop {
@@ -423,14 +534,15 @@ say what to find out, where to look and what to answer with. It takes at most 20
                 id: context.call_id.to_string(),
             })
             .await;
-        let mut output = report(&outcome, totals.last_text.as_deref());
+        let mut output = match moved {
+            Some(told) => ToolOutput::ok(format!("The user moved it to the background. {told}")),
+            None => report(&outcome, last_text.as_deref()),
+        };
         if let Some(ground) = ground {
             let text = ground.leave().await;
             output.content.push(ToolContent::Text { text });
         }
-        output.with_details(Details::Delegated {
-            denials: totals.denials,
-        })
+        output.with_details(Details::Delegated { denials })
     }
 }
 
