@@ -5,7 +5,7 @@ use std::io;
 
 use caliban_fleet::{Answers, Attachment, Input, Past, Wanted};
 use caliban_model::CancellationToken;
-use caliban_sessions::Transcript;
+use caliban_sessions::{Error, Transcript};
 use serde_json::Value;
 
 use super::Fleet;
@@ -61,7 +61,8 @@ impl Fleet<'_> {
                 Transcript::of(&state).markdown()
             }
             // It had no time to say anything.
-            Err(_) => String::new(),
+            Err(Error::NotFound { .. }) => String::new(),
+            Err(error) => return Err(error.into()),
         };
         console.write(&last(&text, args.tail))?;
         if text.is_empty() {

@@ -61,6 +61,12 @@ fn an_agent_works_is_listed_read_ended_and_removed() {
     let session: Value = serde_json::from_str(&fleet.ok(&["logs", &id, "--json"])).unwrap();
     assert_eq!(session, fleet.file(&id, "session.json"));
 
+    // What cannot be read is not nothing.
+    std::fs::write(fleet.directory(&id).join("session.json"), "no JSON").unwrap();
+    let unread = fleet.run(&["logs", &id]);
+    assert_eq!(unread.code, Some(1), "{}", unread.stderr);
+    assert!(unread.stderr.contains("session.json"), "{}", unread.stderr);
+
     assert_eq!(fleet.ok(&["rm", &id]), format!("removed {id}\n"));
     assert!(!fleet.directory(&id).exists());
     assert_eq!(fleet.ok(&["agents", "list"]), "no agents\n");

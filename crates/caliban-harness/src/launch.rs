@@ -336,7 +336,8 @@ impl Prepared {
             let news = prepared.dialect.seat.as_ref().and_then(Seat::news);
             let launched =
                 prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
-            hosts.follow(&launched.session.gate);
+            let session = &launched.session;
+            hosts.follow(&session.gate, &session.agent.company.observers);
             if let Some(news) = news {
                 launched.session.agent.company.notify(&news).await;
             }

@@ -2,12 +2,13 @@
 
 mod ground;
 mod kind;
+mod moving;
 
 use std::sync::Arc;
 
 use caliban_agent::{
     Agent, Conversation, Details, Effect, Event, HookEvent, Inheritance, Listener, Outcome,
-    RunTotals, ToolContext, ToolOutput, ToolStatus, TypedTool, input_schema,
+    ToolContext, ToolOutput, ToolStatus, TypedTool, input_schema,
 };
 use caliban_model::{Message, Purpose, ToolContent};
 use futures::FutureExt;
@@ -19,13 +20,13 @@ use serde_json::{Value, json};
 pub use ground::{Ground, GroundWish, Grounds, Occupant};
 pub use kind::{AgentKind, Attendance, Isolation, Recollection};
 
-use crate::background_agent::{Background, BackgroundHooks, BackgroundTask, Handover};
+use moving::Task;
+
+use crate::background_agent::{Background, BackgroundHooks, BackgroundTask};
 use crate::shell::Jobs;
 
 /// The most turns a sub-agent takes.
 const MAX_TURNS: u32 = 20;
-/// The most characters of its task that name one which was moved to the background.
-const MAX_LABEL: usize = 80;
 /// The most characters of its answer that its parent reads.
 const MAX_ANSWER: usize = 5_000;
 /// The name that is never offered to a sub-agent.
@@ -46,20 +47,6 @@ pub struct AgentTool {
     /// Who says that the operator wants one in the background.
     jobs: Option<Arc<Jobs>>,
 }
-
-/// How the run of a sub-agent came to its end.
-enum Run {
-    Over(Outcome, Box<RunTotals>),
-    /// It was interrupted, to go on in the background.
-    Moved(Box<RunTotals>),
-}
-
-/// What an agent is told that goes on in the background.
-const MOVED: &str = "The user moved you to the background, where you go on by yourself. What you \
-were waiting for was ended; look what became of it before you do it again. Go on with your task.";
-/// What it is told where that was not possible.
-const STAYED: &str = "You were interrupted for a moment. What you were waiting for was ended; look \
-what became of it before you do it again. Go on with your task.";
 
 /// Which models a sub-agent may have beside its parent's.
 pub trait ModelPolicy: std::fmt::Debug + Send + Sync {
@@ -256,62 +243,6 @@ impl AgentTool {
         }
     }
 
-    /// Lets a sub-agent work until it is done, or wanted in the background where it can go there:
-    /// one in a directory of its own stays with it.
-    async fn work(
-        &self,
-        agent: &Agent,
-        conversation: &mut Conversation,
-        prompt: Message,
-        ground: Option<&dyn Ground>,
-        context: &ToolContext,
-    ) -> Run {
-        let relay = Relay(context);
-        let cancel = context.cancel.child_token();
-        // A sub-agent's future is as large as its parent's; on the heap it does not add up.
-        let mut running = Box::pin(agent.run(conversation, prompt, &relay, &cancel));
-        let jobs = self.jobs.as_ref();
-        let movable = jobs.filter(|_| self.background.is_some() && ground.is_none());
-        let Some(movable) = movable.map(|jobs| jobs.movable()) else {
-            let (outcome, totals) = running.await;
-            return Run::Over(outcome, Box::new(totals));
-        };
-        tokio::select! {
-            (outcome, totals) = &mut running => return Run::Over(outcome, Box::new(totals)),
-            () = movable.wanted_in_background() => cancel.cancel(),
-        }
-        match running.await {
-            (Outcome::Cancelled, totals) if !context.cancel.is_cancelled() => {
-                Run::Moved(Box::new(totals))
-            }
-            (outcome, totals) => Run::Over(outcome, Box::new(totals)),
-        }
-    }
-
-    /// Hands a sub-agent that was interrupted to the background, with all that it did; what its
-    /// parent is told, or why it stays.
-    async fn move_away(
-        &self,
-        input: &AgentInput,
-        kind: Option<&AgentKind>,
-        agent: &Agent,
-        conversation: &Conversation,
-    ) -> Result<String, String> {
-        let background = self.background.as_ref().ok_or(NO_BACKGROUND)?;
-        let mut task = self.task(input.clone(), kind);
-        task.description
-            .get_or_insert_with(|| input.prompt.chars().take(MAX_LABEL).collect());
-        MOVED.clone_into(&mut task.prompt);
-        // It keeps what it was told before its task.
-        task.kind = task.kind.map(|(name, _)| (name, String::new()));
-        task.handover = Some(Handover {
-            messages: conversation.messages().to_vec(),
-            provider: agent.provider.id().to_owned(),
-            model: agent.settings.model.to_string(),
-        });
-        background.start(task).await
-    }
-
     fn sub_agent(&self, input: &AgentInput, kind: Option<&AgentKind>, call_id: Arc<str>) -> Agent {
         let mut agent = Agent::clone(&self.parent);
         if let Some(dial) = &agent.dial {
@@ -493,39 +424,19 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let texts: Vec<String> = texts.into_iter().flatten().collect();
         let system = (!texts.is_empty()).then(|| Message::system(texts.join("\n\n")));
         let mut conversation = Conversation::new(system.map(Arc::new).into_iter().collect());
-        let mut prompt = Message::user(input.prompt.clone());
-        let mut denials = Vec::new();
-        let mut moved = None;
-        let (outcome, last_text) = loop {
-            let ran = self.work(
-                &agent,
-                &mut conversation,
-                prompt,
-                ground.as_deref(),
-                &context,
-            );
-            match ran.await {
-                Run::Over(outcome, totals) => {
-                    denials.extend(totals.denials);
-                    break (outcome, totals.last_text);
-                }
-                Run::Moved(totals) => {
-                    denials.extend(totals.denials);
-                    match self.move_away(&input, kind, &agent, &conversation).await {
-                        Ok(told) => {
-                            moved = Some(told);
-                            break (Outcome::Cancelled, None);
-                        }
-                        Err(_) => prompt = Message::user(STAYED),
-                    }
-                }
-            }
+        let task = Task {
+            input: &input,
+            kind,
+            agent: &agent,
+            ground: ground.as_deref(),
+            context: &context,
         };
+        let done = self.see_through(&task, &mut conversation).await;
         self.parent
             .company
             .notify(&HookEvent::SubagentStop {
                 call_id: Arc::clone(&context.call_id),
-                outcome: outcome.clone(),
+                outcome: done.outcome.clone(),
             })
             .await;
         self.parent
@@ -534,15 +445,17 @@ say what to find out, where to look and what to answer with. It takes at most 20
                 id: context.call_id.to_string(),
             })
             .await;
-        let mut output = match moved {
+        let mut output = match done.moved {
             Some(told) => ToolOutput::ok(format!("The user moved it to the background. {told}")),
-            None => report(&outcome, last_text.as_deref()),
+            None => report(&done.outcome, done.last_text.as_deref()),
         };
         if let Some(ground) = ground {
             let text = ground.leave().await;
             output.content.push(ToolContent::Text { text });
         }
-        output.with_details(Details::Delegated { denials })
+        output.with_details(Details::Delegated {
+            denials: done.denials,
+        })
     }
 }
 
