@@ -134,6 +134,13 @@ fn the_variables_say_where_and_whether() {
     let ran = run(bench
         .command()
         .args(args)
+        .env("CALIBAN_CHECKPOINT_ROOT", "elsewhere"));
+    assert_eq!(ran.code, Some(78), "{ran:?}");
+    assert!(ran.stderr.contains("a path from the root"), "{ran:?}");
+    let ran = run(bench
+        .command()
+        .args(args)
+        .env("CALIBAN_CHECKPOINT_DISABLED", "0")
         .env("CALIBAN_CHECKPOINT_ROOT", &elsewhere));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let project = fs::read_dir(&elsewhere)

@@ -31,11 +31,17 @@ pub(crate) enum PluginCommand {
         /// Agree to what is shown.
         #[arg(long, short = 'y')]
         yes: bool,
+        /// Whose plugin is meant [default: the user's, else the project's].
+        #[arg(long, value_enum)]
+        scope: Option<PluginScope>,
     },
     /// Remove a plugin that is installed.
     Remove {
         #[arg(value_name = "NAME")]
         name: String,
+        /// Whose plugin is meant [default: the user's, else the project's].
+        #[arg(long, value_enum)]
+        scope: Option<PluginScope>,
     },
     /// Use a plugin again.
     Enable {
@@ -81,6 +87,9 @@ pub(crate) enum PluginCommand {
     Diff {
         #[arg(value_name = "NAME")]
         name: String,
+        /// Whose plugin is meant [default: the user's, else the project's].
+        #[arg(long, value_enum)]
+        scope: Option<PluginScope>,
     },
     /// Check a plugin or a marketplace in a directory; exits with 1 when it cannot be used.
     Validate {

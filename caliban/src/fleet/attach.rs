@@ -1,6 +1,8 @@
 //! Being attached to an agent at a terminal: what it does is shown, lines are messages to it, and
 //! the end of the input detaches.
 
+use std::io::IsTerminal as _;
+
 use caliban_fleet::{AgentId, Answers, Attachment, Input, Past, Resumption, Wanted};
 use caliban_model::CancellationToken;
 use serde_json::{Value, json};
@@ -50,7 +52,8 @@ impl Fleet<'_> {
             },
         };
         let attachment = self.reach(&view.id, wanted).await?;
-        let typed = if args.read_only {
+        // Who only watches types nothing but the end of input, at a terminal.
+        let typed = if args.read_only && !std::io::stdin().is_terminal() {
             TypedLines::none()
         } else {
             TypedLines::of_standard_input()
@@ -62,6 +65,11 @@ impl Fleet<'_> {
                 Form::Frames
             } else {
                 Form::Text(Reader::default())
+            },
+            typing: if args.read_only {
+                Typing::Ignored
+            } else {
+                Typing::Sent
             },
             questions: Vec::new(),
             heard: 0,
@@ -109,10 +117,18 @@ enum Form {
     Text(Reader),
 }
 
+/// What becomes of lines that are typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Typing {
+    Sent,
+    Ignored,
+}
+
 struct View<'a> {
     attachment: Attachment,
     console: &'a mut Console,
     form: Form,
+    typing: Typing,
     /// Those that are open, oldest first.
     questions: Vec<String>,
     heard: u64,
@@ -129,7 +145,9 @@ impl View<'_> {
             note(
                 "lines are messages to the agent; /allow, /deny, /interrupt, /end; Ctrl+D detaches",
             );
-        } else if !args.read_only {
+        } else if args.read_only {
+            note("Ctrl+D detaches");
+        } else {
             note("somebody else types to this agent; `--take` takes over. Ctrl+D detaches");
         }
     }
@@ -159,7 +177,10 @@ impl View<'_> {
                 },
                 line = typed.next(), if !is_detaching => match line {
                     None => is_detaching = true,
-                    Some(line) => self.type_in(&line).await?,
+                    Some(line) => match self.typing {
+                        Typing::Sent => self.type_in(&line).await?,
+                        Typing::Ignored => note("this only watches; Ctrl+D detaches"),
+                    },
                 },
             }
         }

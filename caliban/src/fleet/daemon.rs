@@ -57,11 +57,12 @@ async fn tidy(mut process: Process, root: PathBuf, places: Places) {
         note(&format!("caliband: {orphan}"));
     }
     process.current_directory = root;
-    let configuration = match configure(&RunOptions::default(), process) {
+    let options = RunOptions::default();
+    let configuration = match configure(&options, process) {
         Ok(configuration) => configuration,
         Err(error) => return note(&format!("caliband: worktrees are not looked over: {error}")),
     };
-    match sweep_worktrees(&configuration).await {
+    match sweep_worktrees(&options, &configuration).await {
         Ok(told) => told
             .iter()
             .for_each(|line| note(&format!("caliband: {line}"))),

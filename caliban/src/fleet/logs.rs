@@ -5,7 +5,7 @@ use std::io;
 
 use caliban_fleet::{Answers, Attachment, Input, Past, Wanted};
 use caliban_model::CancellationToken;
-use caliban_sessions::Transcript;
+use caliban_sessions::{Error, Transcript};
 use serde_json::Value;
 
 use super::Fleet;
@@ -28,7 +28,13 @@ impl Fleet<'_> {
         }
         if args.json {
             let file = directory.path().join(format!("{SESSION}.json"));
-            return console.write(&read(&file)?);
+            let text = read(&file)?;
+            if text.is_empty() {
+                note(&format!(
+                    "{id} has no file yet; it is written after its first prompt"
+                ));
+            }
+            return console.write(&text);
         }
         let view = directory.view(&id);
         if args.follow && view.state.is_alive() {
@@ -41,7 +47,13 @@ impl Fleet<'_> {
             let attachment = self.reach(&id, wanted).await?;
             return follow(attachment, cancel, console).await;
         }
-        let text = match store(directory.path()).load(&name()?) {
+        let store = store(directory.path());
+        let read = if view.state.is_alive() {
+            store.look(&name()?)
+        } else {
+            store.load(&name()?)
+        };
+        let text = match read {
             Ok((state, warnings)) => {
                 for warning in warnings {
                     note(&format!("warning: {warning}"));
@@ -49,7 +61,8 @@ impl Fleet<'_> {
                 Transcript::of(&state).markdown()
             }
             // It had no time to say anything.
-            Err(_) => String::new(),
+            Err(Error::NotFound { .. }) => String::new(),
+            Err(error) => return Err(error.into()),
         };
         console.write(&last(&text, args.tail))?;
         if text.is_empty() {

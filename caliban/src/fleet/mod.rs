@@ -223,7 +223,7 @@ impl<'a> Fleet<'a> {
     async fn tidy(&self, console: &mut Console) -> Result<usize, Failure> {
         let orphans = sweep_orphans(&self.places);
         let mut told: Vec<String> = orphans.iter().map(ToString::to_string).collect();
-        told.extend(sweep_worktrees(self.configuration).await?);
+        told.extend(sweep_worktrees(self.options, self.configuration).await?);
         for line in &told {
             console.write(&format!("{line}\n"))?;
         }

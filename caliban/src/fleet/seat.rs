@@ -92,7 +92,7 @@ impl Fleet<'_> {
         let Some(name) = name else {
             return;
         };
-        match end_seat(self.configuration, name).await {
+        match end_seat(self.options, self.configuration, name).await {
             Ok(None) => {}
             Ok(Some(told)) => note(&told),
             Err(error) => note(&format!(

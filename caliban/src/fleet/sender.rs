@@ -8,9 +8,10 @@ use caliban_harness::options::{Part, SessionOptions};
 use caliban_harness::{Configuration, Fleet, Process, Rights, RunOptions, SystemPrompt, configure};
 use caliban_permissions::{Gating, Latch, Regime};
 use caliban_settings::PermissionMode;
-use caliban_tools::{BackgroundHooks, BackgroundTask};
+use caliban_tools::{BackgroundHooks, BackgroundTask, Handover};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use serde_json::Value;
 
 use super::seat::isolation;
 use super::world::{limits, task, world};
@@ -19,6 +20,9 @@ use crate::exit::Failure;
 
 /// The most turns an agent takes that another one asked for, as in the foreground.
 const MAX_TURNS: u32 = 20;
+
+/// The most bytes of a conversation that is moved: requests to the daemon have 10 MiB.
+const MAX_HANDOVER: usize = 8 << 20;
 
 /// A session's way to agents in the background. What is configured is read when it is needed.
 #[derive(Debug)]
@@ -68,7 +72,7 @@ impl Sender {
         }
         let without = wanted.without.iter().cloned();
         options.tools.selection.without.extend(without);
-        if let Some((_, prompt)) = &wanted.kind {
+        if let (Some((_, prompt)), None) = (&wanted.kind, &wanted.handover) {
             options.system = SystemPrompt::Extended(prompt.clone());
         }
         options
@@ -81,6 +85,7 @@ impl Sender {
         let label = wanted.description.clone();
         let mut task = task(&options, configuration, wanted.prompt, label)?;
         task.profile = wanted.kind.map(|(name, _)| name);
+        task.handover = wanted.handover.map(handover).transpose()?;
         if let Some(wish) = wanted.worktree {
             task.isolation = isolation(configuration, wish).await?;
         }
@@ -90,6 +95,25 @@ impl Sender {
         let agent = client.spawn(task, world, limits).await?;
         Ok(agent.id.to_string())
     }
+}
+
+/// A conversation as it is written down with the task; an error where it is too long for that.
+fn handover(from: Handover) -> Result<caliban_fleet::Handover, Failure> {
+    let messages = from.messages.iter().map(serde_json::to_value);
+    let messages: Vec<Value> = messages
+        .collect::<Result<_, _>>()
+        .map_err(|error| Failure::Runtime(error.to_string()))?;
+    let bytes: usize = messages.iter().map(|it| it.to_string().len()).sum();
+    if bytes > MAX_HANDOVER {
+        return Err(Failure::Runtime(format!(
+            "its conversation has {bytes} bytes, and {MAX_HANDOVER} can be moved"
+        )));
+    }
+    Ok(caliban_fleet::Handover {
+        messages,
+        provider: from.provider,
+        model: from.model,
+    })
 }
 
 impl Fleet for Sender {

@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use caliban_fleet::worker::{Conduct, NotStarted, OnQuestion, Snapshot, Started};
-use caliban_fleet::{AGENT_VARIABLE, Launch};
-use caliban_harness::options::SessionChoice;
+use caliban_fleet::{AGENT_VARIABLE, Handover, Launch};
+use caliban_harness::options::{SessionChoice, SessionFile};
 use caliban_harness::{Configuration, RunOptions, Surroundings, SystemPrompt, configure, launch};
-use caliban_sessions::{SessionName, Store};
+use caliban_model::Message;
+use caliban_sessions::{Durability, NewSession, Record, SessionName, Store};
 use caliban_settings::variables::Environment;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::seat::seat;
 use super::sender::Sender;
@@ -69,8 +71,13 @@ async fn start(work: Launch) -> Result<Started, Failure> {
     let directory = work.directory.clone();
     options.session.choice = SessionChoice::Named(SESSION.to_owned());
     options.session.checkpoints = Some(format!("agent-{}", work.spec.id));
+    options.session.file = SessionFile::AfterEachPrompt;
     options.session.directory = Some(directory.clone());
-    if store(&directory).load(&name()?).is_ok() {
+    let has_begun = store(&directory).load(&name()?).is_ok();
+    if let (Some(handover), false) = (&work.spec.task.handover, has_begun) {
+        go_on(handover, &directory, &work.spec.task.cwd)?;
+    }
+    if has_begun || work.spec.task.handover.is_some() {
         // It keeps what it began with.
         options.system = SystemPrompt::Default;
     }
@@ -97,6 +104,26 @@ async fn start(work: Launch) -> Result<Started, Failure> {
         conduct,
         snapshot: Arc::new(Kept(directory)),
     })
+}
+
+/// Begins the session of an agent with what it did in the foreground.
+fn go_on(handover: &Handover, directory: &Path, cwd: &Path) -> Result<(), Failure> {
+    let begun = NewSession {
+        session_id: Uuid::new_v4(),
+        provider: handover.provider.clone(),
+        model: handover.model.clone(),
+        mode: None,
+        cwd: cwd.to_owned(),
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let mut writer = store(directory).create(&name()?, begun)?;
+    for message in &handover.messages {
+        let message: Message = serde_json::from_value(message.clone())
+            .map_err(|error| Failure::Config(format!("what the agent did before: {error}")))?;
+        writer.append(Record::Message(Arc::new(message)), Durability::Written)?;
+    }
+    writer.close()?;
+    Ok(())
 }
 
 fn conduct(configuration: &Configuration) -> Conduct {

@@ -59,6 +59,7 @@ pub(super) fn task(
         profile: None,
         isolation: Isolation::None,
         withheld: withheld.into_iter().map(|(name, _)| name).collect(),
+        handover: None,
     })
 }
 

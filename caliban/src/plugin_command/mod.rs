@@ -32,11 +32,13 @@ pub(crate) async fn run(
             let manager = Manager::of(configuration, audience(args.scope));
             install::install(args, &manager, configuration, console).await
         }
-        PluginCommand::Update { name, yes } => {
+        PluginCommand::Update { name, yes, scope } => {
+            let manager = keeper(configuration, name, *scope, Access::Fetches)?;
             let consent = install::Consent::of(*yes);
             install::update(name, consent, &manager, configuration, console).await
         }
-        PluginCommand::Remove { name } => {
+        PluginCommand::Remove { name, scope } => {
+            let manager = keeper(configuration, name, *scope, Access::Removes)?;
             let needed = dependants(&PluginSet::all(configuration), name);
             if !needed.is_empty() {
                 return Err(ManageError::Needed(name.clone(), needed.join(", ")).into());
@@ -58,7 +60,10 @@ pub(crate) async fn run(
         PluginCommand::Verify { name, json } => {
             difference::verify(name.as_deref(), *json, configuration, console)
         }
-        PluginCommand::Diff { name } => difference::show(name, &manager, console).await,
+        PluginCommand::Diff { name, scope } => {
+            let manager = keeper(configuration, name, *scope, Access::Fetches)?;
+            difference::show(name, &manager, console).await
+        }
         PluginCommand::Validate { path, strict, json } => {
             let path = configuration.process.current_directory.join(path);
             validate::run(&path, *strict, *json, console)
@@ -97,6 +102,46 @@ pub(crate) async fn run(
             }
         },
     }
+}
+
+/// What is done with an installed plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// It is looked for where it says that it came from.
+    Fetches,
+    Removes,
+}
+
+/// Who keeps the plugin that is meant: of the user's and the project's the first that there is,
+/// where nobody says whose. A project that is not trusted does not say where to fetch from.
+fn keeper<'a>(
+    configuration: &'a Configuration,
+    name: &str,
+    scope: Option<PluginScope>,
+    access: Access,
+) -> Result<Manager<'a>, Failure> {
+    let user = Manager::new(configuration);
+    let project = Manager::of(configuration, Audience::Project);
+    let is_projects = match scope {
+        Some(PluginScope::User | PluginScope::Local) => false,
+        Some(PluginScope::Project) => true,
+        None => !user.holds(name) && project.holds(name),
+    };
+    if !is_projects {
+        return Ok(user);
+    }
+    if !project.is_in_the_project() {
+        return Err(Failure::Runtime(
+            "the project's plugins lie elsewhere, behind a link; change them there".to_owned(),
+        ));
+    }
+    if access == Access::Fetches && !configuration.is_trusted() {
+        return Err(Failure::Config(
+            "this workspace is not trusted, and says where its plugins come from; look at it and run `caliban trust`"
+                .to_owned(),
+        ));
+    }
+    Ok(project)
 }
 
 fn audience(scope: PluginScope) -> Audience {

@@ -74,6 +74,10 @@ pub(super) fn info(
         let fields = details(package, &survey);
         if let (Value::Object(shown), Value::Object(fields)) = (&mut shown, fields) {
             shown.extend(fields);
+            // The manifest's own fields stand there too, where none of ours has the name.
+            for (key, value) in &package.manifest.raw {
+                shown.entry(key.clone()).or_insert_with(|| value.clone());
+            }
         }
     }
     console.write(&format!("{shown:#}\n"))

@@ -38,6 +38,12 @@ fn an_agent_works_is_listed_read_ended_and_removed() {
         1
     );
 
+    // Its file can be read while it waits.
+    let waiting: Value = serde_json::from_str(&fleet.ok(&["logs", &id, "--json"])).unwrap();
+    assert_eq!(waiting, fleet.file(&id, "session.json"));
+    let messages = waiting["messages"].to_string();
+    assert!(messages.contains("All done here."), "{messages}");
+
     let refused = fleet.run(&["rm", &id]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);
     assert!(refused.stderr.contains("--force"), "{}", refused.stderr);
@@ -54,6 +60,12 @@ fn an_agent_works_is_listed_read_ended_and_removed() {
     assert_eq!(fleet.ok(&["kill", &id]), format!("{id} killed\n"));
     let session: Value = serde_json::from_str(&fleet.ok(&["logs", &id, "--json"])).unwrap();
     assert_eq!(session, fleet.file(&id, "session.json"));
+
+    // What cannot be read is not nothing.
+    std::fs::write(fleet.directory(&id).join("session.json"), "no JSON").unwrap();
+    let unread = fleet.run(&["logs", &id]);
+    assert_eq!(unread.code, Some(1), "{}", unread.stderr);
+    assert!(unread.stderr.contains("session.json"), "{}", unread.stderr);
 
     assert_eq!(fleet.ok(&["rm", &id]), format!("removed {id}\n"));
     assert!(!fleet.directory(&id).exists());

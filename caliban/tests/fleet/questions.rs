@@ -27,6 +27,12 @@ fn a_question_waits_and_is_answered_from_any_terminal() {
     let table = fleet.ok(&["agents", "list"]);
     let hint = format!("caliban agents answer {id} {} allow", &question[..8]);
     assert!(table.contains(&hint), "{table}");
+    // A call that waits has not failed.
+    let log = fleet.ok(&["logs", &id]);
+    assert!(
+        log.contains("touch made") && !log.contains("## Failure"),
+        "{log}"
+    );
 
     let unknown = fleet.run(&["agents", "answer", &id, "ffff", "allow"]);
     assert_eq!(unknown.code, Some(66), "{}", unknown.stderr);

@@ -69,6 +69,13 @@ fn an_agent_works_in_a_worktree_until_it_is_removed() {
         Reply::text("done"),
     ]));
     let root = fleet.bench.workspace.path();
+    let heard = fleet.bench.home.path().join("heard");
+    let hooks = json!({"hooks": {"WorktreeRemove": [{"hooks": [
+        {"type": "command", "command": format!("cat > {}", heard.display())}
+    ]}]}});
+    let settings = fleet.bench.home.path().join(".config/caliban");
+    std::fs::create_dir_all(&settings).unwrap();
+    std::fs::write(settings.join("settings.json"), hooks.to_string()).unwrap();
     let base = git(root, &["rev-parse", "HEAD"]);
     let id = spawn(&fleet, "make it");
     let agent = fleet.until(&id, |agent| agent["turns"] == 2);
@@ -109,6 +116,12 @@ fn an_agent_works_in_a_worktree_until_it_is_removed() {
         removed.stderr
     );
     assert!(!tree.exists());
+    let told = std::fs::read_to_string(heard).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["hook_event_name"], "WorktreeRemove");
+    assert_eq!(told["name"], format!("agent-{id}"));
+    assert_eq!(told["branch"], format!("caliban/agent-{id}"));
+    assert_eq!(told["verdict"], "branch");
     let shown = git(root, &["show", &format!("caliban/agent-{id}:made")]);
     assert_eq!(shown, "by the agent");
 }

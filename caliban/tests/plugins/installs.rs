@@ -34,6 +34,9 @@ fn a_directory_is_installed_without_being_asked_about() {
     );
     let info: Value = serde_json::from_str(&plugin_ok(&bench, &["info", "tools"])).unwrap();
     assert_eq!(info["manifest"]["name"], "tools");
+    for (key, value) in info["manifest"].as_object().unwrap() {
+        assert!(!info[key].is_null(), "{key}: {value}");
+    }
     assert_eq!(
         info["from"],
         source.canonicalize().unwrap().display().to_string()

@@ -62,6 +62,20 @@ fn a_plugin_is_for_everybody_here_or_for_the_user_here() {
     let ran = go(&bench, &["--trust-workspace"]);
     assert_eq!(init(&ran)["plugins"][0]["source"], "project");
     assert!(plugin_ok(&bench, &["verify"]).contains("tools  as agreed to"));
+
+    // It is brought up to date and removed where it is.
+    market(&bench, "1.1.0", "true");
+    let refused = plugin(&bench, &["update", "tools", "--yes"]);
+    assert_eq!(refused.code, Some(78), "{}", refused.stderr);
+    let update = ["--trust-workspace", "update", "tools", "--yes"];
+    plugin_ok(&bench, &update);
+    let manifest = fs::read_to_string(project_root(&bench).join("tools/plugin.json")).unwrap();
+    assert!(manifest.contains("1.1.0"), "{manifest}");
+    assert!(!user_root(&bench).join("tools").exists());
+    let others = plugin(&bench, &["remove", "tools", "--scope", "user"]);
+    assert_eq!(others.code, Some(66), "{}", others.stderr);
+    plugin_ok(&bench, &["remove", "tools"]);
+    assert!(!project_root(&bench).join("tools").exists());
 }
 
 #[test]

@@ -68,9 +68,18 @@ fn a_new_host_is_asked_about_once() {
     }
     let command = format!("{}; {}", fetch("new.test"), fetch("new.test"));
     let bench = listing(bash(&command));
-    let mut process = attended(&bench, &["--allow", "Bash"]);
+    let heard = bench.home.path().join("heard");
+    let hooks = json!({"hooks": {"Notification": [{"hooks": [
+        {"type": "command", "command": format!("cat > {}", heard.display())}
+    ]}]}});
+    let hooks = hooks.to_string();
+    let mut process = attended(&bench, &["--allow", "Bash", "--settings", &hooks]);
     let asked = question(&mut process);
     assert_eq!(asked["kind"], "permission");
+    let told = std::fs::read_to_string(heard).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["notification_type"], "permission_prompt");
+    assert_eq!(told["message"], asked["reason"]);
     assert_eq!(asked["tool"], "SandboxNetworkAccess");
     assert_eq!(asked["input"]["host"], "new.test");
     assert_eq!(asked["input"]["port"], 80);

@@ -135,6 +135,24 @@ fn a_command_is_confined_and_the_run_says_by_what() {
     );
 }
 
+/// Directories of the list that hold places which are shown anyway, links among them.
+#[test]
+fn a_list_of_directories_of_the_system_can_be_read() {
+    if unavailable() {
+        return;
+    }
+    let lists = "[sandbox.filesystem]\nallow_read = ['${WORKSPACE}', '/etc', '/usr']\ndeny_read = ['${HOME}/.ssh']\nallow_write = ['${WORKSPACE}']\ndeny_write = ['${WORKSPACE}/.git/hooks']\n";
+    let command = "head -c1 /etc/hostname >/dev/null && echo yes > here && ls -d /srv $HOME";
+    let bench = bench(&format!("{ON}{lists}"), bash(command));
+    let (ran, frames) = ask(&bench, &["--auto-allow"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(frames[0]["sandbox"]["backend"], "bwrap");
+    let told = result(&bench);
+    assert!(told.contains("cannot access '/srv'"), "{told}");
+    let written = std::fs::read_to_string(bench.workspace.path().join("here"));
+    assert_eq!(written.unwrap(), "yes\n");
+}
+
 #[test]
 fn without_the_key_nothing_is_confined() {
     let bench = bench("", bash("cat $HOME/.ssh/id"));

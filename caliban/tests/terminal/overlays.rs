@@ -196,6 +196,63 @@ fn a_background_job_is_watched_and_ended() {
     leave(terminal);
 }
 
+/// Somebody's agents, from another terminal.
+fn agents(person: &Person, args: &[&str]) -> String {
+    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_caliban"))
+        .args(args)
+        .env_clear()
+        .env("HOME", person.home())
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .current_dir(person.work())
+        .output()
+        .unwrap();
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+fn a_running_sub_agent_is_moved_to_the_background() {
+    let moved = Match::last_user("moved you to the background");
+    let moved = Reply::text("forty-two").when(moved);
+    let person = Person::new([
+        Reply::tool("AgentTool", json!({"prompt": "count the stars"})),
+        bash("touch began; sleep 1000"),
+        moved,
+        Reply::text("All done."),
+    ]);
+    let person = person.arg("--allow").arg("Bash");
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    eventually("the command", || person.work().join("began").exists());
+    terminal.key("ctrl+b");
+    until_done(&terminal, "All done.");
+    let listed = agents(&person, &["agents", "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_eq!(listed[0]["label"], "count the stars");
+    // It has everything that it did before, and its parent knows where it is.
+    let asked = |text: &str| {
+        let requests = person.server.model_requests();
+        let bodies = requests.iter().map(|it| it.json()["messages"].to_string());
+        let mut bodies = bodies.filter(|body| body.contains(text));
+        bodies.next()
+    };
+    eventually("the agent", || {
+        asked("moved you to the background").is_some()
+    });
+    let body = asked("moved you to the background").unwrap();
+    assert!(
+        body.contains("count the stars") && body.contains("touch began"),
+        "{body}"
+    );
+    assert!(asked(&format!("caliban attach {id}")).is_some());
+    eventually("its answer", || {
+        agents(&person, &["logs", id]).contains("forty-two")
+    });
+    agents(&person, &["rm", "--force", id]);
+    agents(&person, &["daemon", "stop"]);
+    leave(terminal);
+}
+
 #[test]
 fn a_running_command_is_moved_to_the_background() {
     let person = Person::new([

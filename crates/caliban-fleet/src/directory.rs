@@ -363,6 +363,7 @@ mod tests {
                 profile: None,
                 isolation: Isolation::None,
                 withheld: Vec::new(),
+                handover: None,
             },
         };
         directory.write_spec(&spec).unwrap();

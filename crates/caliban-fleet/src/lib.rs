@@ -27,7 +27,8 @@ pub use orphans::{Orphan, sweep_orphans};
 pub use peer::{AGENT_VARIABLE, WORKER_ARGUMENT, is_within_tool};
 pub use places::Places;
 pub use spec::{
-    Begin, CallerWorld, Isolation, Launch, Limits, Restart, Spec, Task, TreeFiles, TreeWish,
+    Begin, CallerWorld, Handover, Isolation, Launch, Limits, Restart, Spec, Task, TreeFiles,
+    TreeWish,
 };
 pub use state::{AgentView, End, Needs, NeedsKind, Phase, Report};
 pub use wire::PROTOCOL;

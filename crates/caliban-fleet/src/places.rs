@@ -68,7 +68,11 @@ impl Places {
     /// Makes the directory of sockets, for its owner alone, and makes sure that it is one that
     /// nobody else can exchange.
     pub fn prepare_runtime(&self) -> io::Result<()> {
-        ensure_private_dir(&self.runtime)?;
+        ensure_private_dir(&self.runtime).map_err(|error| {
+            let place = self.runtime.display();
+            let text = format!("`{place}`: {error}; CALIBAN_DAEMON_RUNTIME_DIR names another");
+            io::Error::new(error.kind(), text)
+        })?;
         self.check_runtime()
     }
 

@@ -31,6 +31,18 @@ pub struct Task {
     /// secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub withheld: Vec<String>,
+    /// What it did before it was an agent in the background.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Handover>,
+}
+
+/// The conversation of an agent that was at work in the foreground.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Handover {
+    /// Messages as sessions keep them.
+    pub messages: Vec<Value>,
+    pub provider: String,
+    pub model: String,
 }
 
 /// Where the files are that an agent changes.

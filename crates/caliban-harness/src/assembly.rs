@@ -39,7 +39,6 @@ use crate::hook_parts::{Arrival, HookAgents, HookFacts, HookPrompts};
 use crate::inline_shell::InlineShell;
 use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
-use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
@@ -305,11 +304,15 @@ impl Session {
                 Arc::new(Detacher {
                     fleet,
                     gate: Arc::clone(&gate),
+                    switches: Arc::clone(&choices.partners.switches),
                     company: in_process,
                 }) as Arc<dyn Background>
             });
             let source = choices.partners.tool_source;
-            agent.tools = with_sub_agents(&agent, &shared, grounds.as_ref(), source, background);
+            let models = Arc::new(choices.partners.models.clone());
+            let tool = sub_agents(&agent, &shared, grounds.as_ref(), background);
+            let tool = tool.with_models(models);
+            agent.tools = shared.toolbox([tool.boxed()], source);
         }
         let system = system_message(&choices.system, &agent, &added, servers.as_ref());
         let source = source_of(earlier);
@@ -337,7 +340,7 @@ impl Session {
             traces: choices.partners.traces,
             inventory: Arc::new(added.inventory),
             examiner: None,
-            models: ModelList::default(),
+            models: choices.partners.models,
             attachments: None,
             watch: choices.partners.watch,
             excludes: added.on_demand.as_ref().map(OnDemand::excludes),
@@ -481,22 +484,21 @@ fn grounds(
     }))
 }
 
-/// The tools of an agent, and the one that runs others modelled on it.
-fn with_sub_agents(
+/// The tool that runs agents modelled on this one.
+fn sub_agents(
     agent: &Agent,
     shared: &Shared,
     grounds: Option<&Arc<WorktreeGrounds>>,
-    source: Option<Arc<dyn ToolSource>>,
     background: Option<Arc<dyn Background>>,
-) -> Toolbox {
+) -> AgentTool {
     let prompt = sub_agent_prompt(agent.workspace.root());
     let grounds = grounds.map(|it| Arc::new(SessionGrounds(Arc::clone(it))) as Arc<dyn Grounds>);
-    let tool = AgentTool::new(agent.clone(), Some(prompt))
+    AgentTool::new(agent.clone(), Some(prompt))
         .with_kinds(shared.agent_kinds.clone())
         .with_default(shared.default_agent.clone())
         .with_grounds(grounds)
-        .with_background(background);
-    shared.toolbox([tool.boxed()], source)
+        .with_background(background)
+        .with_jobs(shared.jobs.clone())
 }
 
 /// The conversation to begin with. A session keeps the system prompt it began with, unless

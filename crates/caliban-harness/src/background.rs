@@ -10,6 +10,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::gate::Gate;
+use crate::switches::Switches;
 
 /// Where agents in the background are started and looked after.
 pub trait Fleet: Debug + Send + Sync {
@@ -42,6 +43,7 @@ pub(crate) enum Company {
 pub(crate) struct Detacher {
     pub(crate) fleet: Arc<dyn Fleet>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) switches: Arc<Switches>,
     pub(crate) company: Company,
 }
 
@@ -49,7 +51,10 @@ impl Background for Detacher {
     fn start(&self, task: BackgroundTask) -> BoxFuture<'_, Result<String, String>> {
         async move {
             let hooks = task.hooks;
-            let id = self.fleet.start(task, self.gate.rights()).await?;
+            let mut rights = self.gate.rights();
+            // A server that is switched off here is not on there.
+            rights.rules.splice(0..0, self.switches.denials());
+            let id = self.fleet.start(task, rights).await?;
             let mut told = format!(
                 "The agent {id} works on it in the background and goes on after this session. Its \
                  answer does not come back here: `caliban attach {id}` shows it to the user."

@@ -47,10 +47,7 @@ pub struct CheckpointPlace {
 /// The checkpoints of the workspace; nothing where they are switched off.
 pub fn checkpoint_store(configuration: &Configuration) -> Result<Option<Store>, LaunchError> {
     let environment = configuration.environment();
-    if environment
-        .text(names::CALIBAN_CHECKPOINT_DISABLED)
-        .is_some()
-    {
+    if environment.is_on(names::CALIBAN_CHECKPOINT_DISABLED) {
         return Ok(None);
     }
     let usual = Limits::default();

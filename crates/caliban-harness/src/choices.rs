@@ -23,6 +23,7 @@ use crate::checkpoints::CheckpointPlace;
 use crate::config_watch::ConfigWatch;
 use crate::extras::Extras;
 use crate::grounds::GroundParts;
+use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::Permissions;
 use crate::seat::Seat;
@@ -82,6 +83,8 @@ pub struct Partners {
     pub onlookers: Onlookers,
     /// Who knows the trace that a prompt is, where somebody follows it.
     pub traces: Option<Arc<Traces>>,
+    /// The models that may be chosen.
+    pub models: ModelList,
     /// Where agents are sent that go on by themselves.
     pub fleet: Option<Arc<dyn Fleet>>,
     /// The worktree that the session has for itself.
@@ -104,6 +107,7 @@ impl Default for Partners {
             observers: Vec::new(),
             onlookers: Onlookers::default(),
             traces: None,
+            models: ModelList::default(),
             fleet: None,
             seat: None,
         }

@@ -441,7 +441,7 @@ fn short(commit: &str) -> &str {
 }
 
 /// The work that an ending tells of.
-fn work(ending: &Ending) -> Option<&Work> {
+pub(crate) fn work(ending: &Ending) -> Option<&Work> {
     match ending {
         Ending::Unchanged => None,
         Ending::Branch(work) => Some(work),
@@ -449,7 +449,7 @@ fn work(ending: &Ending) -> Option<&Work> {
     }
 }
 
-fn verdict(ending: &Ending) -> &'static str {
+pub(crate) fn verdict(ending: &Ending) -> &'static str {
     match ending {
         Ending::Unchanged => "removed",
         Ending::Branch(_) => "branch",

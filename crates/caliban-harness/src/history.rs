@@ -17,7 +17,7 @@ use crate::choices::{History, SystemPrompt};
 use crate::configuration::{Configuration, locations, workspace};
 use crate::error::{LaunchError, Problem};
 use crate::options::{
-    Continuation, EarlierSystem, RunOptions, Saving, SessionChoice, SessionOptions,
+    Continuation, EarlierSystem, RunOptions, Saving, SessionChoice, SessionFile, SessionOptions,
 };
 use crate::surroundings::Process;
 use crate::taking_back::finished;
@@ -32,6 +32,7 @@ pub(crate) struct Found {
     pub(crate) session_id: Uuid,
     /// What checkpoints are kept under instead of the session's name.
     checkpoints: Option<String>,
+    file: SessionFile,
     warnings: Vec<String>,
 }
 
@@ -125,6 +126,7 @@ impl Found {
             kind,
             session_id,
             checkpoints: options.checkpoints.clone(),
+            file: options.file,
             warnings,
         })
     }
@@ -188,7 +190,7 @@ impl Found {
                 .directory()
                 .join(format!("{}.json", name.as_str()))
         };
-        let history = match self.kind {
+        let mut history = match self.kind {
             Kind::New {
                 keeping: Keeping::Off,
                 ..
@@ -245,6 +247,9 @@ impl Found {
                 }
             }
         };
+        if let (Some(writer), SessionFile::AfterEachPrompt) = (&mut history.writer, self.file) {
+            writer.keep_file_current();
+        }
         Ok((history, warnings))
     }
 }

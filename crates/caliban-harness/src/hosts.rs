@@ -4,8 +4,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use caliban_agent::{
-    Answer, Effect, Inquiry, Opinion, Question, Remember, SharedOperator, ToolCall, TypedTool,
-    Unattended,
+    Answer, Effect, HookEvent, Inquiry, NotificationKind, Observer, Opinion, Question, Remember,
+    SharedOperator, ToolCall, TypedTool, Unattended,
 };
 use caliban_egress::Target;
 use caliban_permissions::{Judge, Origin, Place, suggestions};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::gate::Gate;
+use crate::servers::Onlookers;
 
 /// What questions about hosts are called where questions are about tools.
 pub const NETWORK_ACCESS: &str = "SandboxNetworkAccess";
@@ -30,6 +31,8 @@ pub struct HostQuestions {
     operator: SharedOperator,
     /// The rules of the session, once there is one.
     gate: OnceLock<Weak<Gate>>,
+    /// Who looks on at it.
+    onlookers: Onlookers,
 }
 
 /// What rules say of a host.
@@ -46,6 +49,7 @@ impl HostQuestions {
         Arc::new(Self {
             operator,
             gate: OnceLock::new(),
+            onlookers: Onlookers::default(),
         })
     }
 
@@ -54,10 +58,11 @@ impl HostQuestions {
         Self::new(Arc::new(Unattended))
     }
 
-    /// Hears the rules of this session from now on.
-    pub(crate) fn follow(&self, gate: &Arc<Gate>) {
+    /// Hears the rules of this session from now on, and tells those who look on at it.
+    pub(crate) fn follow(&self, gate: &Arc<Gate>, observers: &[Arc<dyn Observer>]) {
         // There is one at most.
         let _ = self.gate.set(Arc::downgrade(gate));
+        self.onlookers.set(observers);
     }
 
     /// Whether the program that this command runs may reach a target.
@@ -104,6 +109,15 @@ impl HostQuestions {
                 parts: Vec::new(),
             },
         );
+        let asked = HookEvent::PermissionRequest {
+            call: inquiry.call.clone(),
+        };
+        self.onlookers.tell(&asked).await;
+        let asked = HookEvent::Notification {
+            kind: NotificationKind::Question,
+            message: inquiry.question.reason.clone(),
+        };
+        self.onlookers.tell(&asked).await;
         match self.operator.decide_aside(&inquiry).await {
             Answer::Allow { remember, .. } => match remember {
                 Remember::Once => caliban_egress::Answer::AllowOnce,

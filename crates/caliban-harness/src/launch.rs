@@ -336,7 +336,8 @@ impl Prepared {
             let news = prepared.dialect.seat.as_ref().and_then(Seat::news);
             let launched =
                 prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
-            hosts.follow(&launched.session.gate);
+            let session = &launched.session;
+            hosts.follow(&session.gate, &session.agent.company.observers);
             if let Some(news) = news {
                 launched.session.agent.company.notify(&news).await;
             }
@@ -398,6 +399,7 @@ impl Prepared {
         partners.stop_stages = dialect.stop_stages;
         partners.observers = dialect.observers;
         partners.traces = telemetry.as_ref().map(Telemetry::traces);
+        partners.models = ModelList::of(&configuration);
         partners.fleet = dialect.fleet;
         partners.seat = dialect.seat;
         let watch = ConfigWatch::new(configuration.clone(), options.clone());
@@ -449,7 +451,6 @@ impl Prepared {
         let attachments = attachments.within(&session.agent.workspace);
         session.attachments = Some(attachments);
         session.examiner = dialect.examiner;
-        session.models = ModelList::of(&configuration);
         let facts = Facts {
             fallback_model: chosen.fallback_model,
             commands,
@@ -509,9 +510,18 @@ fn choose(
         continued: &model,
         budget: options.limits.budget,
     };
-    if let Some(named) = &options.model.model {
-        let models = ModelList::of(configuration);
+    let models = ModelList::of(configuration);
+    let flags = [&options.model.model, &options.model.fallback];
+    for named in flags.into_iter().flatten() {
         models.check(named).map_err(LaunchError::usage)?;
+    }
+    if let (None, Some(fallback)) = (
+        &options.model.fallback,
+        &configuration.settings().fallback_model,
+    ) {
+        let checked = models.check(fallback.name());
+        checked
+            .map_err(|reason| LaunchError::configuration(format!("`fallback_model`: {reason}")))?;
     }
     let chosen = provider::choose(&asked, options.cassette.as_ref(), configuration);
     match (chosen, &dialect.stand_in) {

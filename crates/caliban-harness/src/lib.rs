@@ -33,6 +33,7 @@ mod git;
 mod grounds;
 mod history;
 mod hook_parts;
+mod hooks_outside;
 mod hosts;
 mod inline_shell;
 mod intake;

@@ -62,6 +62,12 @@ impl ModelList {
     }
 }
 
+impl caliban_tools::ModelPolicy for ModelList {
+    fn check(&self, model: &str) -> Result<(), String> {
+        Self::check(self, model)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -214,6 +214,7 @@ pub struct SessionOptions {
     /// Whether the system prompt that it began with may be replaced when it goes on.
     pub earlier_system: EarlierSystem,
     pub saving: Saving,
+    pub file: SessionFile,
     /// Where sessions are kept.
     pub directory: Option<PathBuf>,
     /// The id of a new session or of a copy.
@@ -273,6 +274,17 @@ pub enum Saving {
     #[default]
     On,
     Off,
+}
+
+/// When the readable file of a session is brought up to date; its journal always is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionFile {
+    /// Now and then, and at the end.
+    #[default]
+    NowAndThen,
+    /// After every prompt, since others read it while the session waits for the next.
+    AfterEachPrompt,
 }
 
 /// A file that exchanges with the provider are kept in or answered from.
@@ -400,6 +412,7 @@ mod tests {
                 earlier_mode: EarlierMode::Left,
                 earlier_system: EarlierSystem::Replaceable,
                 saving: Saving::Off,
+                file: SessionFile::AfterEachPrompt,
                 directory: Some("/s".into()),
                 id: Some(Uuid::nil()),
                 checkpoints: Some("c".to_owned()),

@@ -1,17 +1,19 @@
 //! A worktree that a whole session works in: an agent in the background that is not to touch the
 //! checkout it was asked for in. Settings, trust and notes are those of that checkout.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use caliban_agent::{Boundary, HookEvent};
 use caliban_settings::variables::names;
 use caliban_tools::GroundWish;
-use caliban_worktrees::{Base, Entry, Keep, Name, Request, Worktree, WorktreeError};
+use caliban_worktrees::{Base, Ending, Entry, Keep, Name, Request, Worktree, WorktreeError};
 
 use crate::choices::SystemPrompt;
 use crate::configuration::Configuration;
-use crate::grounds::{Aside, place_note, repository};
+use crate::grounds::{Aside, place_note, repository, verdict, work};
+use crate::hooks_outside;
+use crate::options::RunOptions;
 
 /// The worktree of a session, which is nobody else's for as long as this lives.
 #[derive(Debug, Clone)]
@@ -20,7 +22,7 @@ pub struct Seat(Arc<Seated>);
 #[derive(Debug)]
 struct Seated {
     worktree: Worktree,
-    repository: std::path::PathBuf,
+    repository: PathBuf,
     arrival: Arrival,
 }
 
@@ -153,6 +155,7 @@ impl Seat {
 /// Ends the worktree of an agent that is no more: what was done is on its branch before the tree
 /// goes, and what cannot be judged stays. Says what became of it; nothing where there is none.
 pub async fn end_seat(
+    options: &RunOptions,
     configuration: &Configuration,
     name: &str,
 ) -> Result<Option<String>, WorktreeError> {
@@ -173,17 +176,36 @@ pub async fn end_seat(
             "its worktree stays, as was asked for: {path}"
         )));
     }
-    let path = entry.path.clone();
+    let (path, session) = (entry.path.clone(), entry.session.clone());
     let ignored = caliban_worktrees::IgnoredFiles::Rebuildable;
     let ending = repository
         .remove(entry, ignored, &settings.rebuildable)
         .await?;
     let told = crate::grounds::report(name, &path, &ending, 0);
-    Ok(Some(told.trim_matches(['[', ']']).to_owned()))
+    let mut told = told.trim_matches(['[', ']']).to_owned();
+    let event = farewell(name, path, &ending);
+    for problem in hooks_outside::tell(options, configuration, &session, &[event]).await {
+        told.push('\n');
+        told.push_str(&problem);
+    }
+    Ok(Some(told))
+}
+
+/// What hooks are told of a worktree's end.
+fn farewell(name: &str, path: PathBuf, ending: &Ending) -> HookEvent {
+    HookEvent::WorktreeRemove {
+        name: name.to_owned(),
+        path,
+        branch: work(ending).map(|work| work.branch.clone()),
+        verdict: verdict(ending).to_owned(),
+    }
 }
 
 /// Ends the worktrees that sessions and agents left which are no more, a line for each.
-pub async fn sweep_worktrees(configuration: &Configuration) -> Result<Vec<String>, WorktreeError> {
+pub async fn sweep_worktrees(
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Vec<String>, WorktreeError> {
     let settings = &configuration.settings().worktree;
     let is_kept = configuration
         .environment()
@@ -198,15 +220,22 @@ pub async fn sweep_worktrees(configuration: &Configuration) -> Result<Vec<String
         Err(error) => return Err(error),
     };
     let ended = repository.sweep(&settings.rebuildable).await?;
-    let told = ended.into_iter().map(|(entry, ending)| {
+    let mut told = Vec::new();
+    for (entry, ending) in ended {
+        let name = entry.name.as_str();
         let became = match &ending {
             Ok(ending) => crate::grounds::became(ending),
             Err(error) => error.to_string(),
         };
-        format!(
-            "the worktree `{}` of an agent that is gone: {became}",
-            entry.name
-        )
-    });
-    Ok(told.collect())
+        told.push(format!(
+            "the worktree `{name}` of an agent that is gone: {became}"
+        ));
+        if let Ok(ending) = &ending {
+            let event = farewell(name, entry.path.clone(), ending);
+            told.extend(
+                hooks_outside::tell(options, configuration, &entry.session, &[event]).await,
+            );
+        }
+    }
+    Ok(told)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{Tool, ToolSource};
-use caliban_settings::mcp_names;
+use caliban_settings::{RuleAction, RuleSpec, mcp_names};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -39,6 +39,15 @@ impl Switches {
 
     pub(crate) fn is_off(&self, server: &str) -> bool {
         self.off().contains_key(server)
+    }
+
+    /// The same as rules, for agents that the session sends into processes of their own.
+    pub(crate) fn denials(&self) -> Vec<RuleSpec> {
+        let prefixes = self.off();
+        let rules = prefixes
+            .values()
+            .map(|prefix| RuleSpec::new(format!("{prefix}*"), RuleAction::Deny));
+        rules.collect()
     }
 
     /// Whether a tool is one of a server that is switched off.
@@ -80,5 +89,21 @@ impl ToolSource for Switched {
             return std::future::ready(None).boxed();
         }
         self.source.find(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_is_denied_elsewhere() {
+        let switches = Switches::default();
+        assert_eq!(switches.denials(), []);
+        switches.turn("calc", ["calc", "other"], Switch::Off);
+        let denied = [RuleSpec::new("mcp__calc__*", RuleAction::Deny)];
+        assert_eq!(switches.denials(), denied);
+        switches.turn("calc", ["calc", "other"], Switch::On);
+        assert_eq!(switches.denials(), []);
     }
 }

@@ -195,6 +195,24 @@ impl Draft<'_> {
         }
     }
 
+    /// The same for one of several. What lies in another is seen with it; where that is a link it
+    /// cannot be mounted, and what it leads to is shown in its own place.
+    fn show_beside(&mut self, path: &Path, rank: Rank, shown: &[&Path]) {
+        let is_within = |path: &Path| {
+            shown
+                .iter()
+                .any(|above| path != *above && path.starts_with(above))
+        };
+        if !is_within(path) {
+            return self.show(path, rank);
+        }
+        if let Some(real) = self.disk.resolve(path)
+            && !is_within(&real)
+        {
+            self.show(&real, rank);
+        }
+    }
+
     fn system(&mut self, fittings: &Fittings<'_>) {
         match &self.policy.reading {
             Reading::Everything => {
@@ -203,11 +221,13 @@ impl Draft<'_> {
             }
             Reading::Only(list) => {
                 self.want("/".into(), Rank::System, Mount::Hidden);
-                for path in SYSTEM {
-                    self.show(Path::new(path), Rank::System);
+                let system = SYSTEM.map(PathBuf::from);
+                let shown: Vec<&Path> = system.iter().chain(list).map(PathBuf::as_path).collect();
+                for path in &system {
+                    self.show_beside(path, Rank::System, &shown);
                 }
                 for path in list {
-                    self.show(path, Rank::Returned);
+                    self.show_beside(path, Rank::Returned, &shown);
                 }
             }
         }
@@ -640,6 +660,27 @@ mod tests {
         assert_eq!(seen(&plan, "/bin/sh"), &same("/usr/bin"));
         assert_eq!(seen(&plan, "/data/x"), &same("/data"));
         assert!(!plan.mounts.iter().any(|(place, _)| place.ends_with(".ssh")));
+    }
+
+    #[test]
+    fn what_lies_in_a_listed_directory_is_mounted_once() {
+        let disk = Listed::new(&[
+            "/usr/share/zoneinfo/UTC",
+            "/etc/localtime -> /usr/share/zoneinfo/UTC",
+            "/etc/ssl -> /opt/ssl",
+            "/etc/passwd",
+            "/opt/ssl/",
+        ]);
+        let policy = Policy {
+            reading: Reading::Only(vec!["/etc".into(), "/usr".into()]),
+            ..policy()
+        };
+        let plan = plan(&policy, &disk);
+        assert_eq!(seen(&plan, "/etc/localtime"), &same("/etc"));
+        assert_eq!(seen(&plan, "/usr/share/zoneinfo/UTC"), &same("/usr"));
+        assert_eq!(seen(&plan, "/etc/passwd"), &same("/etc"));
+        assert_eq!(seen(&plan, "/opt/ssl/x"), &same("/opt/ssl"));
+        assert_eq!(seen(&plan, "/opt/x"), &Mount::Hidden);
     }
 
     #[test]

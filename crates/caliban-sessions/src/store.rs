@@ -152,6 +152,14 @@ impl Store {
         Ok((replica.state, warnings))
     }
 
+    /// Reads a session that somebody is writing as it stands: calls that still run, or wait, have
+    /// no result.
+    pub fn look(&self, name: &SessionName) -> Result<(SessionState, Vec<Warning>), Error> {
+        let paths = self.paths(name);
+        let loaded = load(&*self.disk, &paths, &self.blobs(&paths))?;
+        Ok((loaded.replica.state, loaded.warnings))
+    }
+
     /// The last messages of a session, from the ends of its files; none where these do not tell.
     /// It is for looking at while the session is opened, and is right but for what an interruption
     /// left.

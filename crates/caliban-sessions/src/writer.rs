@@ -66,11 +66,21 @@ pub struct Writer {
     sync_fault: SyncFault,
     snapshot_len: u64,
     snapshot_is: SnapshotIs,
+    following: Following,
     holds: Holds,
     /// Where a journal with damaged records is kept when it is replaced.
     damaged_aside: Option<PathBuf>,
     /// Released last.
     lock: Box<dyn HeldLock>,
+}
+
+/// When the file follows the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Following {
+    /// When the journal has become the longer of the two.
+    AtLength,
+    /// Whenever there is time for it.
+    AtOnce,
 }
 
 #[derive(Debug)]
@@ -167,6 +177,7 @@ impl Writer {
             sync_fault: SyncFault::default(),
             snapshot_len,
             snapshot_is,
+            following: Following::AtLength,
             holds: parts.holds,
             damaged_aside: parts.damaged_aside,
             lock: parts.lock,
@@ -244,14 +255,20 @@ impl Writer {
         }
     }
 
+    /// From now on every tidying brings the session's file up to date, for those who read it while
+    /// the session goes on.
+    pub fn keep_file_current(&mut self) {
+        self.following = Following::AtOnce;
+    }
+
     /// Writes a snapshot if the journal has become longer than one; costs nothing otherwise. To
     /// be called now and then, best between turns.
     pub fn tidy(&mut self) -> Result<(), Error> {
-        if self.journal.len > self.snapshot_len.max(SMALL_JOURNAL) {
-            self.snapshot()
-        } else {
-            Ok(())
-        }
+        let is_due = match self.following {
+            Following::AtLength => self.journal.len > self.snapshot_len.max(SMALL_JOURNAL),
+            Following::AtOnce => self.snapshot_is == SnapshotIs::Behind,
+        };
+        if is_due { self.snapshot() } else { Ok(()) }
     }
 
     /// Writes the whole session to its file and begins a new journal. Whenever this is

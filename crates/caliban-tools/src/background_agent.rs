@@ -1,7 +1,9 @@
 //! Handing a task to an agent that goes on by itself.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
+use caliban_model::Message;
 use futures::future::BoxFuture;
 
 use crate::agent::GroundWish;
@@ -13,7 +15,7 @@ pub trait Background: Debug + Send + Sync {
 }
 
 /// What an agent in the background is to do, and with what.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct BackgroundTask {
     pub prompt: String,
     /// A few words on what it is for.
@@ -29,6 +31,17 @@ pub struct BackgroundTask {
     pub hooks: BackgroundHooks,
     /// The worktree that it is to have for itself; it works in its parent's directory without one.
     pub worktree: Option<GroundWish>,
+    /// What it did in the foreground before, if it goes on from there.
+    pub handover: Option<Handover>,
+}
+
+/// An agent that was at work in the foreground, as far as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Handover {
+    /// Its conversation, in which every call has a result.
+    pub messages: Vec<Arc<Message>>,
+    pub provider: String,
+    pub model: String,
 }
 
 /// Which hooks an agent in the background has.

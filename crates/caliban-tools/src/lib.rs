@@ -9,10 +9,10 @@ mod shell;
 mod web;
 
 pub use agent::{
-    AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, Occupant,
-    Recollection,
+    AgentKind, AgentTool, Attendance, GENERAL, Ground, GroundWish, Grounds, Isolation, ModelPolicy,
+    Occupant, Recollection,
 };
-pub use background_agent::{Background, BackgroundHooks, BackgroundTask};
+pub use background_agent::{Background, BackgroundHooks, BackgroundTask, Handover};
 pub use files::{
     EditTool, FileState, MultiEditTool, NotebookEditTool, ReadTool, WriteTool, conflict_key_for,
 };

@@ -72,7 +72,7 @@ pub(crate) const ACTIONS: &[Known] = &[
     known(Action::Viewer, "viewer", &["ctrl+o"], "Everything as the model sees it"),
     known(Action::SearchHistory, "search_history", &["ctrl+r"], "Search earlier prompts; Ctrl+S widens"),
     known(Action::EditOutside, "editor", &["ctrl+g", "ctrl+x ctrl+e"], "Write the prompt in $VISUAL or $EDITOR"),
-    known(Action::Jobs, "jobs", &["ctrl+b"], "Move a running command to the background; else show what is there"),
+    known(Action::Jobs, "jobs", &["ctrl+b"], "Move a running command or sub-agent to the background; else show what is there"),
     known(Action::Todos, "todos", &["ctrl+t"], "Show or hide the list of tasks"),
     known(Action::Unfold, "unfold", &["alt+o"], "Open or close results and thoughts"),
     known(Action::UnfoldLast, "unfold_last", &["alt+l"], "Open or close the last result on the screen"),

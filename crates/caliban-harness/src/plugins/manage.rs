@@ -344,7 +344,29 @@ impl<'a> Manager<'a> {
         }
     }
 
-    /// Removes a plugin of the user.
+    /// Whether there is a plugin of this name here.
+    pub fn holds(&self, name: &str) -> bool {
+        let is_there = |name: &PluginName| {
+            let lies_here = fs::symlink_metadata(self.root.join(name.as_str())).is_ok();
+            let all = self.installed.all();
+            lies_here || all.is_ok_and(|all| all.contains_key(name))
+        };
+        name.parse().is_ok_and(|name| is_there(&name))
+    }
+
+    /// Whether the plugins of a project lie in it: a link could lead to anything of the user's.
+    pub fn is_in_the_project(&self) -> bool {
+        let project = self.configuration.project().canonicalize();
+        let root = self.root.canonicalize();
+        match (project, root) {
+            (Ok(project), Ok(root)) => root.starts_with(project),
+            // There is nothing.
+            (_, Err(_)) => true,
+            (Err(_), Ok(_)) => false,
+        }
+    }
+
+    /// Removes a plugin.
     pub fn remove(&self, name: &str) -> Result<Removed, ManageError> {
         let unknown = || ManageError::NotInstalled(name.to_owned());
         let parsed: PluginName = name.parse().map_err(|_| unknown())?;

@@ -141,6 +141,8 @@ impl Form {
             Self::Word(words) => {
                 (!words.contains(&value)).then(|| format!("one of {}", words.join(", ")))
             }
+            Self::Place => (!std::path::Path::new(value).is_absolute())
+                .then(|| "a path from the root".to_owned()),
         }
     }
 }

@@ -84,6 +84,8 @@ pub enum Form {
     Whole(u64, u64),
     /// One of these.
     Word(&'static [&'static str]),
+    /// A path from the root: another would mean another place in every directory.
+    Place,
 }
 
 /// Declares the constants in `names` and the rows of [`VARIABLES`] from one list. A row is
@@ -117,6 +119,7 @@ macro_rules! variables {
     (@form) => { Form::Any };
     (@form whole) => { Form::Whole(0, u64::MAX) };
     (@form positive) => { Form::Whole(1, u64::MAX) };
+    (@form place) => { Form::Place };
     (@form port) => { Form::Whole(0, u16::MAX as u64) };
     (@form $($word:literal)|+) => { Form::Word(&[$($word),+]) };
 }
@@ -197,12 +200,12 @@ variables! {
         CALIBAN_MAX_MCP_OUTPUT_TOKENS (whole): "The longest result of an MCP tool, in tokens.";
         CALIBAN_NO_PLUGINS: "Switch: plugins are not looked for.";
         CALIBAN_ENABLED_PLUGINS: "The only plugins that are used, separated by commas.";
-        CALIBAN_PLUGIN_ROOT: "Where the user's plugins are installed.";
+        CALIBAN_PLUGIN_ROOT (place): "Where the user's plugins are installed.";
     }
     SubAgents {
         CALIBAN_NO_SUB_AGENT: "Switch: the model cannot start sub-agents.";
         CALIBAN_KEEP_WORKTREES: "Switch: worktrees of sub-agents are not removed.";
-        CALIBAN_DAEMON_RUNTIME_DIR: "Where the daemon and background agents keep their sockets.";
+        CALIBAN_DAEMON_RUNTIME_DIR (place): "Where the daemon and background agents keep their sockets.";
         CALIBAN_FLEET_SERVER: "The NATS server of the fleet, such as `tls://nats.example.org`.";
         CALIBAN_FLEET_KEY: "A file with the seed of an nkey, for that server.";
         CALIBAN_FLEET_CREDS: "A file with a JWT and its seed, for that server.";
@@ -222,7 +225,7 @@ variables! {
         CALIBAN_APPROVE_IMPORTS: "Switch: imports from outside the workspace are approved.";
     }
     Checkpoints {
-        CALIBAN_CHECKPOINT_ROOT = "~/.caliban/projects": "Where checkpoints are kept.";
+        CALIBAN_CHECKPOINT_ROOT = "~/.caliban/projects" (place): "Where checkpoints are kept.";
         CALIBAN_CHECKPOINT_DISABLED: "Switch: no checkpoints are made or pruned.";
         CALIBAN_CHECKPOINT_MAX_BYTES (whole): "The most that the checkpoints of a project keep, in bytes.";
         CALIBAN_CHECKPOINT_MAX_FILE_BYTES (whole): "The largest file that a checkpoint keeps, in bytes.";

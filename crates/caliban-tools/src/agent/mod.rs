@@ -2,6 +2,7 @@
 
 mod ground;
 mod kind;
+mod moving;
 
 use std::sync::Arc;
 
@@ -19,7 +20,10 @@ use serde_json::{Value, json};
 pub use ground::{Ground, GroundWish, Grounds, Occupant};
 pub use kind::{AgentKind, Attendance, Isolation, Recollection};
 
+use moving::Task;
+
 use crate::background_agent::{Background, BackgroundHooks, BackgroundTask};
+use crate::shell::Jobs;
 
 /// The most turns a sub-agent takes.
 const MAX_TURNS: u32 = 20;
@@ -39,6 +43,15 @@ pub struct AgentTool {
     default_kind: Option<String>,
     grounds: Option<Arc<dyn Grounds>>,
     background: Option<Arc<dyn Background>>,
+    models: Option<Arc<dyn ModelPolicy>>,
+    /// Who says that the operator wants one in the background.
+    jobs: Option<Arc<Jobs>>,
+}
+
+/// Which models a sub-agent may have beside its parent's.
+pub trait ModelPolicy: std::fmt::Debug + Send + Sync {
+    /// Why this one may not be had, if so.
+    fn check(&self, model: &str) -> Result<(), String>;
 }
 
 /// The most that the model reads about all kinds, and about one, in characters.
@@ -49,7 +62,7 @@ const MAX_DESCRIPTION: usize = 300;
 pub const GENERAL: &str = "general-purpose";
 
 /// What a sub-agent is asked to do.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentInput {
     /// The whole task: the sub-agent sees nothing else of this conversation.
@@ -120,7 +133,23 @@ impl AgentTool {
             default_kind: None,
             grounds: None,
             background: None,
+            models: None,
+            jobs: None,
         }
+    }
+
+    /// The same where sub-agents at work can be moved to the background, as commands are.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: Option<Arc<Jobs>>) -> Self {
+        self.jobs = jobs;
+        self
+    }
+
+    /// The same where not every model may be chosen.
+    #[must_use]
+    pub fn with_models(mut self, models: Arc<dyn ModelPolicy>) -> Self {
+        self.models = Some(models);
+        self
     }
 
     /// The same where agents can go on by themselves.
@@ -176,6 +205,14 @@ impl AgentTool {
         let Some(background) = &self.background else {
             return ToolOutput::new(ToolStatus::CouldNotRun, NO_BACKGROUND);
         };
+        match background.start(self.task(input, kind)).await {
+            Ok(told) => ToolOutput::ok(told),
+            Err(reason) => ToolOutput::new(ToolStatus::Failed, reason),
+        }
+    }
+
+    /// What an agent in the background is to do.
+    fn task(&self, input: AgentInput, kind: Option<&AgentKind>) -> BackgroundTask {
         let worktree = match input.isolation(kind) {
             Isolation::None => None,
             Isolation::Worktree => Some(input.worktree.clone().unwrap_or_default()),
@@ -187,7 +224,7 @@ impl AgentTool {
         // Where the operator chose another model since, it is that one.
         let dialled = self.parent.dial.as_ref().map(|dial| dial.read().model);
         let dialled = dialled.filter(|model| *model != self.parent.settings.model);
-        let task = BackgroundTask {
+        BackgroundTask {
             tools: narrowed(
                 input.tool_allowlist,
                 kind.and_then(|kind| kind.tools.clone()),
@@ -202,10 +239,7 @@ impl AgentTool {
             description: input.description,
             hooks,
             worktree,
-        };
-        match background.start(task).await {
-            Ok(told) => ToolOutput::ok(told),
-            Err(reason) => ToolOutput::new(ToolStatus::Failed, reason),
+            handover: None,
         }
     }
 
@@ -344,6 +378,12 @@ say what to find out, where to look and what to answer with. It takes at most 20
             Ok(kind) => kind,
             Err(problem) => return ToolOutput::invalid(problem),
         };
+        let of_kind = kind.and_then(|kind| kind.model.as_deref());
+        if let (Some(models), Some(model)) = (&self.models, input.model.as_deref().or(of_kind))
+            && let Err(reason) = models.check(model)
+        {
+            return ToolOutput::new(ToolStatus::CouldNotRun, reason);
+        }
         match input.attendance(kind) {
             Attendance::Background if self.background.is_some() || input.background.is_some() => {
                 return self.detach(input, kind).await;
@@ -384,16 +424,19 @@ say what to find out, where to look and what to answer with. It takes at most 20
         let texts: Vec<String> = texts.into_iter().flatten().collect();
         let system = (!texts.is_empty()).then(|| Message::system(texts.join("\n\n")));
         let mut conversation = Conversation::new(system.map(Arc::new).into_iter().collect());
-        // A sub-agent's future is as large as its parent's; on the heap it does not add up.
-        let relay = Relay(&context);
-        let prompt = Message::user(input.prompt);
-        let running = Box::pin(agent.run(&mut conversation, prompt, &relay, &context.cancel));
-        let (outcome, totals) = running.await;
+        let task = Task {
+            input: &input,
+            kind,
+            agent: &agent,
+            ground: ground.as_deref(),
+            context: &context,
+        };
+        let done = self.see_through(&task, &mut conversation).await;
         self.parent
             .company
             .notify(&HookEvent::SubagentStop {
                 call_id: Arc::clone(&context.call_id),
-                outcome: outcome.clone(),
+                outcome: done.outcome.clone(),
             })
             .await;
         self.parent
@@ -402,13 +445,16 @@ say what to find out, where to look and what to answer with. It takes at most 20
                 id: context.call_id.to_string(),
             })
             .await;
-        let mut output = report(&outcome, totals.last_text.as_deref());
+        let mut output = match done.moved {
+            Some(told) => ToolOutput::ok(format!("The user moved it to the background. {told}")),
+            None => report(&done.outcome, done.last_text.as_deref()),
+        };
         if let Some(ground) = ground {
             let text = ground.leave().await;
             output.content.push(ToolContent::Text { text });
         }
         output.with_details(Details::Delegated {
-            denials: totals.denials,
+            denials: done.denials,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,8 @@ pub struct Jobs {
     state: Mutex<State>,
     /// Told when commands that are waited for are to go on as jobs.
     background: Notify,
+    /// Sub-agents that can be moved there, with what they run.
+    movable: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +100,23 @@ pub(super) enum StartError {
     Io(#[from] io::Error),
 }
 
+/// A sub-agent that can be moved to the background.
+#[derive(Debug)]
+pub(crate) struct Movable<'a>(&'a Jobs);
+
+impl Movable<'_> {
+    /// Waits until that is wanted.
+    pub(crate) async fn wanted_in_background(&self) {
+        self.0.background.notified().await;
+    }
+}
+
+impl Drop for Movable<'_> {
+    fn drop(&mut self) {
+        self.0.movable.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Jobs {
     /// The shell that jobs run in.
     pub fn shell(&self) -> &Arc<Shell> {
@@ -111,6 +131,7 @@ impl Jobs {
             limits,
             state: Mutex::default(),
             background: Notify::new(),
+            movable: AtomicUsize::new(0),
         }
     }
 
@@ -162,9 +183,21 @@ impl Jobs {
         self.background.notify_waiters();
     }
 
-    /// Waits until that is wanted.
+    /// Waits until that is wanted of a command. While there are sub-agents to move it is them that
+    /// are meant, and what they run ends here.
     pub(super) async fn wanted_in_background(&self) {
-        self.background.notified().await;
+        loop {
+            self.background.notified().await;
+            if self.movable.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+        }
+    }
+
+    /// A sub-agent can be moved there from now on, for as long as what is returned lives.
+    pub(crate) fn movable(&self) -> Movable<'_> {
+        self.movable.fetch_add(1, Ordering::Relaxed);
+        Movable(self)
     }
 
     fn add(

@@ -240,9 +240,9 @@ impl App {
                 let text = flatten(&self.editor.pieces());
                 self.effect(Effect::EditText(text));
             }
-            Action::Jobs if self.feed.runs_command() => {
+            Action::Jobs if self.feed.runs_movable() => {
                 self.effect(Effect::Send(Command::Background));
-                self.say("To the background; Ctrl+B again shows it");
+                self.say("To the background; Ctrl+B again shows commands");
             }
             Action::Jobs => match &self.desk {
                 Some(desk) => {

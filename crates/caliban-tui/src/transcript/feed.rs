@@ -11,6 +11,9 @@ use crate::transcript::calls::{Call, CallState, Ending};
 use crate::transcript::cell::{Cell, CellKind, Spoken, Tone};
 use crate::transcript::picture::Picture;
 
+/// The tool that runs sub-agents.
+const SUB_AGENT: &str = "AgentTool";
+
 /// What is said of an answer that was stopped.
 pub(crate) const INTERRUPTED: &str = "Interrupted.";
 
@@ -269,15 +272,15 @@ impl Feed {
         self.void();
     }
 
-    /// Whether a command is being waited for.
-    pub(crate) fn runs_command(&self) -> bool {
+    /// Whether a command or a sub-agent is being waited for, which can go to the background.
+    pub(crate) fn runs_movable(&self) -> bool {
         let calls = self.cells.iter().rev().map_while(|cell| match &cell.kind {
             CellKind::Call(call) => Some(call),
             _ => None,
         });
         calls.into_iter().any(|call| {
             let is_running = matches!(call.state, CallState::Running { .. });
-            is_running && call.input.get("command").is_some()
+            is_running && (call.input.get("command").is_some() || &*call.name == SUB_AGENT)
         })
     }
 
