@@ -7,6 +7,7 @@ mod mcp;
 mod mistakes;
 mod options;
 mod plugin;
+mod prompted;
 mod router;
 mod run;
 mod serve;

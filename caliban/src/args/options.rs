@@ -17,6 +17,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde_json::Value;
 
+use super::prompted;
 use super::{
     Cli, InputFormat, OutputFormat, PermissionArgs, RunArgs, SessionArgs, SettingsArgs, ToolArgs,
     explained,
@@ -62,7 +63,10 @@ impl CommandLine {
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-        let parsed = Cli::command().try_get_matches_from(&words);
+        let parsed = match prompted::read(&words) {
+            Some(matches) => Ok(matches),
+            None => Cli::command().try_get_matches_from(&words),
+        };
         let matches = parsed.or_else(|error| match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 explained().try_get_matches_from(&words)
