@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use caliban_model::ProviderKind;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use rust_decimal::Decimal;
 
@@ -324,11 +325,11 @@ impl ProviderArgs {
 pub(crate) struct ModelArgs {
     /// Name of the model [default: the provider's: claude-sonnet-4-6, gpt-5.5,
     /// gemini-3.8-flash, llama3.1]
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
 
     /// Model that answers when the first cannot.
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) fallback_model: Option<String>,
 
     /// How many tokens one answer may have [default: 8192]
