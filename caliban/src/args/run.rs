@@ -36,7 +36,12 @@ pub(crate) struct RunArgs {
     pub(crate) print: Option<String>,
 
     /// Start an agent on this task in the background, print its id and return at once.
-    #[arg(long = "bg", value_name = "TASK", help_heading = "Background agents")]
+    #[arg(
+        long = "bg",
+        value_name = "TASK",
+        conflicts_with_all = ["print", "prompt", "prompt_flag"],
+        help_heading = "Background agents"
+    )]
     pub(crate) background: Option<String>,
 
     #[command(flatten)]

@@ -488,3 +488,13 @@ fn a_model_of_another_vendor_is_not_asked_of_this_one() {
     );
     assert_eq!(begins_with(&bench, &[]).0, "anthropic/claude-sonnet-4-6");
 }
+
+#[test]
+fn a_command_with_nothing_to_do_begins_no_session() {
+    let bench = bench([Reply::text("never")]);
+    for command in ["/compact", "/recap", "/status", "/clear"] {
+        let ran = in_session(&bench, command);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    assert_eq!(listed(&bench), Vec::<Value>::new());
+}

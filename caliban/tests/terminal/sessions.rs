@@ -177,9 +177,9 @@ fn what_was_chosen_after_the_last_prompt_is_kept() {
     let (person, terminal) = with_two();
     say(&terminal, "/model claude-haiku-4-5");
     terminal.until_text("anthropic claude-haiku-4-5");
-    terminal.key("backtab");
+    terminal.key("shift+tab");
     terminal.until_text("accept edits");
-    terminal.key("backtab");
+    terminal.key("shift+tab");
     terminal.until_text("📋 plan");
     leave(terminal);
     let terminal = person.start(&["--session", "new"]);

@@ -241,19 +241,22 @@ impl Recorder {
     /// Records what a part of the session says beside its work, once there is something that it
     /// can be beside of.
     pub(crate) fn record_aside(&self, event: &Event) {
-        let has_begun = self.with(|writer| !writer.state().messages.is_empty());
-        if let (Some(true), Event::Notice { subtype, message }) = (has_begun, event) {
+        if let (true, Event::Notice { subtype, message }) = (self.has_begun(), event) {
             let record = notice(subtype, message);
             // Trouble with it would be told by such a remark again.
             let _ = self.with(|writer| writer.append(record, Durability::Written));
         }
     }
 
+    /// Whether there is a conversation.
+    fn has_begun(&self) -> bool {
+        self.with(|writer| !writer.state().messages.is_empty()) == Some(true)
+    }
+
     /// Makes everything final, what was chosen after the last prompt too. Nothing can be recorded
     /// after this.
     pub(crate) async fn close(&self) -> Result<(), String> {
-        let has_begun = self.with(|writer| !writer.state().messages.is_empty());
-        if has_begun == Some(true) {
+        if self.has_begun() {
             self.note_state();
         }
         let Some(writer) = self.lock().take() else {
@@ -300,6 +303,11 @@ impl Recorder {
 
     async fn run_ended(&self) {
         self.settle();
+        // A command that found nothing to do begins no session; what it spent is written down.
+        let has_spent = self.with(|writer| writer.state().usage != Usage::default());
+        if !self.has_begun() && has_spent != Some(true) {
+            return;
+        }
         self.0
             .spending
             .work(Going::Over)

@@ -140,6 +140,8 @@ pub(crate) struct App {
     pub(crate) editor: Editor,
     pub(crate) history: History,
     pub(crate) histories: Option<PathBuf>,
+    /// Files from outside that are to be asked about before the session begins.
+    pub(crate) imports: Vec<String>,
     pub(crate) stash: Option<Vec<Piece>>,
     pub(crate) menu: Option<Menu>,
     pub(crate) files: Arc<[String]>,
@@ -260,6 +262,7 @@ impl App {
             editor: Editor::new(KeySet::Emacs),
             history: History::open(None),
             histories: None,
+            imports: Vec::new(),
             stash: None,
             menu: None,
             files: Arc::from([]),
