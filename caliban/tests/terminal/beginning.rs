@@ -142,6 +142,7 @@ fn a_workspace_that_is_trusted_counts() {
     );
     assert!(screen.contains("hooks (project)"), "{}", screen.drawn());
     assert!(screen.contains(&person.work().display().to_string()));
+    terminal.until_text("[y] trust");
     // Neither Enter nor anything else decides.
     terminal.key("enter");
     terminal.keys("x");
@@ -163,7 +164,7 @@ fn a_workspace_that_is_trusted_counts() {
 fn a_workspace_that_is_not_trusted_does_not_count() {
     let person = wanting_trust();
     let terminal = person.start(&[]);
-    terminal.until_text("Trust this workspace?");
+    terminal.until_text("[y] trust");
     terminal.keys("n");
     terminal.until_text(READY);
     say(&terminal, "go");
@@ -199,7 +200,7 @@ fn naming_files() -> Person {
 fn the_files_of_a_trusted_workspace_are_listed_by_its_program() {
     let person = naming_files();
     let terminal = person.start(&[]);
-    terminal.until_text("Trust this workspace?");
+    terminal.until_text("[y] trust");
     terminal.keys("y");
     terminal.until_text(READY);
     terminal.keys("@by");
@@ -212,7 +213,7 @@ fn the_files_of_a_trusted_workspace_are_listed_by_its_program() {
 fn the_program_of_a_workspace_that_is_not_trusted_lists_no_files() {
     let person = naming_files();
     let terminal = person.start(&[]);
-    terminal.until_text("Trust this workspace?");
+    terminal.until_text("[y] trust");
     terminal.keys("n");
     terminal.until_text(READY);
     terminal.keys("@by");
@@ -259,6 +260,7 @@ fn a_file_from_outside_is_imported_where_that_is_approved_once() {
     let terminal = person.start(&[]);
     let screen = terminal.until_text("Import files from outside?");
     assert!(screen.contains("elsewhere/rules.md"), "{}", screen.drawn());
+    terminal.until_text("[y] import");
     terminal.key("enter");
     terminal.until_quiet();
     terminal.keys("y");
@@ -276,7 +278,7 @@ fn a_file_from_outside_is_imported_where_that_is_approved_once() {
 fn a_file_from_outside_that_was_refused_is_asked_about_when_it_is_another() {
     let person = importing();
     let terminal = person.start(&[]);
-    terminal.until_text("Import files from outside?");
+    terminal.until_text("[y] import");
     terminal.keys("n");
     terminal.until_text(READY);
     say(&terminal, "go");

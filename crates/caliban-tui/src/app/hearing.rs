@@ -380,7 +380,7 @@ impl App {
 
     fn ask_first(&mut self, subject: OpeningSubject, listed: Vec<String>) {
         let workspace = self.cwd.display().to_string();
-        let question = OpeningQuestion::new(subject, workspace, listed);
+        let question = OpeningQuestion::new(subject, workspace, listed, self.now, self.last_typed);
         self.layers.push(Layer::Opening(question));
     }
 

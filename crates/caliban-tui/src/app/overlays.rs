@@ -14,6 +14,11 @@ impl App {
         let Some(layer) = self.layers.last_mut() else {
             return;
         };
+        if let Layer::Opening(question) = layer
+            && !question.hears(key, self.now)
+        {
+            return;
+        }
         match layer.press(key) {
             Reaction::Stay => {}
             Reaction::Close => {

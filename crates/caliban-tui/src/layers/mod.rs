@@ -38,6 +38,8 @@ pub(crate) use servers::ServersPanel;
 pub(crate) use sessions::SessionsPanel;
 pub(crate) use settings::SettingsPanel;
 
+use std::time::Instant;
+
 use caliban_session::{PromptId, Rewind, ServerCommand};
 use caliban_settings::RuleAction;
 use caliban_terminal::Key;
@@ -153,6 +155,7 @@ pub(crate) enum Wish {
 pub(crate) struct Known<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) mode: &'a str,
+    pub(crate) now: Instant,
     /// Where one writes.
     pub(crate) input: Rect,
 }
@@ -202,7 +205,7 @@ impl Layer {
         match self {
             Self::Pager(pager) => pager.draw(canvas, area, theme),
             Self::Picker(picker) => picker.draw(canvas, area, theme),
-            Self::Opening(question) => question.draw(canvas, area, theme),
+            Self::Opening(question) => question.draw(canvas, area, theme, known.now),
             Self::Jobs(jobs) => jobs.draw(canvas, area, theme),
             Self::Queue(queue) => queue.draw(canvas, area, theme),
             Self::History(search) => search.draw(canvas, known.input, theme),

@@ -1,6 +1,8 @@
 //! What is asked before a session begins: whether the workspace is trusted, and whether its
 //! instructions may import files from elsewhere.
 
+use std::time::Instant;
+
 use caliban_terminal::{Key, KeyCode, Modifiers};
 use caliban_text::{Row, Strength, sanitise, wrap};
 use ratatui_core::layout::Rect;
@@ -9,6 +11,7 @@ use ratatui_core::text::Span;
 use crate::canvas::Canvas;
 use crate::host::ImportVerdict;
 use crate::layers::{Reaction, Wish};
+use crate::questions::{DEAF, QUIET};
 use crate::theme::Theme;
 
 /// What a question is about.
@@ -67,24 +70,48 @@ pub(crate) struct OpeningQuestion {
     /// What it asks for and does not get without a yes.
     listed: Vec<String>,
     top: usize,
+    /// Until then nothing can be chosen: what is typed was not meant for it.
+    listens_from: Instant,
 }
 
 impl OpeningQuestion {
-    pub(crate) fn new(subject: OpeningSubject, workspace: String, listed: Vec<String>) -> Self {
+    /// It appears now, and somebody may be typing.
+    pub(crate) fn new(
+        subject: OpeningSubject,
+        workspace: String,
+        listed: Vec<String>,
+        now: Instant,
+        last_typed: Option<Instant>,
+    ) -> Self {
+        let quiet = last_typed.map(|typed| typed + QUIET);
         Self {
             subject,
             workspace,
             listed,
             top: 0,
+            listens_from: quiet.into_iter().fold(now + DEAF, Instant::max),
         }
+    }
+
+    /// Whether a key is meant for it. Whoever goes on typing has not seen it yet; leaving always
+    /// works.
+    pub(crate) fn hears(&mut self, key: Key, now: Instant) -> bool {
+        if leaves(key) || self.listens_from <= now {
+            return true;
+        }
+        self.listens_from = now + QUIET;
+        false
+    }
+
+    /// When it begins to listen; nothing once it does.
+    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+        (self.listens_from > now).then_some(self.listens_from)
     }
 
     pub(crate) fn press(&mut self, key: Key) -> Reaction {
         match key.code {
+            _ if leaves(key) => Reaction::Do(Wish::Leave),
             KeyCode::Char('y' | 'Y') => Reaction::CloseAnd(self.subject.yes()),
-            KeyCode::Char('c' | 'd') if key.modifiers.contains(Modifiers::CTRL) => {
-                Reaction::Do(Wish::Leave)
-            }
             KeyCode::Char('n' | 'N') | KeyCode::Esc => Reaction::CloseAnd(self.subject.no()),
             KeyCode::Up => {
                 self.top = self.top.saturating_sub(1);
@@ -98,7 +125,7 @@ impl OpeningQuestion {
         }
     }
 
-    pub(crate) fn draw(&self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
+    pub(crate) fn draw(&self, canvas: &mut Canvas, area: Rect, theme: &Theme, now: Instant) {
         let inside = canvas.frame(area, self.subject.title(), theme);
         let palette = &theme.palette;
         let mut rows = Vec::new();
@@ -118,6 +145,12 @@ impl OpeningQuestion {
         let room = usize::from(inside.height.saturating_sub(2));
         rows.truncate(room);
         canvas.rows(inside, &rows);
-        canvas.row(inside, inside.bottom().saturating_sub(1), &keys);
+        if self.deadline(now).is_none() {
+            canvas.row(inside, inside.bottom().saturating_sub(1), &keys);
+        }
     }
+}
+
+fn leaves(key: Key) -> bool {
+    matches!(key.code, KeyCode::Char('c' | 'd')) && key.modifiers.contains(Modifiers::CTRL)
 }
