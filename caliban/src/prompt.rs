@@ -125,9 +125,8 @@ pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<
             })
         }
         ([], false, Stdin::Terminal) => Err(Failure::Usage(
-            "there is no prompt, and this version has no interactive mode yet: \
-             `caliban -p \"…\"` answers and exits, `caliban -c -p \"…\"` goes on from there, \
-             `caliban demo` shows the program at work, and `caliban --help` says what else there is"
+            "there is no prompt: `caliban -p \"…\"` answers and exits, `caliban -c -p \"…\"` goes on \
+             from there, and `caliban` alone talks with you in the terminal"
                 .to_owned(),
         )),
     }

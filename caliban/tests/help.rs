@@ -66,3 +66,22 @@ fn what_is_not_repeated_still_counts() {
     let allowed = caliban(&["perms", "test", "--allow", "Bash", call[0], call[1]]);
     assert_eq!(allowed.code, Some(0), "{}", allowed.stderr);
 }
+
+#[rstest]
+#[case(&["hello", "there"], "`there` is one word too many; write a prompt of several words in quotes")]
+#[case(&["-p", "fix", "the", "bug"], "`bug` is one word too many")]
+#[case(&["perms", "lst"], "unrecognized subcommand 'lst'")]
+fn a_prompt_without_quotes_is_told_what_it_lacks(#[case] args: &[&str], #[case] told: &str) {
+    let ran = caliban(args);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
+#[rstest]
+#[case("--model")]
+#[case("--fallback-model")]
+fn a_model_has_a_name(#[case] flag: &str) {
+    let ran = caliban(&["-p", "hi", flag, ""]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains(flag), "{}", ran.stderr);
+}

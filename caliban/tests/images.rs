@@ -279,3 +279,23 @@ fn nothing_malformed_reaches_a_provider_from_any_source() {
         }
     }
 }
+
+#[test]
+fn what_images_are_about_worth_is_told() {
+    let bench = bench(vec![Reply::text("seen")]);
+    std::fs::write(bench.workspace.path().join("wide.png"), picture()).unwrap();
+    let ran = bench.run(["-p", "look at @wide.png", "--session", "s"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    // It was sent with 1568 by 20 pixels: 31360 / 750, rounded up.
+    let ran = bench.run(["-p", "/usage", "--session", "s"]);
+    assert!(
+        ran.stdout
+            .contains("1, by their size about 42 tokens (estimated)"),
+        "{}",
+        ran.stdout
+    );
+    let ran = bench.run(["-p", "/usage", "--session", "s", "--output-format", "json"]);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let images = json!({"count": 1, "estimated_tokens": 42});
+    assert_eq!(told["report"]["images"], images, "{told}");
+}

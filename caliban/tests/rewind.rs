@@ -148,6 +148,11 @@ fn the_command_at_the_prompt_lists_previews_and_takes_back() {
     let back = prompt(&bench, "/rewind 1");
     assert!(back.stdout.contains("restored a.txt"), "{back:?}");
     assert!(
+        back.stdout
+            .contains("the conversation goes on after prompt 1"),
+        "{back:?}"
+    );
+    assert!(
         back.stdout.contains("`/rewind 3` takes this back"),
         "{back:?}"
     );

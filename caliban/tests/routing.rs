@@ -395,6 +395,26 @@ fn debug_shows_every_route_with_its_reason() {
 }
 
 #[test]
+fn a_route_is_one_line_whatever_it_lacks() {
+    let two = Two::new(answers("a"), answers("o"));
+    two.routes(
+        "[[router.route]]\nid = 'cloud'\npurpose = 'main_loop'\nprovider = 'bedrock'\n\
+         model = 'claude-sonnet-4-6'\n",
+    );
+    let ran = run(two
+        .command()
+        .args(["router", "debug"])
+        .env_remove("AWS_REGION"));
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[1].starts_with("- cloud  bedrock/claude-sonnet-4-6  no credentials"),
+        "{lines:?}"
+    );
+}
+
+#[test]
 fn debug_explains_a_run_without_a_file_too() {
     let two = Two::new(answers("a"), answers("o"));
     let ran = run(two

@@ -41,19 +41,32 @@ pub(crate) fn check_prompt(args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// What to say of a command line that cannot be understood, where a mistyped command explains it:
-/// its own arguments are then words too many.
+/// What to say of a command line that cannot be understood, where a mistyped command explains it,
+/// whose own arguments are then words too many, or a prompt without quotes.
 pub(crate) fn mistyped(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(argument)) if !argument.starts_with('-') => {}
-        Some(_) | None => return None,
+    let stray = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
+        .into_iter()
+        .find_map(|kind| match error.get(kind) {
+            Some(ContextValue::String(word)) if !word.starts_with('-') => Some((kind, word)),
+            Some(_) | None => None,
+        });
+    let (kind, stray) = stray?;
+    let cli = Cli::command();
+    let words = || words.iter().skip(1).filter_map(|word| word.to_str());
+    let has_command = words().any(|word| cli.find_subcommand(word).is_some());
+    if has_command && kind == ContextKind::InvalidSubcommand {
+        return None;
     }
-    let words = words.iter().skip(1).filter_map(|word| word.to_str());
-    let mut near = words.filter_map(|word| Some((word, near_command(word)?)));
-    let (word, command) = near.next()?;
-    Some(format!(
-        "there is no command `{word}`; did you mean `caliban {command}`?"
-    ))
+    let near = words().find_map(|word| Some((word, near_command(word)?)));
+    match near {
+        Some((word, command)) => Some(format!(
+            "there is no command `{word}`; did you mean `caliban {command}`?"
+        )),
+        None if has_command => None,
+        None => Some(format!(
+            "`{stray}` is one word too many; write a prompt of several words in quotes: `caliban -p \"…\"`"
+        )),
+    }
 }
 
 /// The command that a word is one slip away from.

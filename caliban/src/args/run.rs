@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use caliban_model::ProviderKind;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args, ValueEnum};
 use rust_decimal::Decimal;
 
@@ -35,7 +36,12 @@ pub(crate) struct RunArgs {
     pub(crate) print: Option<String>,
 
     /// Start an agent on this task in the background, print its id and return at once.
-    #[arg(long = "bg", value_name = "TASK", help_heading = "Background agents")]
+    #[arg(
+        long = "bg",
+        value_name = "TASK",
+        conflicts_with_all = ["print", "prompt", "prompt_flag"],
+        help_heading = "Background agents"
+    )]
     pub(crate) background: Option<String>,
 
     #[command(flatten)]
@@ -324,11 +330,11 @@ impl ProviderArgs {
 pub(crate) struct ModelArgs {
     /// Name of the model [default: the provider's: claude-sonnet-4-6, gpt-5.5,
     /// gemini-3.8-flash, llama3.1]
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
 
     /// Model that answers when the first cannot.
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) fallback_model: Option<String>,
 
     /// How many tokens one answer may have [default: 8192]

@@ -12,10 +12,11 @@ use std::io::{IsTerminal, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_compose::ImageAtom;
+use caliban_context::{Approval, ExternalImport, ImportAllowlist, load_memory};
 use caliban_harness::options::SessionChoice;
 use caliban_harness::{
     Ambient, Configuration, Diagnostics, LaunchError, Process, RunOptions, Surroundings, configure,
-    glimpse, launch_apart,
+    context_options, context_places, glimpse, launch_apart,
 };
 use caliban_images::{Scaling, Thumbnail};
 use caliban_model::{CancellationToken, Image, ImageSource, Message};
@@ -23,8 +24,8 @@ use caliban_settings::IgnoredBecause;
 use caliban_settings::variables::names;
 use caliban_terminal::Raster;
 use caliban_tui::{
-    CustomTheme, Earlier, FaceError, Farewell, Host, Look, Next, Opened, Programs, Screen, Setup,
-    Which,
+    CustomTheme, Earlier, FaceError, Farewell, Host, ImportVerdict, Look, Next, Opened, Programs,
+    Screen, Setup, Which,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -279,6 +280,22 @@ impl Program {
     }
 }
 
+/// Files outside the workspace that its instructions import, as they are now, which were neither
+/// approved nor refused.
+fn undecided(
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Vec<ExternalImport>, LaunchError> {
+    let wanted = context_options(options, configuration)?;
+    let memory = load_memory(&context_places(configuration), &wanted);
+    let mut imports = memory.external;
+    imports.retain(|import| match import.approval {
+        Approval::Unknown | Approval::Changed => true,
+        Approval::Approved | Approval::Refused => false,
+    });
+    Ok(imports)
+}
+
 impl Host for Program {
     fn look(&self) -> Result<Look, String> {
         let configuration = self.configuration().map_err(|error| self.failed(error))?;
@@ -295,9 +312,16 @@ impl Host for Program {
                 .map(|ignored| format!("{} ({})", ignored.key, ignored.scope))
                 .collect()
         };
+        let imports =
+            undecided(&self.options, &configuration).map_err(|error| self.failed(error))?;
+        let imports = imports.iter().map(|import| {
+            let (path, by) = (import.path.display(), import.imported_by.display());
+            format!("{path} ({} bytes), wanted by {by}", import.bytes)
+        });
         Ok(Look {
             preferences: preferences::of(&configuration),
             untrusted,
+            imports: imports.collect(),
             programs: Programs {
                 guard: configuration.process.guard.clone(),
                 environment: configuration.child_environment(),
@@ -313,6 +337,20 @@ impl Host for Program {
         configuration
             .grant_trust()
             .map_err(|error| error.to_string())
+    }
+
+    fn judge_imports(&self, verdict: ImportVerdict) -> Result<(), String> {
+        let configuration = self.configuration().map_err(|error| error.to_string())?;
+        let imports = undecided(&self.options, &configuration);
+        let list = ImportAllowlist::new(context_places(&configuration).imports_allowlist);
+        for import in imports.map_err(|error| error.to_string())? {
+            let judged = match verdict {
+                ImportVerdict::Approve => list.approve(&import),
+                ImportVerdict::Refuse => list.refuse(&import),
+            };
+            judged.map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     fn glimpse(&self) -> Vec<Arc<Message>> {

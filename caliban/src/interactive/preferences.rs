@@ -5,7 +5,9 @@ use std::time::Duration;
 use caliban_compose::KeySet;
 use caliban_harness::Configuration;
 use caliban_settings::variables::names;
-use caliban_settings::{EditorMode, ViewMode};
+use caliban_settings::{
+    EditorMode, TuiDiff, TuiGlyphs, TuiMotion, TuiMouse, TuiNotify, TuiOnExit, TuiScreen, ViewMode,
+};
 use caliban_tui::{
     Cost, CustomTheme, Diffs, Glyphs, Lines, Motion, Mouse, Notify, OnExit, Preferences, Screen,
     StatusCommand, ThemeChoice, View,
@@ -17,23 +19,21 @@ use super::themes;
 /// How long the status program may take where nothing is said.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Values of `tui` that make no sense are left out: the schema of the settings says so already.
 pub(super) fn of(configuration: &Configuration) -> Preferences {
     let settings = configuration.settings();
-    let tui = |key: &str| settings.tui.extra.get(key);
-    let word = |key: &str| tui(key).and_then(Value::as_str);
+    let tui = &settings.tui;
     let usual = Preferences::default();
-    let (custom_theme, faults) = custom_theme(tui("theme"), configuration);
+    let (custom_theme, faults) = custom_theme(tui.theme.as_ref(), configuration);
     Preferences {
         keys: match settings.editor_mode {
             Some(EditorMode::Vim) => KeySet::Vi,
             Some(EditorMode::Emacs) | None => KeySet::Emacs,
         },
-        bindings: bindings(tui("keys")),
-        screen: match word("screen") {
-            Some("inline") => Some(Screen::Inline),
-            Some("fullscreen") => Some(Screen::Fullscreen),
-            Some(_) | None => None,
+        bindings: tui.keys.clone().into_iter().collect(),
+        screen: match tui.screen {
+            Some(TuiScreen::Inline) => Some(Screen::Inline),
+            Some(TuiScreen::Fullscreen) => Some(Screen::Fullscreen),
+            Some(TuiScreen::Plain) | None => None,
         }
         .filter(|_| {
             configuration
@@ -41,7 +41,7 @@ pub(super) fn of(configuration: &Configuration) -> Preferences {
                 .text(names::CALIBAN_TUI)
                 .is_none()
         }),
-        lines: if word("screen") == Some("plain") || tui("screen_reader") == Some(&true.into()) {
+        lines: if tui.screen == Some(TuiScreen::Plain) || tui.screen_reader == Some(true) {
             Lines::Wanted
         } else {
             Lines::Unwanted
@@ -50,38 +50,41 @@ pub(super) fn of(configuration: &Configuration) -> Preferences {
             Some(ViewMode::Expanded) => View::Expanded,
             Some(ViewMode::Compact) | None => View::Compact,
         },
-        diffs: match word("diff") {
-            Some("unified") => Diffs::BelowEachOther,
-            Some(_) | None => Diffs::BesideEachOther,
+        diffs: match tui.diff {
+            Some(TuiDiff::Unified) => Diffs::BelowEachOther,
+            Some(TuiDiff::Auto) | None => Diffs::BesideEachOther,
         },
-        theme: word("theme")
+        theme: tui
+            .theme
+            .as_ref()
+            .and_then(Value::as_str)
             .and_then(ThemeChoice::named)
             .unwrap_or(ThemeChoice::Auto),
         custom_theme,
         faults,
-        motion: match word("motion") {
-            Some("none") => Motion::None,
-            Some(_) | None => Motion::Usual,
+        motion: match tui.motion {
+            Some(TuiMotion::None) => Motion::None,
+            Some(TuiMotion::Usual) | None => Motion::Usual,
         },
-        glyphs: match word("glyphs") {
-            Some("ascii") => Glyphs::Ascii,
-            Some(_) | None => Glyphs::Unicode,
+        glyphs: match tui.glyphs {
+            Some(TuiGlyphs::Ascii) => Glyphs::Ascii,
+            Some(TuiGlyphs::Unicode) | None => Glyphs::Unicode,
         },
-        mouse: match word("mouse") {
-            Some("on") => Mouse::On,
-            Some(_) | None => Mouse::Off,
+        mouse: match tui.mouse {
+            Some(TuiMouse::On) => Mouse::On,
+            Some(TuiMouse::Off) | None => Mouse::Off,
         },
-        on_exit: match word("on_exit") {
-            Some("last") => OnExit::Last,
-            Some("none") => OnExit::None,
-            Some(_) | None => OnExit::Transcript,
+        on_exit: match tui.on_exit {
+            Some(TuiOnExit::Last) => OnExit::Last,
+            Some(TuiOnExit::None) => OnExit::None,
+            Some(TuiOnExit::Transcript) | None => OnExit::Transcript,
         },
-        notify: match word("notify") {
-            Some("bell") => Notify::Bell,
-            Some("off") => Notify::Off,
-            Some(_) | None => usual.notify,
+        notify: match tui.notify {
+            Some(TuiNotify::Bell) => Notify::Bell,
+            Some(TuiNotify::Off) => Notify::Off,
+            Some(TuiNotify::Terminal) | None => usual.notify,
         },
-        cost: match settings.tui.show_cost_in_statusline {
+        cost: match tui.show_cost_in_statusline {
             Some(true) => Cost::Shown,
             Some(false) | None => Cost::Hidden,
         },
@@ -93,10 +96,7 @@ pub(super) fn of(configuration: &Configuration) -> Preferences {
                 .and_then(|padding| usize::try_from(padding).ok())
                 .unwrap_or_default(),
         }),
-        files: tui("files")
-            .and_then(|files| files.get("command"))
-            .and_then(Value::as_str)
-            .map(ToOwned::to_owned),
+        files: tui.files.as_ref().and_then(|files| files.command.clone()),
     }
 }
 
@@ -116,10 +116,4 @@ fn custom_theme(
         Ok((theme, faults)) => (Some(theme), faults),
         Err(problem) => (None, vec![format!("`tui.theme`: {problem}")]),
     }
-}
-
-fn bindings(keys: Option<&Value>) -> Vec<(String, String)> {
-    let keys = keys.and_then(Value::as_object).into_iter().flatten();
-    keys.filter_map(|(key, action)| Some((key.clone(), action.as_str()?.to_owned())))
-        .collect()
 }

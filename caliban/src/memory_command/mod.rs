@@ -104,6 +104,7 @@ fn standing(approval: Approval) -> &'static str {
     match approval {
         Approval::Approved => "approved",
         Approval::Changed => "changed since it was approved",
+        Approval::Refused => "refused",
         Approval::Unknown => "not approved",
     }
 }

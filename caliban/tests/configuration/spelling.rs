@@ -24,6 +24,31 @@ fn keys_are_read_in_both_spellings() {
     assert!(settings["api_key_helper"].is_string());
 }
 
+#[rstest]
+#[case::key(
+    "themee = 'dark'",
+    Some(0),
+    "unknown key `tui.themee`; did you mean `theme`?"
+)]
+#[case::word(
+    "screen = 'fulscreen'",
+    Some(78),
+    "`tui.screen`: unknown variant `fulscreen`, expected one of `fullscreen`, `inline`, `plain`"
+)]
+#[case::kind("mouse = true", Some(78), "`tui.mouse`")]
+#[case::files("[tui.files]\ncomand = 'fd'", Some(0), "did you mean `command`?")]
+fn slips_in_the_terminals_settings_are_told(
+    #[case] text: &str,
+    #[case] code: Option<i32>,
+    #[case] told: &str,
+) {
+    let bench = bench(answers());
+    user(&bench, &format!("[tui]\n{text}\n"));
+    let ran = bench.run(["-p", "hi"]);
+    assert_eq!(ran.code, code, "{}", ran.stderr);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
 #[test]
 fn an_operators_lock_locks_in_either_spelling() {
     let bench = bench(answers());

@@ -288,6 +288,8 @@ fn a_task_of_a_session_and_misuse_are_refused() {
         &["--bg", ""][..],
         &["--bg", "x", "--session", "s"],
         &["--bg", "x", "--no-save"],
+        &["--bg", "x", "-p", "y"],
+        &["--bg", "x", "y"],
         &["agents"],
         &["agents", "spawn"],
     ] {

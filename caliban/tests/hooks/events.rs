@@ -76,6 +76,26 @@ fn text_is_added_to_a_prompt_and_a_start(#[values(Wire::Anthropic, Wire::Chat)] 
     );
 }
 
+/// The parser comes after the hooks: they see, and may change, what it would refuse.
+#[test]
+fn hooks_see_commands_that_there_are_not() {
+    let bench = bench(ok());
+    let only_told = settings(&[("UserPromptSubmit", "", recorder())]);
+    let ran = go(&bench, &only_told, &["-p", "/deploy"]);
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    let told = recorded(&bench);
+    assert_eq!(
+        (&told[0]["is_slash"], &told[0]["command"], &told[0]["args"]),
+        (&json!(true), &json!("deploy"), &json!(""))
+    );
+    let answer = r#"echo '{"hookSpecificOutput":{"hookEventName":"UserPromptSubmit","updatedInput":{"prompt":"Deploy it."}}}'"#;
+    let changed = settings(&[("UserPromptSubmit", "", shell(answer))]);
+    let ran = go(&bench, &changed, &["-p", "/deploy"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let asked = bench.server.model_requests()[0].json();
+    assert!(asked["messages"].to_string().contains("Deploy it."));
+}
+
 #[test]
 fn a_session_starts_once_and_ends_once() {
     let bench = bench(ok());

@@ -409,3 +409,92 @@ fn hooks_are_counted_by_event() {
         "{text}"
     );
 }
+
+/// What the next run of the session begins with.
+fn begins_with(bench: &Bench, more: &[&str]) -> (Value, Value) {
+    let form = ["--output-format", "stream-json"];
+    let args = ["-p", "Go on.", "--session", "s"];
+    let ran = bench.run(args.iter().chain(&form).chain(more));
+    let init: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    (init["model"].clone(), init["permission_mode"].clone())
+}
+
+#[test]
+fn a_model_that_was_chosen_answers_after_a_resume() {
+    let bench = bench(["Hello.", "Yes."].map(Reply::text));
+    let ran = after_an_exchange(&bench, "/model claude-haiku-4-5");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let (model, _) = begins_with(&bench, &[]);
+    assert_eq!(model, "anthropic/claude-haiku-4-5");
+    let asked = bench.server.model_requests().remove(1).json();
+    assert_eq!(asked["model"], "claude-haiku-4-5");
+}
+
+#[test]
+fn plan_mode_lasts_until_the_operator_ends_it() {
+    let replies = [
+        Reply::text("Hello."),
+        Reply::tool("ExitPlanMode", json!({"plan": "p"})),
+        Reply::text("Planned."),
+        Reply::text("Yes."),
+    ];
+    let bench = bench(replies);
+    let ran = after_an_exchange(&bench, "/plan");
+    assert!(ran.stdout.starts_with("Plan mode is on"), "{}", ran.stdout);
+    // The model cannot end what the operator began, in a later run either.
+    let ran = in_session(&bench, "Go on.");
+    assert_eq!(ran.stdout, "Planned.\n", "{}", ran.stderr);
+    let ran = in_session(&bench, "/status");
+    assert!(ran.stdout.contains("mode       plan"), "{}", ran.stdout);
+    let ran = in_session(&bench, "/plan");
+    assert_eq!(ran.stdout, "Plan mode is off.\n", "{}", ran.stderr);
+    assert_eq!(begins_with(&bench, &[]).1, "default");
+}
+
+#[test]
+fn a_flag_ends_the_plan_mode_of_an_earlier_run() {
+    let bench = bench(["Hello.", "Yes.", "Again."].map(Reply::text));
+    after_an_exchange(&bench, "/plan");
+    let (_, mode) = begins_with(&bench, &["--permission-mode", "acceptEdits"]);
+    assert_eq!(mode, "acceptEdits");
+    assert_eq!(begins_with(&bench, &[]).1, "acceptEdits");
+}
+
+#[test]
+fn a_named_session_may_begin_with_a_choice() {
+    let bench = bench([Reply::text("Hello.")]);
+    for command in ["/model claude-haiku-4-5", "/plan"] {
+        let ran = in_session(&bench, command);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(bench.run(["-p", command]).code, Some(0));
+    }
+    assert_eq!(listed(&bench).len(), 1, "only what was named is kept");
+    let (model, mode) = begins_with(&bench, &[]);
+    assert_eq!(
+        (model, mode),
+        (json!("anthropic/claude-haiku-4-5"), json!("plan"))
+    );
+}
+
+#[test]
+fn a_model_of_another_vendor_is_not_asked_of_this_one() {
+    let bench = bench(["Hello.", "Yes."].map(Reply::text));
+    let ran = after_an_exchange(&bench, "/model gpt-5.5");
+    assert_eq!(ran.code, Some(64), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stderr.contains("start caliban with `--model gpt-5.5`"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(begins_with(&bench, &[]).0, "anthropic/claude-sonnet-4-6");
+}
+
+#[test]
+fn a_command_with_nothing_to_do_begins_no_session() {
+    let bench = bench([Reply::text("never")]);
+    for command in ["/compact", "/recap", "/status", "/clear"] {
+        let ran = in_session(&bench, command);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    assert_eq!(listed(&bench), Vec::<Value>::new());
+}

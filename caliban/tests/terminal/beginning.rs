@@ -4,7 +4,7 @@ use caliban_testkit::Reply;
 use caliban_testkit::terminal::Profile;
 use rstest::rstest;
 
-use crate::person::{LISTENS, Person, READY, bash, leave, say};
+use crate::person::{LISTENS, Person, READY, bash, leave, say, until_done};
 
 #[test]
 fn it_opens_without_a_prompt_and_answers() {
@@ -142,6 +142,7 @@ fn a_workspace_that_is_trusted_counts() {
     );
     assert!(screen.contains("hooks (project)"), "{}", screen.drawn());
     assert!(screen.contains(&person.work().display().to_string()));
+    terminal.until_text("[y] trust");
     // Neither Enter nor anything else decides.
     terminal.key("enter");
     terminal.keys("x");
@@ -163,7 +164,7 @@ fn a_workspace_that_is_trusted_counts() {
 fn a_workspace_that_is_not_trusted_does_not_count() {
     let person = wanting_trust();
     let terminal = person.start(&[]);
-    terminal.until_text("Trust this workspace?");
+    terminal.until_text("[y] trust");
     terminal.keys("n");
     terminal.until_text(READY);
     say(&terminal, "go");
@@ -199,7 +200,7 @@ fn naming_files() -> Person {
 fn the_files_of_a_trusted_workspace_are_listed_by_its_program() {
     let person = naming_files();
     let terminal = person.start(&[]);
-    terminal.until_text("Trust this workspace?");
+    terminal.until_text("[y] trust");
     terminal.keys("y");
     terminal.until_text(READY);
     terminal.keys("@by");
@@ -212,7 +213,7 @@ fn the_files_of_a_trusted_workspace_are_listed_by_its_program() {
 fn the_program_of_a_workspace_that_is_not_trusted_lists_no_files() {
     let person = naming_files();
     let terminal = person.start(&[]);
-    terminal.until_text("Trust this workspace?");
+    terminal.until_text("[y] trust");
     terminal.keys("n");
     terminal.until_text(READY);
     terminal.keys("@by");
@@ -234,4 +235,63 @@ fn what_a_program_would_read_is_refused_where_a_person_reads(#[case] args: &[&st
     assert_eq!(ended.code, Some(64), "{}", ended.after.drawn());
     let said = format!("`{}` is for a run that a program reads", args[0]);
     assert!(ended.after.contains(&said), "{}", ended.after.drawn());
+}
+
+/// Somebody whose workspace imports a file that is not in it.
+fn importing() -> Person {
+    let person = Person::answered("Yes.").file("CLAUDE.md", "@~/elsewhere/rules.md\n");
+    let directory = person.home().join("elsewhere");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("rules.md"), "Speak in rhymes.\n").unwrap();
+    person
+}
+
+fn was_told(person: &Person) -> bool {
+    let told = person.told();
+    told.last()
+        .unwrap()
+        .to_string()
+        .contains("Speak in rhymes.")
+}
+
+#[test]
+fn a_file_from_outside_is_imported_where_that_is_approved_once() {
+    let person = importing();
+    let terminal = person.start(&[]);
+    let screen = terminal.until_text("Import files from outside?");
+    assert!(screen.contains("elsewhere/rules.md"), "{}", screen.drawn());
+    terminal.until_text("[y] import");
+    terminal.key("enter");
+    terminal.until_quiet();
+    terminal.keys("y");
+    terminal.until_text(READY);
+    say(&terminal, "go");
+    until_done(&terminal, "Yes.");
+    assert!(was_told(&person));
+    leave(terminal);
+    let terminal = person.start(&[]);
+    terminal.until_text(READY);
+    leave(terminal);
+}
+
+#[test]
+fn a_file_from_outside_that_was_refused_is_asked_about_when_it_is_another() {
+    let person = importing();
+    let terminal = person.start(&[]);
+    terminal.until_text("[y] import");
+    terminal.keys("n");
+    terminal.until_text(READY);
+    say(&terminal, "go");
+    until_done(&terminal, "Yes.");
+    assert!(!was_told(&person));
+    leave(terminal);
+    let terminal = person.start(&[]);
+    terminal.until_text(READY);
+    leave(terminal);
+    let file = person.home().join("elsewhere/rules.md");
+    std::fs::write(file, "Speak in verse.\n").unwrap();
+    let terminal = person.start(&[]);
+    terminal.until_text("Import files from outside?");
+    terminal.key("ctrl+c");
+    assert_eq!(terminal.wait().code, Some(0));
 }

@@ -414,3 +414,16 @@ fn an_answer_is_copied_as_it_was_written() {
     assert_eq!(terminal.clipboard(), ["Some **bold** text."]);
     leave(terminal);
 }
+
+#[test]
+fn what_a_command_changes_is_shown_at_once() {
+    let person = Person::answered("never");
+    let terminal = person.sit_down();
+    say(&terminal, "/plan");
+    terminal.until_text("📋 plan");
+    say(&terminal, "/plan");
+    terminal.until_gone("📋 plan");
+    say(&terminal, "/model claude-haiku-4-5");
+    terminal.until_text("anthropic claude-haiku-4-5");
+    leave(terminal);
+}

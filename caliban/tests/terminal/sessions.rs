@@ -171,3 +171,19 @@ fn a_session_is_copied_and_the_copy_opened() {
     assert!(!screen.contains("Going on."), "{}", screen.drawn());
     leave(terminal);
 }
+
+#[test]
+fn what_was_chosen_after_the_last_prompt_is_kept() {
+    let (person, terminal) = with_two();
+    say(&terminal, "/model claude-haiku-4-5");
+    terminal.until_text("anthropic claude-haiku-4-5");
+    terminal.key("shift+tab");
+    terminal.until_text("accept edits");
+    terminal.key("shift+tab");
+    terminal.until_text("📋 plan");
+    leave(terminal);
+    let terminal = person.start(&["--session", "new"]);
+    terminal.until_text("📋 plan");
+    terminal.until_text("anthropic claude-haiku-4-5");
+    leave(terminal);
+}

@@ -94,14 +94,13 @@ impl Conversation {
     }
 }
 
-/// A guess at a message's tokens: a quarter of its bytes, and a flat price for images.
+/// A guess at a message's tokens: a quarter of its bytes, and images by their size.
 pub fn estimate(message: &Message) -> u64 {
     message.content.iter().map(block_tokens).sum::<u64>() + PER_MESSAGE
 }
 
 /// Roles and separators.
 const PER_MESSAGE: u64 = 4;
-const PER_IMAGE: u64 = 1_500;
 
 fn block_tokens(block: &Block) -> u64 {
     match block {
@@ -112,10 +111,10 @@ fn block_tokens(block: &Block) -> u64 {
             .iter()
             .map(|part| match part {
                 ToolContent::Text { text } => text_tokens(text),
-                ToolContent::Image(_) => PER_IMAGE,
+                ToolContent::Image(image) => image.estimated_tokens(),
             })
             .sum(),
-        Block::Image(_) => PER_IMAGE,
+        Block::Image(image) => image.estimated_tokens(),
         Block::Opaque { value } => value_tokens(value),
     }
 }

@@ -82,12 +82,27 @@ impl Run<'_> {
         if self.conversation.messages().len() == self.conversation.system_len() {
             return Ok("There is nothing to condense.".to_owned());
         }
+        let messages = self.said();
         self.room.hint = hint.map(str::to_owned);
         self.make_room(CompactionReason::Asked).await?;
-        let after = self.tokens();
-        Ok(format!(
-            "The conversation was condensed from about {before} to {after} tokens."
-        ))
+        Ok(self.condensed_from(before, messages))
+    }
+
+    /// How many messages there are beside what the model is told beforehand.
+    fn said(&self) -> usize {
+        let all = self.conversation.messages().len();
+        all.saturating_sub(self.conversation.system_len())
+    }
+
+    fn condensed_from(&self, tokens: u64, messages: usize) -> String {
+        let left = match self.said() {
+            1 => "1 message is".to_owned(),
+            count => format!("{count} are"),
+        };
+        format!(
+            "The conversation was condensed from about {tokens} to {} tokens: of {messages} messages {left} left.",
+            self.tokens()
+        )
     }
 
     /// Puts a summary in the place of a part of the conversation, because the operator wants it.
@@ -132,12 +147,10 @@ impl Run<'_> {
                 system.chain([note]).chain(recent).collect()
             }
         };
+        let earlier = self.said();
         self.replace_history(messages).await;
         self.tell_compacted(before).await;
-        let after = self.tokens();
-        Ok(format!(
-            "The conversation was condensed from about {before} to {after} tokens."
-        ))
+        Ok(self.condensed_from(before, earlier))
     }
 
     /// A summary of everything so far, which stays as it is.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use caliban_agent::RunTotals;
-use caliban_model::{Purpose, RouteAccount, Usage};
+use caliban_model::{Block, Image, Message, Purpose, RouteAccount, ToolContent, Usage};
 use caliban_sessions::{Account, Accounts, Sums, Work};
 use caliban_settings::calendar;
 use rust_decimal::Decimal;
@@ -176,6 +176,12 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
         rows.push((format!("{provider}/{model}"), buckets(&sums.usage)));
     }
     rows.extend(routes(session).iter().map(route_line));
+    let images = Images::of(session.conversation.messages());
+    if images.count > 0 {
+        let Images { count, tokens } = images;
+        let about = format!("{count}, by their size about {tokens} tokens (estimated)");
+        rows.push(("images".to_owned(), about));
+    }
     let cost = all.cost + inherited_cost;
     rows.push(("cost".to_owned(), format!("${cost:.4}")));
     let work = accounts.total_work();
@@ -186,6 +192,39 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
         rows.push(("denied".to_owned(), format!("{} calls", work.denials)));
     }
     columns(rows)
+}
+
+/// The images of a conversation. What they cost is in what the provider reports; this is a guess
+/// that needs no answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Images {
+    count: u64,
+    tokens: u64,
+}
+
+impl Images {
+    fn of(messages: &[Arc<Message>]) -> Self {
+        let mut images = Self::default();
+        let mut add = |image: &Image| {
+            images.count += 1;
+            images.tokens += image.estimated_tokens();
+        };
+        for block in messages.iter().flat_map(|message| &message.content) {
+            match block {
+                Block::Image(image) => add(image),
+                Block::ToolResult { content, .. } => content.iter().for_each(|part| match part {
+                    ToolContent::Image(image) => add(image),
+                    ToolContent::Text { .. } => {}
+                }),
+                Block::Text { .. }
+                | Block::Thinking { .. }
+                | Block::RedactedThinking { .. }
+                | Block::ToolUse { .. }
+                | Block::Opaque { .. } => {}
+            }
+        }
+        images
+    }
 }
 
 fn buckets(usage: &Usage) -> String {
@@ -237,6 +276,7 @@ pub(crate) fn usage_report(totals: &RunTotals, (earlier, _): Before, session: &S
     let mut usage = all.usage;
     usage += inherited;
     let work = accounts.total_work();
+    let images = Images::of(session.conversation.messages());
     json!({
         "turns": totals.turns,
         "tool_calls": totals.tool_calls,
@@ -246,6 +286,7 @@ pub(crate) fn usage_report(totals: &RunTotals, (earlier, _): Before, session: &S
         "cache_saved_usd": dollars(all.saved),
         "active_ms": work.active_ms,
         "denials": work.denials,
+        "images": {"count": images.count, "estimated_tokens": images.tokens},
         "models": models_report(&accounts),
         "routes": route_rows(session),
     })

@@ -254,7 +254,9 @@ impl Session {
         let earlier = choices.history.earlier.as_deref();
         restore(earlier, &shared);
         let writer = choices.history.writer;
-        let recorder = writer.map(|writer| recorder(writer, &notice_sink, &gate, &shared, &ledger));
+        let dial = dial(&choices.settings);
+        let recorder = |writer| recorder(writer, &notice_sink, &gate, &shared, &dial, &ledger);
+        let recorder = writer.map(recorder);
         let keep = |place| Checkpoints::new(place, &workspace, &notice_sink);
         let checkpoints = choices.history.checkpoints.map(keep);
         let opening = Arc::new(Opening::new(earlier, workspace.root()));
@@ -285,7 +287,7 @@ impl Session {
         company.tracer = choices.partners.traces.clone().map(|traces| traces as _);
         let servers = choices.partners.servers;
         let mut agent = Agent {
-            dial: Some(dial(&choices.settings)),
+            dial: Some(dial),
             provider: choices.provider,
             tools: shared.toolbox([], choices.partners.tool_source.clone()),
             company,
@@ -380,6 +382,7 @@ fn recorder(
     notice_sink: &NoticeSink,
     gate: &Arc<Gate>,
     shared: &Shared,
+    dial: &Dial,
     ledger: &Arc<Mutex<CostLedger>>,
 ) -> Recorder {
     Recorder::new(
@@ -388,6 +391,7 @@ fn recorder(
         Arc::clone(gate),
         Arc::clone(&shared.plan),
         Arc::clone(&shared.todos),
+        dial.clone(),
         Arc::clone(ledger),
     )
 }

@@ -16,6 +16,7 @@ use caliban_telemetry::Traces;
 use caliban_tools::{AgentKind, SearchConfig, WebPolicy};
 
 use caliban_sessions::{SessionState, Writer};
+use caliban_settings::PermissionMode;
 use serde::{Deserialize, Serialize};
 
 use crate::background::Fleet;
@@ -125,6 +126,16 @@ pub struct History {
     pub transcript: Option<PathBuf>,
     /// Where the changes of its prompts are kept; nowhere if they are not.
     pub checkpoints: Option<CheckpointPlace>,
+}
+
+impl History {
+    /// The session goes on planning, unless this run was told another mode.
+    pub(crate) fn plan_unless(&mut self, mode: Option<PermissionMode>) {
+        let leaves = mode.is_some_and(|mode| mode != PermissionMode::Plan);
+        if let (true, Some(earlier)) = (leaves, &mut self.earlier) {
+            earlier.plan_mode = false;
+        }
+    }
 }
 
 /// What stands at the beginning of the conversation.

@@ -160,11 +160,13 @@ impl Gate {
         **self.regime.load()
     }
 
-    /// The mode as it is written down: everything allowed is one of its own.
+    /// The mode as it is written down: everything allowed is one of its own, and so is the plan
+    /// that the operator wants, which the model cannot end after a resume either.
     pub(crate) fn recorded_mode(&self) -> &'static str {
-        match self.parts.auto_allow {
-            AutoAllow::On => AUTO_ALLOW,
-            AutoAllow::Off => self.base_regime().as_str(),
+        match (self.parts.auto_allow, **self.plan_set_by.load()) {
+            (AutoAllow::On, _) => AUTO_ALLOW,
+            (AutoAllow::Off, SetBy::Operator) => self.regime().as_str(),
+            (AutoAllow::Off, SetBy::Model) => self.base_regime().as_str(),
         }
     }
 

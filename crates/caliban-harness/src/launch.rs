@@ -286,8 +286,9 @@ impl Prepared {
         let chosen = choose(&options, &dialect, found.earlier(), &configuration)?;
         let recorded = found.earlier().and_then(|state| state.mode.as_deref());
         let inherited = Inherited::new(recorded, options.session.earlier_mode);
-        let (history, mut warnings) =
+        let (mut history, mut warnings) =
             found.history(chosen.provider.id(), &chosen.model, &configuration)?;
+        history.plan_unless(options.permissions.mode);
         warnings.append(&mut told);
         Ok(Self {
             options,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caliban_agent::{Listener, Outcome, PromptStage, PromptVerdict, RunTotals};
 use caliban_context::TopicName;
-use caliban_model::{CancellationToken, Message, Reasoning, Role};
+use caliban_model::{CancellationToken, Message, ProviderKind, Reasoning, Role};
 use caliban_permissions::Regime;
 use caliban_session::{Others, Restore, Rewind};
 use caliban_settings::PermissionMode;
@@ -40,20 +40,19 @@ pub(crate) enum Wish {
 }
 
 impl Session {
-    /// Obeys a prompt that is a command. Hooks see it first and may refuse it or put another in its
-    /// place, as they may every prompt.
+    /// Obeys a prompt that is a command. Hooks see it first, one that does not exist too, and may
+    /// refuse it or put another in its place, as they may every prompt.
     pub(crate) async fn heed(
         &mut self,
         prompt: Message,
         told: &dyn Listener,
         cancel: &CancellationToken,
     ) -> Wish {
-        let mut action = match self.read(typed(&prompt)) {
-            Reading::Misused(message) => return self.done(Outcome::Misused { message }),
-            // A review becomes a prompt of ours where those of others become theirs, after hooks.
-            Reading::Prompt | Reading::Act(_, Action::Review) => return Wish::Prompt(prompt),
-            Reading::Act(_, action) => action,
-        };
+        let mut reading = self.read(typed(&prompt));
+        // A review becomes a prompt of ours where those of others become theirs, after hooks.
+        if let Reading::Prompt | Reading::Act(_, Action::Review) = reading {
+            return Wish::Prompt(prompt);
+        }
         if let Some(hooks) = &self.hooks {
             let verdict = cancel
                 .run_until_cancelled(hooks.before_prompt(&prompt))
@@ -63,17 +62,21 @@ impl Session {
                 Some(PromptVerdict::Deny { reason }) => {
                     return self.done(Outcome::HookDenied { reason });
                 }
-                Some(PromptVerdict::Replace { prompt, .. }) => match self.read(&prompt) {
-                    Reading::Misused(message) => return self.done(Outcome::Misused { message }),
-                    Reading::Prompt | Reading::Act(_, Action::Review) => {
+                Some(PromptVerdict::Replace { prompt, .. }) => {
+                    reading = self.read(&prompt);
+                    if let Reading::Prompt | Reading::Act(_, Action::Review) = reading {
                         return Wish::Prompt(Message::user(prompt));
                     }
-                    Reading::Act(_, other) => action = other,
-                },
+                }
                 // What hooks add is for the model, which is not asked.
                 Some(PromptVerdict::Accept | PromptVerdict::AcceptWith(_)) => {}
             }
         }
+        let action = match reading {
+            Reading::Misused(message) => return self.done(Outcome::Misused { message }),
+            Reading::Prompt => return Wish::Prompt(prompt),
+            Reading::Act(_, action) => action,
+        };
         match action {
             Action::Compact { instructions } => {
                 let hint = instructions.as_deref();
@@ -195,7 +198,9 @@ impl Session {
             Action::System => self.system_prompt(),
             Action::Model(Some(model)) => {
                 self.models.check(&model)?;
+                self.check_vendor(&model).await?;
                 self.dial()?.set_model(model.into());
+                self.keep_choice();
                 self.model()
             }
             Action::Effort(None) => format!("{}\n\n{LEVELS}", self.effort()?),
@@ -314,6 +319,30 @@ impl Session {
         (text, report)
     }
 
+    /// A model of another vendor answers only where the provider says that it has it, as gateways
+    /// do: the session goes on with its provider.
+    async fn check_vendor(&self, model: &str) -> Result<(), String> {
+        let provider = &self.agent.provider;
+        let Ok(own) = provider.id().parse::<ProviderKind>() else {
+            return Ok(());
+        };
+        let Some(vendor) = ProviderKind::of_model(model).filter(|vendor| *vendor != own) else {
+            return Ok(());
+        };
+        if own.is_cloud() {
+            return Ok(());
+        }
+        let offered = timeout(LIST_PATIENCE, provider.models()).await;
+        match offered {
+            Ok(Ok(models)) if models.iter().any(|listed| listed.id == model) => Ok(()),
+            Ok(_) | Err(_) => Err(format!(
+                "`{model}` is a model of {}, and {} answers in this session; start caliban with `--model {model}` to change to it",
+                vendor.as_str(),
+                own.as_str(),
+            )),
+        }
+    }
+
     /// How hard the model thinks.
     pub(crate) fn reasoning(&self) -> Reasoning {
         let dial = self.agent.dial.as_ref();
@@ -331,10 +360,19 @@ impl Session {
     fn toggle_plan(&self) -> String {
         if self.gate.regime() == Regime::Rules(PermissionMode::Plan) {
             self.gate.leave_plan();
+            self.keep_choice();
             "Plan mode is off.".to_owned()
         } else {
             self.gate.set_mode(PermissionMode::Plan);
+            self.keep_choice();
             "Plan mode is on: only tools that change nothing may run.".to_owned()
+        }
+    }
+
+    /// A choice of the operator counts when the session is resumed, whether a prompt follows or not.
+    fn keep_choice(&self) {
+        if let Some(recorder) = &self.recorder {
+            recorder.note_choice(&self.agent, self.conversation.messages());
         }
     }
 

@@ -129,7 +129,9 @@ impl Inherited {
         match self {
             Self::Nothing | Self::Mode(_) => None,
             Self::AskedNobody(_)
-                if options.mode.is_some() || options.auto_allow == AutoAllow::On =>
+                if options.mode.is_some()
+                    || options.auto_allow == AutoAllow::On
+                    || options.gating == Gating::Off =>
             {
                 None
             }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Agent, Effect, Event, ToolCall, ToolOutput, Witness};
+use caliban_agent::{Agent, Dial, Effect, Event, ToolCall, ToolOutput, Witness};
 use caliban_model::{CostLedger, Message, Usage};
 use caliban_sessions::{
     Accounts, CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState,
@@ -30,6 +30,8 @@ struct Inner {
     gate: Arc<Gate>,
     plan: Arc<PlanMode>,
     todos: Arc<TodoList>,
+    /// Which model the operator wants.
+    dial: Dial,
     /// Usage and cost of the session before this process.
     before: (Usage, Decimal),
     spending: Spending,
@@ -44,6 +46,7 @@ impl Recorder {
         gate: Arc<Gate>,
         plan: Arc<PlanMode>,
         todos: Arc<TodoList>,
+        dial: Dial,
         ledger: Arc<Mutex<CostLedger>>,
     ) -> Self {
         let SessionState { usage, cost, .. } = writer.state();
@@ -54,6 +57,7 @@ impl Recorder {
             gate,
             plan,
             todos,
+            dial,
             before,
             spending: Spending::new(ledger),
             trouble: Mutex::default(),
@@ -237,16 +241,24 @@ impl Recorder {
     /// Records what a part of the session says beside its work, once there is something that it
     /// can be beside of.
     pub(crate) fn record_aside(&self, event: &Event) {
-        let has_begun = self.with(|writer| !writer.state().messages.is_empty());
-        if let (Some(true), Event::Notice { subtype, message }) = (has_begun, event) {
+        if let (true, Event::Notice { subtype, message }) = (self.has_begun(), event) {
             let record = notice(subtype, message);
             // Trouble with it would be told by such a remark again.
             let _ = self.with(|writer| writer.append(record, Durability::Written));
         }
     }
 
-    /// Makes everything final. Nothing can be recorded after this.
+    /// Whether there is a conversation.
+    fn has_begun(&self) -> bool {
+        self.with(|writer| !writer.state().messages.is_empty()) == Some(true)
+    }
+
+    /// Makes everything final, what was chosen after the last prompt too. Nothing can be recorded
+    /// after this.
     pub(crate) async fn close(&self) -> Result<(), String> {
+        if self.has_begun() {
+            self.note_state();
+        }
         let Some(writer) = self.lock().take() else {
             return Ok(());
         };
@@ -291,6 +303,11 @@ impl Recorder {
 
     async fn run_ended(&self) {
         self.settle();
+        // A command that found nothing to do begins no session; what it spent is written down.
+        let has_spent = self.with(|writer| writer.state().usage != Usage::default());
+        if !self.has_begun() && has_spent != Some(true) {
+            return;
+        }
         self.0
             .spending
             .work(Going::Over)
@@ -307,15 +324,30 @@ impl Recorder {
         .await;
     }
 
-    /// Records mode, plan and tasks where they changed.
+    /// Records what a command changed about the session itself. One that nobody named and that has
+    /// no prompt is not begun by this.
+    pub(crate) fn note_choice(&self, agent: &Agent, messages: &[Arc<Message>]) {
+        let is_kept = self.with(|writer| {
+            let state = writer.state();
+            state.is_named() || !state.messages.is_empty()
+        });
+        if is_kept == Some(true) {
+            self.begin_if_new(agent, messages);
+            self.note_state();
+        }
+    }
+
+    /// Records model, mode, plan and tasks where they changed.
     fn note_state(&self) {
         let inner = &self.0;
+        let model = inner.dial.read().model;
         let mode = inner.gate.recorded_mode();
         let todos = json!(inner.todos.items().as_ref());
         let plan_mode = inner.plan.is_active();
         let change = self.with(|writer| {
             let state = writer.state();
             StateChange {
+                model: (*state.model != *model).then(|| model.as_ref().to_owned()),
                 mode: (state.mode.as_deref() != Some(mode)).then(|| mode.to_owned()),
                 plan_mode: (state.plan_mode != plan_mode).then_some(plan_mode),
                 todos: (state.todos != todos).then_some(todos),

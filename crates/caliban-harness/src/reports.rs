@@ -26,6 +26,25 @@ pub(crate) fn columns(rows: impl IntoIterator<Item = (String, String)>) -> Strin
     lines.join("\n")
 }
 
+/// The widest usage that what it does still stands beside.
+const WIDEST_USAGE: usize = 36;
+
+/// What commands do stands beside them, or below where they take the whole line.
+fn usages(rows: &[(String, String)]) -> String {
+    let widths = rows.iter().map(|(usage, _)| usage.chars().count());
+    let width = widths.filter(|width| *width <= WIDEST_USAGE).max();
+    let width = width.unwrap_or_default();
+    let line = |(usage, does): &(String, String)| {
+        if usage.chars().count() > width {
+            format!("{usage}\n{:width$}  {does}", "")
+        } else {
+            format!("{usage:width$}  {does}")
+        }
+    };
+    let lines: Vec<String> = rows.iter().map(line).collect();
+    lines.join("\n")
+}
+
 pub(crate) fn help(own: &Commands) -> String {
     let mut text = String::new();
     for category in Category::ALL {
@@ -44,7 +63,7 @@ pub(crate) fn help(own: &Commands) -> String {
             .collect();
         if !rows.is_empty() {
             // Writing to a string does not fail.
-            let _ = write!(text, "{}\n{}\n\n", category.title(), columns(rows));
+            let _ = write!(text, "{}\n{}\n\n", category.title(), usages(&rows));
         }
     }
     let on_screen: Vec<String> = BUILT_IN
@@ -65,7 +84,7 @@ pub(crate) fn help(own: &Commands) -> String {
         })
         .collect();
     if !rows.is_empty() {
-        let _ = write!(text, "Your own\n{}\n", columns(rows));
+        let _ = write!(text, "Your own\n{}\n", usages(&rows));
     }
     text.trim_end().to_owned()
 }

@@ -86,6 +86,13 @@ impl Session {
         self.follow_journal(told).await;
         let (plan, restored) = done.map_err(|error| error.to_string())??;
         let mut text = rewind_report::outcome(&restored) + &rewind_report::remainder(&plan);
+        if let (Some(_), Restore::Both | Restore::Conversation) = (restored.checkpoint, rewind.what)
+        {
+            let _ = match rewind.to {
+                0 => writeln!(text, "the conversation begins anew"),
+                to => writeln!(text, "the conversation goes on after prompt {to}"),
+            };
+        }
         let jobs = self.jobs.as_ref().map(|jobs| jobs.listed());
         let running = jobs.iter().flatten().filter(|job| job.end.is_none());
         if let running @ 1.. = running.count() {

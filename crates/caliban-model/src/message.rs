@@ -96,6 +96,20 @@ pub struct Image {
     pub dims: Option<(u32, u32)>,
 }
 
+/// What a token of an image covers, in pixels, as vendors count whose models see.
+const PIXELS_PER_TOKEN: u64 = 750;
+/// An image of unknown size: about the largest that is not made smaller.
+const UNKNOWN_IMAGE_TOKENS: u64 = 1_500;
+
+impl Image {
+    /// About what it costs to show this to a model; what a provider reports is what counts.
+    pub fn estimated_tokens(&self) -> u64 {
+        self.dims.map_or(UNKNOWN_IMAGE_TOKENS, |(width, height)| {
+            (u64::from(width) * u64::from(height)).div_ceil(PIXELS_PER_TOKEN)
+        })
+    }
+}
+
 /// The image formats every vision provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImageMime {

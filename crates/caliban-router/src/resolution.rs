@@ -137,7 +137,11 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Purpose(purpose) => write!(f, "is for `{}`", purpose.slug()),
-            Self::NoCredentials(reason) => write!(f, "no credentials: {reason}"),
+            Self::NoCredentials(reason) => {
+                // A remedy may show lines of a file; a reason is one line of a list.
+                let lines: Vec<&str> = reason.lines().collect();
+                write!(f, "no credentials: {}", lines.join(" "))
+            }
             Self::Lacks(need) => write!(f, "lacks {}", need.as_str()),
             Self::Undeclared(need) => write!(
                 f,

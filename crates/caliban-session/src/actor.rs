@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::command::{Attach, Command, Prompt, PromptId};
 use crate::crash::guarded;
 use crate::engine::{Controls, Engine, ExchangeEnd};
-use crate::event::{Answered, By, ClosedWhy, What};
+use crate::event::{Answered, By, ClosedWhy, Facts, What};
 use crate::fanout::Fanout;
 use crate::handle::{Stage, State};
 use crate::inbox::{Inbox, Work};
@@ -41,7 +41,25 @@ pub(crate) struct Actor {
 pub(crate) struct Running {
     pub(crate) id: PromptId,
     pub(crate) stop: CancellationToken,
+    /// What everybody was told last.
+    pub(crate) told: Told,
     task: JoinHandle<Returned>,
+}
+
+/// Mode and model, which the work itself can change as well as whoever sends commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) mode: String,
+    pub(crate) model: String,
+}
+
+impl Told {
+    fn of(facts: &Facts) -> Self {
+        Self {
+            mode: facts.permission_mode.clone(),
+            model: facts.model.clone(),
+        }
+    }
 }
 
 /// The engine comes back with how the work ended, unless it broke.
@@ -103,21 +121,45 @@ impl Actor {
         };
         let (id, stop) = (work.id().clone(), CancellationToken::new());
         self.fanout.set_exchange(Some(id.clone()));
+        let facts = engine.facts();
+        let known = Told::of(&facts);
         self.fanout.tell(What::Began {
             prompt: id.clone(),
-            facts: Arc::new(engine.facts()),
+            facts: Arc::new(facts),
         });
         let (told, cancel) = (Arc::clone(&self.fanout), stop.clone());
         let task = tokio::spawn(async move {
             let end = guarded(perform(&mut *engine, work, &*told, &cancel)).await?;
             Ok((engine, end))
         });
-        self.running = Some(Running { id, stop, task });
+        self.running = Some(Running {
+            id,
+            stop,
+            told: known,
+            task,
+        });
+    }
+
+    /// Tells what the work changed: a command at the prompt does, and the model may plan.
+    fn tell_changes(&self, before: &Told) {
+        let Some(engine) = &self.engine else {
+            return;
+        };
+        let now = Told::of(&engine.facts());
+        if now.mode != before.mode
+            && let Ok(mode) = now.mode.parse()
+        {
+            self.fanout.tell(What::ModeChanged { mode });
+        }
+        if now.model != before.model {
+            let model = now.model.into();
+            self.fanout.tell(What::ModelChanged { model });
+        }
     }
 
     /// The work has ended.
     fn take_in(&mut self, returned: Returned) {
-        let Some(Running { id, .. }) = self.running.take() else {
+        let Some(Running { id, told, .. }) = self.running.take() else {
             return;
         };
         for question in self.questions.withdraw() {
@@ -134,6 +176,7 @@ impl Actor {
             }
             Err(message) => Outcome::Internal { message },
         };
+        self.tell_changes(&told);
         self.finish(id, outcome.clone());
         self.fanout.set_exchange(None);
         self.gather_mail(&outcome);

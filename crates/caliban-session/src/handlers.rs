@@ -36,6 +36,9 @@ impl Actor {
             Command::AnswerElicitation { question, reply } => self.reply(question, reply),
             Command::SetMode { mode } => {
                 let done = self.controls.set_mode(mode);
+                if let (Ok(()), Some(running)) = (&done, &mut self.running) {
+                    mode.as_str().clone_into(&mut running.told.mode);
+                }
                 self.report(done, What::ModeChanged { mode }, Place::Mode);
             }
             Command::SetModel { model } => self.set_model(&model),
@@ -49,6 +52,9 @@ impl Actor {
             Command::Rewind { id, rewind } => self.once(Work::Rewind { id, rewind }),
             Command::DropLatch => {
                 let mode = self.controls.drop_latch();
+                if let Some(running) = &mut self.running {
+                    mode.as_str().clone_into(&mut running.told.mode);
+                }
                 self.fanout.tell(What::ModeChanged { mode });
             }
             Command::Servers(command) => self.command_server(&command),
@@ -168,7 +174,12 @@ impl Actor {
 
     fn set_model(&mut self, model: &ModelChange) {
         match self.controls.set_model(model) {
-            Ok(model) => self.fanout.tell(What::ModelChanged { model }),
+            Ok(model) => {
+                if let Some(running) = &mut self.running {
+                    running.told.model = model.to_string();
+                }
+                self.fanout.tell(What::ModelChanged { model });
+            }
             Err(reason) => self.refuse(Place::Model, reason),
         }
     }

@@ -64,5 +64,6 @@ pub use types::{
     McpPermissions, McpServer, McpTransport, Memory, ModelChoice, OauthMode, OnQuestion,
     ParentSettingsBehavior, PermissionMode, Permissions, PluginChoice, PluginMarketplaces, Plugins,
     QualifiedModel, RefreshInterval, Restart, RuleAction, RuleSpec, Sandbox, SandboxFilesystem,
-    SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, ViewMode, Worktree,
+    SandboxNetwork, Settings, StatusLine, Telemetry, Tools, Tui, TuiDiff, TuiFiles, TuiGlyphs,
+    TuiMotion, TuiMouse, TuiNotify, TuiOnExit, TuiScreen, ViewMode, Worktree,
 };

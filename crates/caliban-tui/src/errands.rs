@@ -58,6 +58,11 @@ impl Errands {
             Effect::LookAgain => apart(done, move || Done::LookedAgain(host.look().map(Box::new))),
             Effect::Glimpse => apart(done, move || Done::Glimpsed(host.glimpse())),
             Effect::Trust => apart(done, move || Done::Trusted(host.trust())),
+            Effect::JudgeImports(verdict) => {
+                apart(done, move || {
+                    Done::ImportsJudged(host.judge_imports(verdict))
+                });
+            }
             Effect::Open(which) => {
                 tokio::spawn(async move {
                     let opened = Arc::clone(&host).open(which).await;

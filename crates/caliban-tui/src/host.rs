@@ -31,6 +31,9 @@ pub trait Host: SessionsDesk + KeysDesk + Debug + Send + Sync + 'static {
     /// Trusts the workspace with its files as they are now.
     fn trust(&self) -> Result<(), String>;
 
+    /// Lets the files from outside that instructions import be read, as they are now, or not.
+    fn judge_imports(&self, verdict: ImportVerdict) -> Result<(), String>;
+
     /// The end of the conversation that is about to go on, as soon as it can be had; nothing where
     /// there is none.
     fn glimpse(&self) -> Vec<Arc<Message>>;
@@ -54,12 +57,21 @@ pub struct Look {
     pub preferences: Preferences,
     /// What the workspace asks for and does not get without trust; empty where nothing waits.
     pub untrusted: Vec<String>,
+    /// Files outside the workspace that its instructions import and nobody has decided about.
+    pub imports: Vec<String>,
     /// How programs are started for the face.
     pub programs: Programs,
     /// Where prompts of this project are remembered; nothing where they are not.
     pub history: Option<PathBuf>,
     /// Where prompts of all projects are remembered.
     pub histories: Option<PathBuf>,
+}
+
+/// What is decided about files that instructions import from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportVerdict {
+    Approve,
+    Refuse,
 }
 
 /// Which session is to begin.

@@ -41,8 +41,8 @@ pub use custom_theme::CustomTheme;
 pub use face::run;
 pub use farewell::{Farewell, Next};
 pub use host::{
-    Desk, Earlier, FileChanged, Host, JobRow, JobState, Look, Matched, Opened, PointRow,
-    RewindPreview, RuleDraft, RuleHome, RuleRow, RuleScope, Standing, Which,
+    Desk, Earlier, FileChanged, Host, ImportVerdict, JobRow, JobState, Look, Matched, Opened,
+    PointRow, RewindPreview, RuleDraft, RuleHome, RuleRow, RuleScope, Standing, Which,
 };
 pub use keys_desk::KeysDesk;
 pub use lists_desk::{ListRow, ListsDesk};

@@ -15,7 +15,7 @@ use caliban_text::{Strength, sanitise};
 use tokio::sync::mpsc;
 
 use crate::farewell::{Departure, Farewell};
-use crate::host::{Host, Opened, Which};
+use crate::host::{Host, ImportVerdict, Opened, Which};
 use crate::setup::{FaceError, Setup};
 
 /// Lines that may wait to be heard.
@@ -45,6 +45,20 @@ pub async fn run_plain(
             && let Err(error) = host.trust()
         {
             say(&format!("It is not trusted: {error}"));
+        }
+    }
+    if !look.imports.is_empty() {
+        say("Instructions import files from outside of the workspace:");
+        for import in &look.imports {
+            say(&format!("- {import}"));
+        }
+        say("1. Import them as they are. 2. Go on without. Type a number and Enter.");
+        let verdict = match lines.recv().await.as_deref().map(str::trim) {
+            Some("1") => ImportVerdict::Approve,
+            Some(_) | None => ImportVerdict::Refuse,
+        };
+        if let Err(error) = host.judge_imports(verdict) {
+            say(&error);
         }
     }
     let opened = host.open(Which::Asked).await;

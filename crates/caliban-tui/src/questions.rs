@@ -10,9 +10,9 @@ use caliban_session::{Asked, QuestionKind};
 use crate::layers::{ElicitationForm, PermissionForm};
 
 /// How long after it appears, or gets the keyboard, nothing can be chosen.
-const DEAF: Duration = Duration::from_millis(300);
+pub(crate) const DEAF: Duration = Duration::from_millis(300);
 /// How long nobody may have typed before a question takes the keyboard by itself.
-const QUIET: Duration = Duration::from_secs(1);
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
 /// The questions that are open, the one that is asked first.
 #[derive(Debug, Default)]

@@ -50,6 +50,7 @@ pub(crate) fn draw(app: &mut App) -> Canvas {
         let known = Known {
             theme: &app.theme,
             mode: &app.status.mode,
+            now: app.now,
             input,
         };
         layer.draw(&mut canvas, &known);

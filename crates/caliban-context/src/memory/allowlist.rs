@@ -11,7 +11,7 @@ use crate::source;
 
 /// The largest list, in bytes.
 const MAX_SIZE: u64 = 1024 * 1024;
-/// How many approvals are remembered; the oldest go first.
+/// How many approvals, and how many refusals, are remembered; the oldest go first.
 const MAX_APPROVALS: usize = 1000;
 const VERSION: u32 = 1;
 
@@ -35,6 +35,8 @@ pub enum Approval {
     Approved,
     /// It was approved with other content.
     Changed,
+    /// It was refused as it is.
+    Refused,
     Unknown,
 }
 
@@ -56,11 +58,14 @@ pub struct ImportAllowlist {
 pub(super) struct Approvals {
     version: u32,
     /// The latest last.
-    imports: Vec<ApprovedImport>,
+    imports: Vec<JudgedImport>,
+    /// Those that nobody is asked about again as they are; the latest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<JudgedImport>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct ApprovedImport {
+struct JudgedImport {
     path: PathBuf,
     digest: String,
 }
@@ -72,15 +77,20 @@ impl ImportAllowlist {
 
     /// Lets a file be imported with the content that was seen.
     pub fn approve(&self, import: &ExternalImport) -> Result<(), AllowlistError> {
-        self.update(&import.path, Some(&import.digest))
+        self.update(&import.path, Verdict::Approve(&import.digest))
     }
 
-    /// Takes an approval back.
+    /// Keeps a file out with the content that was seen.
+    pub fn refuse(&self, import: &ExternalImport) -> Result<(), AllowlistError> {
+        self.update(&import.path, Verdict::Refuse(&import.digest))
+    }
+
+    /// Takes an approval, or a refusal, back.
     pub fn revoke(&self, path: &Path) -> Result<(), AllowlistError> {
-        self.update(path, None)
+        self.update(path, Verdict::Forget)
     }
 
-    fn update(&self, path: &Path, digest: Option<&str>) -> Result<(), AllowlistError> {
+    fn update(&self, path: &Path, verdict: Verdict<'_>) -> Result<(), AllowlistError> {
         let failed = |source| AllowlistError {
             path: self.path.clone(),
             source,
@@ -94,15 +104,13 @@ impl ImportAllowlist {
             std::fs::rename(&self.path, aside).map_err(failed)?;
         }
         approvals.version = VERSION;
-        approvals.imports.retain(|known| known.path != path);
-        approvals
-            .imports
-            .extend(digest.map(|digest| ApprovedImport {
-                path: path.to_owned(),
-                digest: digest.to_owned(),
-            }));
-        let surplus = approvals.imports.len().saturating_sub(MAX_APPROVALS);
-        approvals.imports.drain(..surplus);
+        let (approved, refused) = match verdict {
+            Verdict::Approve(digest) => (Some(digest), None),
+            Verdict::Refuse(digest) => (None, Some(digest)),
+            Verdict::Forget => (None, None),
+        };
+        put(&mut approvals.imports, path, approved);
+        put(&mut approvals.refused, path, refused);
         let text = serde_json::to_string_pretty(&approvals)
             .map_err(|error| failed(io::Error::other(error)))?;
         private::replace(&self.path, &text).map_err(failed)?;
@@ -139,8 +147,31 @@ impl ImportAllowlist {
     }
 }
 
+/// What was decided about a file.
+#[derive(Debug, Clone, Copy)]
+enum Verdict<'a> {
+    Approve(&'a str),
+    Refuse(&'a str),
+    Forget,
+}
+
+/// Leaves a file in a list with this content, or takes it out.
+fn put(list: &mut Vec<JudgedImport>, path: &Path, digest: Option<&str>) {
+    list.retain(|known| known.path != path);
+    list.extend(digest.map(|digest| JudgedImport {
+        path: path.to_owned(),
+        digest: digest.to_owned(),
+    }));
+    let surplus = list.len().saturating_sub(MAX_APPROVALS);
+    list.drain(..surplus);
+}
+
 impl Approvals {
     pub(super) fn lookup(&self, path: &Path, digest: &str) -> Approval {
+        let is_it = |import: &JudgedImport| import.path == path && import.digest == digest;
+        if self.refused.iter().any(is_it) {
+            return Approval::Refused;
+        }
         match self.imports.iter().find(|import| import.path == path) {
             Some(import) if import.digest == digest => Approval::Approved,
             Some(_) => Approval::Changed,
@@ -177,6 +208,11 @@ mod tests {
         assert_eq!(lookup("/a", "1"), Approval::Changed);
         list.revoke(Path::new("/a")).unwrap();
         assert_eq!(lookup("/a", "2"), Approval::Unknown);
+        list.refuse(&import("/a", "2")).unwrap();
+        assert_eq!(lookup("/a", "2"), Approval::Refused);
+        assert_eq!(lookup("/a", "3"), Approval::Unknown);
+        list.approve(&import("/a", "2")).unwrap();
+        assert_eq!(lookup("/a", "2"), Approval::Approved);
     }
 
     #[cfg(unix)]

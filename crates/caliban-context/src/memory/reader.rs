@@ -222,7 +222,7 @@ impl Reader {
         let notice = match approval {
             Approval::Approved => return Some(()),
             Approval::Changed => Notice::ImportChanged { path, by },
-            Approval::Unknown => Notice::ImportUnapproved { path, by },
+            Approval::Refused | Approval::Unknown => Notice::ImportUnapproved { path, by },
         };
         self.findings.notices.push(notice);
         None

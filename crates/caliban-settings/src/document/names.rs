@@ -105,7 +105,7 @@ fn rename(table: &mut Table, from: &str, to: &str) -> Result<(), SettingsError> 
 }
 
 /// Tables whose meaning another part of the program owns; any key goes.
-const FOREIGN: [&str; 2] = ["router", "tui"];
+const FOREIGN: [&str; 1] = ["router"];
 
 /// Reports keys that no type knows: as an error in a closed table, as a warning elsewhere.
 pub(crate) fn check_names(root: &Node) -> Result<Vec<String>, SettingsError> {

@@ -8,6 +8,7 @@ mod permissions;
 mod plugins;
 mod refresh;
 mod sandbox;
+mod tui;
 mod worktree;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ pub use permissions::{PermissionMode, Permissions, RuleAction, RuleSpec};
 pub use plugins::{PluginChoice, PluginMarketplaces, Plugins};
 pub use refresh::RefreshInterval;
 pub use sandbox::{Sandbox, SandboxFilesystem, SandboxNetwork};
+pub use tui::{
+    Tui, TuiDiff, TuiFiles, TuiGlyphs, TuiMotion, TuiMouse, TuiNotify, TuiOnExit, TuiScreen,
+};
 pub use worktree::Worktree;
 
 /// What a settings file may say. Every key is optional; an unknown one is kept and warned about.
@@ -306,25 +310,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct Tui {
-    /// Show what the session has cost.
-    #[serde(
-        rename = "showCostInStatusline",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub show_cost_in_statusline: Option<bool>,
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-impl Tui {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }

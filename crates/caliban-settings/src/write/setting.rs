@@ -184,7 +184,7 @@ mod tests {
     #[rstest]
     #[case("", "effort", "enormous", "unknown variant `enormous`")]
     #[case("", "max_turns", "many", "invalid type: string \"many\"")]
-    #[case("", "max_turns", "0", "nonzero")]
+    #[case("", "max_turns", "0", "1 or more")]
     #[case("", "statusLine.padding", "99", "between 0 and 8")]
     #[case("", "efort", "high", "efort")]
     #[case("", "permissions.dney", "['Bash']", "did you mean `deny`?")]

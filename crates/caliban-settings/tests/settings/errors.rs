@@ -49,7 +49,7 @@ fn a_wrong_type() {
     assert_eq!(
         world.failure(),
         "\
-/repo/.caliban/settings.toml:3:8: `permissions.deny`: invalid type: string \"Bash\", expected a sequence
+/repo/.caliban/settings.toml:3:8: `permissions.deny`: invalid type: string \"Bash\", expected a list
   |
 3 | deny = \"Bash\"
   |        ^^^^^^"

@@ -11,7 +11,9 @@ use caliban_terminal::Raster;
 
 use crate::custom_theme::CustomTheme;
 use crate::farewell::Departure;
-use crate::host::{Desk, FileChanged, Look, Opened, PointRow, RewindPreview, RuleDraft, Which};
+use crate::host::{
+    Desk, FileChanged, ImportVerdict, Look, Opened, PointRow, RewindPreview, RuleDraft, Which,
+};
 use crate::layers::Begins;
 use crate::lists_desk::ListRow;
 use crate::preferences::{Mouse, StatusCommand};
@@ -29,6 +31,7 @@ pub(crate) enum Effect {
     /// Get the end of the conversation that goes on.
     Glimpse,
     Trust,
+    JudgeImports(ImportVerdict),
     Open(Which),
     /// Bytes for the terminal that draw nothing: title, bell, clipboard.
     Bytes(Vec<u8>),
@@ -145,6 +148,7 @@ pub(crate) enum Done {
     LookedAgain(Result<Box<Look>, String>),
     Glimpsed(Vec<Arc<Message>>),
     Trusted(Result<(), String>),
+    ImportsJudged(Result<(), String>),
     Opened(Result<Box<Opened>, String>),
     Edited(Result<String, String>),
     InputEdited {

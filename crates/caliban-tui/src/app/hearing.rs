@@ -17,7 +17,7 @@ use crate::app::queueing::Reordering;
 use crate::app::state::{App, Link, Run};
 use crate::host::{Look, Opened, Which};
 use crate::keys::KeyTable;
-use crate::layers::{ContextPanel, Layer, Pager, RewindPanel, TrustQuestion};
+use crate::layers::{ContextPanel, Layer, OpeningQuestion, OpeningSubject, Pager, RewindPanel};
 use crate::preferences::{Lines, Preferences, Screen};
 use crate::programs::Programs;
 use crate::transcript::{Cell, CellKind, Feed, Tone, cells_of};
@@ -280,6 +280,12 @@ impl App {
             Done::Trusted(Ok(())) => self.effect(Effect::Look),
             Done::Trusted(Err(error)) => {
                 self.say(format!("The workspace is not trusted: {error}"));
+                self.ask_about_imports();
+            }
+            Done::ImportsJudged(judged) => {
+                if let Err(error) = judged {
+                    self.say(error);
+                }
                 self.open(Which::Asked);
             }
             Done::Opened(Ok(opened)) => self.opened(*opened),
@@ -354,13 +360,28 @@ impl App {
         self.prefer(look.preferences, look.programs);
         self.history = History::open(look.history);
         self.histories = look.histories;
+        self.imports = look.imports;
         if look.untrusted.is_empty() {
+            self.ask_about_imports();
+        } else {
+            self.ask_first(OpeningSubject::Trust, look.untrusted);
+        }
+    }
+
+    /// Asks about files from outside that nobody has decided about, or begins the session.
+    pub(crate) fn ask_about_imports(&mut self) {
+        let imports = std::mem::take(&mut self.imports);
+        if imports.is_empty() {
             self.open(Which::Asked);
         } else {
-            let workspace = self.cwd.display().to_string();
-            let question = TrustQuestion::new(workspace, look.untrusted);
-            self.layers.push(Layer::Trust(question));
+            self.ask_first(OpeningSubject::Imports, imports);
         }
+    }
+
+    fn ask_first(&mut self, subject: OpeningSubject, listed: Vec<String>) {
+        let workspace = self.cwd.display().to_string();
+        let question = OpeningQuestion::new(subject, workspace, listed, self.now, self.last_typed);
+        self.layers.push(Layer::Opening(question));
     }
 
     /// Looks and listens as the settings say.

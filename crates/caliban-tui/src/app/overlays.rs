@@ -15,6 +15,11 @@ impl App {
         let Some(layer) = self.layers.last_mut() else {
             return;
         };
+        if let Layer::Opening(question) = layer
+            && !question.hears(key, self.now)
+        {
+            return;
+        }
         match layer.press(key) {
             Reaction::Stay => {}
             Reaction::Close => {
@@ -80,7 +85,8 @@ impl App {
             Wish::SendLine(line) => self.send_line(&line),
             Wish::OpenSession(name) => self.switch_to(name),
             Wish::Trust => self.effect(Effect::Trust),
-            Wish::GoOnUntrusted => self.open(crate::host::Which::Asked),
+            Wish::GoOnUntrusted => self.ask_about_imports(),
+            Wish::JudgeImports(verdict) => self.effect(Effect::JudgeImports(verdict)),
             Wish::Leave => self.effect(Effect::Leave(Departure::Out)),
             Wish::ShowOutside(text) => self.effect(Effect::ShowText(text)),
             Wish::Dump(rows) => self.effect(Effect::Dump(rows)),

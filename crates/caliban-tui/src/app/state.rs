@@ -140,6 +140,8 @@ pub(crate) struct App {
     pub(crate) editor: Editor,
     pub(crate) history: History,
     pub(crate) histories: Option<PathBuf>,
+    /// Files from outside that are to be asked about before the session begins.
+    pub(crate) imports: Vec<String>,
     pub(crate) stash: Option<Vec<Piece>>,
     pub(crate) menu: Option<Menu>,
     pub(crate) files: Arc<[String]>,
@@ -260,6 +262,7 @@ impl App {
             editor: Editor::new(KeySet::Emacs),
             history: History::open(None),
             histories: None,
+            imports: Vec::new(),
             stash: None,
             menu: None,
             files: Arc::from([]),
@@ -348,13 +351,14 @@ impl App {
         let toast = self.toast.as_ref().map(|(_, until)| *until);
         let beat = self.is_moving().then(|| self.now + BEAT);
         let draft = self.draft_deadline();
-        let jobs = match self.layers.last() {
+        let layer = match self.layers.last() {
             Some(Layer::Jobs(panel)) if panel.is_live() => Some(self.now + JOBS),
             Some(Layer::Servers(panel)) if panel.is_live() => Some(self.now + JOBS),
+            Some(Layer::Opening(question)) => question.deadline(self.now),
             Some(_) | None => None,
         };
         let question = self.questions.deadline(self.now, self.last_typed);
-        [toast, beat, draft, jobs, question]
+        [toast, beat, draft, layer, question]
             .into_iter()
             .flatten()
             .min()

@@ -280,3 +280,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn no_key_from_before_trust_was_asked_about_grants_it() {
+    let begin = Instant::now();
+    let mut app = app(begin);
+    let look = Look {
+        untrusted: vec!["hooks (project)".to_owned()],
+        ..Look::default()
+    };
+    let looked = Msg::Done(Done::Looked(Ok(Box::new(look))));
+    app.update(looked, begin);
+    let trusts = |app: &mut App| {
+        let effects = std::mem::take(&mut app.effects);
+        effects.iter().any(|effect| matches!(effect, Effect::Trust))
+    };
+    let soon = begin + Duration::from_millis(200);
+    app.update(key(KeyCode::Char('y')), soon);
+    assert!(!trusts(&mut app));
+    // Who goes on typing has not seen it.
+    let typing = soon + Duration::from_millis(900);
+    app.update(key(KeyCode::Char('y')), typing);
+    assert!(!trusts(&mut app));
+    app.update(
+        key(KeyCode::Char('y')),
+        typing + Duration::from_millis(1100),
+    );
+    assert!(trusts(&mut app));
+}

@@ -8,6 +8,7 @@ mod history_search;
 mod jobs;
 mod list;
 mod login;
+mod opening;
 mod pager;
 mod permission;
 mod picker;
@@ -17,7 +18,6 @@ mod rules;
 mod servers;
 mod sessions;
 mod settings;
-mod trust;
 
 pub(crate) use catalogue::{
     COMMANDS, Catalogue, MEMORY, MODELS, PROFILES, READING, STYLES, Step, Thing,
@@ -27,6 +27,7 @@ pub(crate) use elicitation::ElicitationForm;
 pub(crate) use history_search::HistorySearch;
 pub(crate) use jobs::JobsPanel;
 pub(crate) use login::{Begins, LoginPanel};
+pub(crate) use opening::{OpeningQuestion, OpeningSubject};
 pub(crate) use pager::Pager;
 pub(crate) use permission::{Around, Chosen, PermissionForm, RulePreview};
 pub(crate) use picker::{Choice, Picker};
@@ -36,7 +37,8 @@ pub(crate) use rules::RulesPanel;
 pub(crate) use servers::ServersPanel;
 pub(crate) use sessions::SessionsPanel;
 pub(crate) use settings::SettingsPanel;
-pub(crate) use trust::TrustQuestion;
+
+use std::time::Instant;
 
 use caliban_session::{PromptId, Rewind, ServerCommand};
 use caliban_settings::RuleAction;
@@ -45,6 +47,7 @@ use ratatui_core::layout::Rect;
 
 use crate::app::Towards;
 use crate::canvas::{Canvas, overlay};
+use crate::host::ImportVerdict;
 use crate::sessions_desk::SessionChange;
 use crate::theme::Theme;
 
@@ -53,7 +56,7 @@ use crate::theme::Theme;
 pub(crate) enum Layer {
     Pager(Pager),
     Picker(Picker),
-    Trust(TrustQuestion),
+    Opening(OpeningQuestion),
     Jobs(JobsPanel),
     Queue(QueuePanel),
     History(HistorySearch),
@@ -86,6 +89,7 @@ pub(crate) enum Wish {
     OpenSession(String),
     Trust,
     GoOnUntrusted,
+    JudgeImports(ImportVerdict),
     Leave,
     /// Show the text in an editor.
     ShowOutside(String),
@@ -151,6 +155,7 @@ pub(crate) enum Wish {
 pub(crate) struct Known<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) mode: &'a str,
+    pub(crate) now: Instant,
     /// Where one writes.
     pub(crate) input: Rect,
 }
@@ -160,7 +165,7 @@ impl Layer {
         match self {
             Self::Pager(pager) => pager.press(key),
             Self::Picker(picker) => picker.press(key),
-            Self::Trust(trust) => trust.press(key),
+            Self::Opening(question) => question.press(key),
             Self::Jobs(jobs) => jobs.press(key),
             Self::Queue(queue) => queue.press(key),
             Self::History(search) => search.press(key),
@@ -186,7 +191,7 @@ impl Layer {
             Self::Catalogue(catalogue) => catalogue.paste(text),
             Self::Login(login) => login.paste(text),
             Self::Pager(_)
-            | Self::Trust(_)
+            | Self::Opening(_)
             | Self::Jobs(_)
             | Self::Queue(_)
             | Self::Context(_)
@@ -200,7 +205,7 @@ impl Layer {
         match self {
             Self::Pager(pager) => pager.draw(canvas, area, theme),
             Self::Picker(picker) => picker.draw(canvas, area, theme),
-            Self::Trust(trust) => trust.draw(canvas, area, theme),
+            Self::Opening(question) => question.draw(canvas, area, theme, known.now),
             Self::Jobs(jobs) => jobs.draw(canvas, area, theme),
             Self::Queue(queue) => queue.draw(canvas, area, theme),
             Self::History(search) => search.draw(canvas, known.input, theme),
