@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use caliban_testkit::Script;
@@ -26,9 +27,23 @@ pub(crate) struct Server {
     child: Option<Child>,
 }
 
+/// A port that no other server of these tests has or had: a worker that misses its server asks again
+/// for a while, and would be served by whoever is there by then. The system gives ports from above
+/// these to whoever asks for any.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 20_000;
+    /// For the servers of one process, each of which has two.
+    const STRIDE: u32 = 128;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let taken = TAKEN.fetch_add(1, Ordering::Relaxed);
+        let place = std::process::id().wrapping_mul(STRIDE).wrapping_add(taken);
+        let port = u16::try_from(FIRST + place % COUNT).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn program() -> PathBuf {

@@ -40,7 +40,7 @@ const KEPT: Bound = Bound {
 };
 /// How often it is tried: what is to be covered may vanish meanwhile.
 #[cfg(target_os = "linux")]
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 8;
 /// What was found out, until the machine starts again.
 #[cfg(target_os = "linux")]
 const FOUND_OUT: &str = "probe.json";

@@ -16,7 +16,11 @@ export class Transcript {
     this.blob = blob;
     this.clear();
     place.addEventListener("scroll", () => {
-      this.isAtEnd = place.scrollHeight - place.scrollTop - place.clientHeight < 60;
+      // What has grown since is no wish of the reader's: only who goes up leaves the end.
+      const isUp = place.scrollTop < this.scrolled;
+      this.scrolled = place.scrollTop;
+      const isNear = place.scrollHeight - place.scrollTop - place.clientHeight < 60;
+      this.isAtEnd = isNear || (this.isAtEnd && !isUp);
       at("to-end").hidden = this.isAtEnd;
     });
   }
@@ -28,6 +32,7 @@ export class Transcript {
     this.growing = null;
     this.kind = "";
     this.isAtEnd = true;
+    this.scrolled = 0;
     at("to-end").hidden = true;
   }
 
