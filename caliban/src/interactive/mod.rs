@@ -19,7 +19,7 @@ use caliban_harness::{
     context_options, context_places, glimpse, launch_apart,
 };
 use caliban_images::{Scaling, Thumbnail};
-use caliban_model::{CancellationToken, Image, ImageSource, Message};
+use caliban_model::{Image, ImageSource, Message};
 use caliban_settings::IgnoredBecause;
 use caliban_settings::variables::names;
 use caliban_terminal::Raster;
@@ -119,8 +119,9 @@ pub(crate) async fn run(
                 Next::End => Ok(()),
                 Next::Page(session) => {
                     interrupts.stop_everything();
-                    let options = program.options.clone();
-                    show_page(session, options, outside, &interrupts.cancel, console).await
+                    crate::console::note("the session goes on in the page; Ctrl+C ends it");
+                    let (options, cancel) = (program.options.clone(), &interrupts.cancel);
+                    crate::serve::page(session, options, outside, cancel, console).await
                 }
             }
         }
@@ -132,31 +133,6 @@ pub(crate) async fn run(
             Err(Failure::Runtime(error.to_string()))
         }
     }
-}
-
-/// Goes on in a page, until it is told to stop.
-#[cfg(unix)]
-async fn show_page(
-    session: Option<String>,
-    options: RunOptions,
-    process: Process,
-    cancel: &CancellationToken,
-    console: Console,
-) -> Result<(), Failure> {
-    crate::console::note("the session goes on in the page; Ctrl+C ends it");
-    crate::serve::page(session, options, process, cancel, console).await
-}
-
-#[cfg(not(unix))]
-async fn show_page(
-    _: Option<String>,
-    _: RunOptions,
-    _: Process,
-    _: &CancellationToken,
-    _: Console,
-) -> Result<(), Failure> {
-    let missing = "this system has no sockets that the page needs".to_owned();
-    Err(Failure::Runtime(missing))
 }
 
 /// What is talked on.

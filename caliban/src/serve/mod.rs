@@ -81,14 +81,11 @@ pub(crate) async fn serve(
             .await
         }
         #[cfg(not(unix))]
-        Some(ServeCommand::Web(_)) | None => Err(Failure::Runtime(
-            "this system has no sockets that `caliban serve` needs; use `caliban serve app`"
-                .to_owned(),
-        )),
+        Some(ServeCommand::Web(_)) | None => Err(no_sockets()),
     }
 }
 
-/// Shows sessions of this directory in a page, the earlier one named first.
+/// Shows sessions of this directory in a page, the earlier one named first, until it is told to stop.
 #[cfg(unix)]
 pub(crate) async fn page(
     session: Option<String>,
@@ -108,7 +105,24 @@ pub(crate) async fn page(
     Box::pin(http::serve(&args, page, options, process, cancel, console)).await
 }
 
+#[cfg(not(unix))]
+pub(crate) async fn page(
+    _: Option<String>,
+    _: RunOptions,
+    _: Process,
+    _: &CancellationToken,
+    _: Console,
+) -> Result<(), Failure> {
+    Err(no_sockets())
+}
+
 /// Ends every session; one that takes too long ends with the process.
 async fn farewell(registry: &Registry) {
     let _ = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
+}
+
+#[cfg(not(unix))]
+fn no_sockets() -> Failure {
+    let missing = "this system has no sockets that `caliban serve` needs; use `caliban serve app`";
+    Failure::Runtime(missing.to_owned())
 }
