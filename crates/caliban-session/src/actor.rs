@@ -10,10 +10,11 @@ use caliban_model::CancellationToken;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::changes::Told;
 use crate::command::{Attach, Command, Prompt, PromptId};
 use crate::crash::guarded;
 use crate::engine::{Controls, Engine, ExchangeEnd};
-use crate::event::{Answered, By, ClosedWhy, Facts, What};
+use crate::event::{Answered, By, ClosedWhy, What};
 use crate::fanout::Fanout;
 use crate::handle::{Stage, State};
 use crate::inbox::{Inbox, Work};
@@ -44,22 +45,6 @@ pub(crate) struct Running {
     /// What everybody was told last.
     pub(crate) told: Told,
     task: JoinHandle<Returned>,
-}
-
-/// Mode and model, which the work itself can change as well as whoever sends commands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
-    pub(crate) mode: String,
-    pub(crate) model: String,
-}
-
-impl Told {
-    fn of(facts: &Facts) -> Self {
-        Self {
-            mode: facts.permission_mode.clone(),
-            model: facts.model.clone(),
-        }
-    }
 }
 
 /// The engine comes back with how the work ended, unless it broke.
@@ -138,23 +123,6 @@ impl Actor {
             told: known,
             task,
         });
-    }
-
-    /// Tells what the work changed: a command at the prompt does, and the model may plan.
-    fn tell_changes(&self, before: &Told) {
-        let Some(engine) = &self.engine else {
-            return;
-        };
-        let now = Told::of(&engine.facts());
-        if now.mode != before.mode
-            && let Ok(mode) = now.mode.parse()
-        {
-            self.fanout.tell(What::ModeChanged { mode });
-        }
-        if now.model != before.model {
-            let model = now.model.into();
-            self.fanout.tell(What::ModelChanged { model });
-        }
     }
 
     /// The work has ended.

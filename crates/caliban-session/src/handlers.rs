@@ -34,13 +34,10 @@ impl Actor {
             }
             Command::Answer { question, answer } => self.answer(question, answer),
             Command::AnswerElicitation { question, reply } => self.reply(question, reply),
-            Command::SetMode { mode } => {
-                let done = self.controls.set_mode(mode);
-                if let (Ok(()), Some(running)) = (&done, &mut self.running) {
-                    mode.as_str().clone_into(&mut running.told.mode);
-                }
-                self.report(done, What::ModeChanged { mode }, Place::Mode);
-            }
+            Command::SetMode { mode } => match self.controls.set_mode(mode) {
+                Ok(()) => self.tell_mode(mode),
+                Err(reason) => self.refuse(Place::Mode, reason),
+            },
             Command::SetModel { model } => self.set_model(&model),
             Command::SetReasoning { reasoning } => {
                 self.controls.set_reasoning(reasoning);
@@ -52,10 +49,7 @@ impl Actor {
             Command::Rewind { id, rewind } => self.once(Work::Rewind { id, rewind }),
             Command::DropLatch => {
                 let mode = self.controls.drop_latch();
-                if let Some(running) = &mut self.running {
-                    mode.as_str().clone_into(&mut running.told.mode);
-                }
-                self.fanout.tell(What::ModeChanged { mode });
+                self.tell_mode(mode);
             }
             Command::Servers(command) => self.command_server(&command),
             Command::EndJob { job } => {
@@ -174,19 +168,17 @@ impl Actor {
 
     fn set_model(&mut self, model: &ModelChange) {
         match self.controls.set_model(model) {
-            Ok(model) => {
-                if let Some(running) = &mut self.running {
-                    running.told.model = model.to_string();
-                }
-                self.fanout.tell(What::ModelChanged { model });
-            }
+            Ok(model) => self.tell_model(model),
             Err(reason) => self.refuse(Place::Model, reason),
         }
     }
 
     fn change_rule(&mut self, change: RuleChange) {
         let done = self.controls.change_rule(&change);
-        self.report(done, What::RuleChanged(change), Place::Rule);
+        match done {
+            Ok(()) => self.fanout.tell(What::RuleChanged(change)),
+            Err(reason) => self.refuse(Place::Rule, reason),
+        }
     }
 
     fn command_server(&mut self, command: &ServerCommand) {
@@ -210,13 +202,6 @@ impl Actor {
     fn abandon(&mut self) {
         self.interrupt();
         self.leave(ClosedWhy::Abandoned, Some(Outcome::Cancelled));
-    }
-
-    fn report(&self, done: Result<(), String>, what: What, place: Place) {
-        match done {
-            Ok(()) => self.fanout.tell(what),
-            Err(reason) => self.refuse(place, reason),
-        }
     }
 
     fn refuse(&self, what: Place, reason: String) {

@@ -6,6 +6,7 @@
 
 mod actor;
 mod begin;
+mod changes;
 mod command;
 mod crash;
 mod engine;
