@@ -1,20 +1,21 @@
 //! Puts a session together from its choices.
 
+mod opening;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use caliban_agent::{
-    Agent, AnswerSchema, Company, Consultant, Conversation, Dial, Mailbox, PathError, Registry,
-    RunTotals, SessionSource, Settings, Tool, ToolSource, Toolbox, TypedTool, Witness, Workspace,
+    Agent, Company, Consultant, Conversation, Dial, Mailbox, PathError, Registry, RunTotals,
+    Settings, Tool, ToolSource, Toolbox, TypedTool, Witness, Workspace,
 };
 use caliban_context::{
-    BasePrompt, Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool,
-    WriteMemoryTopic, system_prompt,
+    Commands, OnDemand, OutputStyle, ReadMemoryTopic, Section, SkillTool, WriteMemoryTopic,
 };
 use caliban_hooks::{AgentRunner, ExternalHooks, HookParts, McpRunner, Runners};
 use caliban_mcp::Servers;
-use caliban_model::{CostLedger, Message, Provider, Purpose, Role};
+use caliban_model::{CostLedger, Provider, Purpose};
 use caliban_permissions::Regime;
 use caliban_process::Confiner;
 use caliban_sandbox::Sandbox;
@@ -30,23 +31,25 @@ use tokio_util::task::TaskTracker;
 
 use crate::background::{self as detached, Detacher};
 use crate::checkpoints::Checkpoints;
-use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, SystemPrompt, Tools};
+use crate::choices::{Choices, Partners, Selection, SetupError, SubAgents, Tools};
 use crate::edited::EditedFiles;
 use crate::extras::{CommandExpander, Extras, Opening, Repository};
 use crate::gate::{Auto, Forbidding, Gate, GateParts, SetBy};
 use crate::grounds::{GroundParts, SessionGrounds, WorktreeGrounds};
-use crate::hook_parts::{Arrival, HookAgents, HookFacts, HookPrompts};
+use crate::hook_parts::{HookAgents, HookFacts, HookPrompts};
 use crate::inline_shell::InlineShell;
 use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
 use crate::recorder::Recorder;
-use crate::reminders::{NestedMemory, TaskReminder};
+use crate::reminders::NestedMemory;
 use crate::sandbox::{Bounds, confiner};
-use crate::servers::{Onlookers, ServerHooks, ServerPrompts, server_notes};
+use crate::servers::{Onlookers, ServerHooks, ServerPrompts};
 use crate::session::{Session, Stage};
-use crate::system_prompt::{default_prompt, sub_agent_prompt};
+use crate::system_prompt::sub_agent_prompt;
+
+use opening::{history, remind, restore, source_of, system_message};
 
 /// An answer of the classifier is one short object.
 const CLASSIFIER_TOKENS: u32 = 256;
@@ -418,36 +421,6 @@ fn workspace(choices: &Choices) -> Result<Workspace, PathError> {
     Ok(workspace.with_readable(readable).with_boundary(boundary))
 }
 
-/// Adds those who tell of what a session brings along from before: its tasks, and another place.
-fn remind(
-    company: &mut Company,
-    hooks: Option<&Arc<ExternalHooks>>,
-    workspace: &Workspace,
-    beginning: &Beginning<'_>,
-) {
-    if let (Some(hooks), Some(state)) = (hooks, beginning.earlier) {
-        let arrival = Arrival {
-            hooks: Arc::clone(hooks),
-            from: Mutex::new(Some(state.cwd.clone())),
-            to: workspace.root().to_owned(),
-        };
-        company.prompt_stages.insert(0, Arc::new(arrival));
-    }
-    let source = source_of(beginning.earlier);
-    let tasks = TaskReminder::new(Arc::clone(beginning.todos), source);
-    let tasks = Arc::new(tasks);
-    company.prompt_stages.push(Arc::clone(&tasks) as _);
-    company.observers.push(tasks);
-}
-
-/// How the session comes to be.
-fn source_of(earlier: Option<&SessionState>) -> SessionSource {
-    match earlier {
-        Some(_) => SessionSource::Resume,
-        None => SessionSource::Startup,
-    }
-}
-
 /// Who answers small questions: the classifier of auto mode, hooks that are prompts.
 fn consultant(
     provider: &Arc<dyn Provider>,
@@ -505,67 +478,6 @@ fn sub_agents(
         .with_jobs(shared.jobs.clone())
 }
 
-/// The conversation to begin with. A session keeps the system prompt it began with, unless
-/// another one was asked for.
-fn history(
-    earlier: Option<Box<SessionState>>,
-    system: Option<Arc<Message>>,
-    chosen: &SystemPrompt,
-) -> Vec<Arc<Message>> {
-    let earlier = earlier.map(|state| state.messages).unwrap_or_default();
-    let is_system = |message: &Arc<Message>| message.role == Role::System;
-    let begun = earlier.iter().any(is_system) && *chosen == SystemPrompt::Default;
-    if begun {
-        return earlier;
-    }
-    let rest = earlier.into_iter().filter(|message| !is_system(message));
-    system.into_iter().chain(rest).collect()
-}
-
-/// Puts plan and tasks back as they were.
-fn restore(earlier: Option<&SessionState>, shared: &Shared) {
-    let Some(state) = earlier else {
-        return;
-    };
-    if state.plan_mode {
-        shared.plan.enter();
-    }
-    if let Ok(todos) = serde_json::from_value(state.todos.clone()) {
-        // A list that is not one any more is not worth refusing the session.
-        let _ = shared.todos.replace(todos);
-    }
-}
-
-/// What the model is told before everything else.
-fn system_message(
-    chosen: &SystemPrompt,
-    agent: &Agent,
-    added: &Added,
-    servers: Option<&Servers>,
-) -> Option<Arc<Message>> {
-    let default = default_prompt(agent.workspace.root(), &agent.tools.current());
-    let base = match chosen {
-        SystemPrompt::Default | SystemPrompt::Extended(_) => BasePrompt::Default {
-            identity: &default.identity,
-            coding: &default.coding,
-        },
-        SystemPrompt::Text(text) => BasePrompt::Custom(text),
-        SystemPrompt::None => BasePrompt::None,
-    };
-    let mut text = system_prompt(base, added.style.as_ref(), &added.memory)?;
-    if let (SystemPrompt::Default, Some(servers)) = (chosen, servers) {
-        text.push_str(&server_notes(servers));
-    }
-    if let SystemPrompt::Extended(more) = chosen {
-        text.push_str("\n\n");
-        text.push_str(more);
-    }
-    if let Some(answer) = &agent.settings.answer {
-        text.push_str(&answer_note(answer));
-    }
-    (!text.trim().is_empty()).then(|| Arc::new(Message::system(text)))
-}
-
 /// Who hooks may call on besides programs and addresses.
 fn runners(consultant: Consultant, servers: Option<&Servers>) -> Runners {
     Runners {
@@ -621,14 +533,6 @@ fn add(
         added.tools.push(WriteMemoryTopic::new(notes).boxed());
     }
     added
-}
-
-/// What a model is told about the form of its answer, for providers that cannot enforce it.
-fn answer_note(answer: &AnswerSchema) -> String {
-    format!(
-        "\n\nYour final answer must be nothing but one JSON value that validates against this JSON Schema:\n{}",
-        answer.schema
-    )
 }
 
 /// The gate of all agents of a session.

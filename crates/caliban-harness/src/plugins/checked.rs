@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use caliban_plugins::{Installed, PluginName};
 use caliban_settings::Tree;
 
-use super::manage::{ManageError, Manager, changes};
+use super::manage::{Manager, changes};
+use super::problem::ManageError;
 
 /// What became of an installed plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use reqwest::header::LOCATION;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::manage::ManageError;
+use super::problem::ManageError;
 use crate::configuration::Configuration;
 
 /// How long a download may take.

@@ -6,116 +6,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use caliban_plugins::{
-    Acknowledged, Acknowledgements, AddressError, ArchiveError, Difference, Effects, Entry,
-    EntrySource, IndexError, Installed, InstalledPlugins, KnownMarketplace, KnownMarketplaces,
-    LeadsOut, MANIFESTS, MarketPolicy, MarketSource, Marketplace, Naming, Origin, Package,
-    PackageError, PluginName, Refusal, RelativePath, Staging, StagingError, StateError, Survey,
-    TrustRecords, unpack,
+    Acknowledged, Difference, Effects, Entry, EntrySource, Installed, InstalledPlugins,
+    KnownMarketplaces, MANIFESTS, MarketPolicy, MarketSource, Naming, Origin, Package, PluginName,
+    RelativePath, Staging, StagingError, Survey, TrustRecords, unpack,
 };
-use caliban_settings::{Tree, TreeError};
+use caliban_settings::Tree;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::markets::OpenMarket;
+use super::problem::ManageError;
 use super::{fetch, market_policy, npm, platform, version};
 use crate::configuration::Configuration;
 
 /// How much of a commit or digest stands for a version where there is none.
 const SHORT: usize = 12;
-
-#[derive(Debug, thiserror::Error)]
-pub enum ManageError {
-    #[error("`{place}`: {reason}")]
-    Fetch { place: String, reason: String },
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error("`{place}`: {source}")]
-    Index { place: String, source: IndexError },
-    #[error("the archive `{place}` is not taken: {source}")]
-    Archive { place: String, source: ArchiveError },
-    #[error(transparent)]
-    Package(#[from] PackageError),
-    #[error(transparent)]
-    Staging(#[from] StagingError),
-    #[error(transparent)]
-    Tree(#[from] TreeError),
-    #[error(transparent)]
-    LeadsOut(#[from] LeadsOut),
-    #[error(transparent)]
-    State(#[from] StateError),
-    #[error("there is no marketplace `{0}`; `caliban plugin marketplace add` adds one")]
-    NoMarketplace(String),
-    #[error("the marketplace `{marketplace}` has no plugin `{plugin}`{}", meant(nearest.as_deref()))]
-    NoEntry {
-        marketplace: String,
-        plugin: String,
-        nearest: Option<String>,
-    },
-    #[error("the plugin `{plugin}` of `{marketplace}` cannot be installed: {reason}")]
-    Uninstallable {
-        marketplace: String,
-        plugin: String,
-        reason: String,
-    },
-    #[error("the plugin `{0}` cannot be used here: {1}")]
-    Unsuitable(PluginName, String),
-    #[error("the organisation has a plugin `{0}`, which cannot be replaced")]
-    Managed(PluginName),
-    #[error("`{0}` is installed from {1}; `caliban plugin remove {0}` makes room")]
-    Another(PluginName, String),
-    #[error(
-        "there is a marketplace `{0}` already, {1}; `caliban plugin marketplace remove {0}` makes room"
-    )]
-    AnotherMarket(String, String),
-    #[error("`{0}` was put there by hand; take it away to install another of its name")]
-    ByHand(PluginName),
-    #[error("there is no installed plugin `{0}`; `caliban plugin list` shows those there are")]
-    NotInstalled(String),
-    #[error(
-        "`{plugin}` needs the plugin `{needed}`; install that first{}",
-        marketplace.as_ref().map_or_else(String::new, |it| format!(", from the marketplace `{it}`, which is not known here"))
-    )]
-    Needs {
-        plugin: PluginName,
-        needed: PluginName,
-        marketplace: Option<String>,
-    },
-    #[error("`{plugin}` needs `{needed}` {wanted}, and there is {version}")]
-    Unfit {
-        plugin: PluginName,
-        needed: PluginName,
-        wanted: String,
-        version: String,
-    },
-    #[error("the plugins {0} need each other in a circle")]
-    Circle(String),
-    #[error("more than {0} plugins would have to be installed")]
-    TooMany(usize),
-    #[error("`{0}` is needed by {1}; disable or remove that first")]
-    Needed(String, String),
-    #[error("`{key}` of `{plugin}` must be {expected}")]
-    Value {
-        plugin: PluginName,
-        key: String,
-        expected: &'static str,
-    },
-    #[error("{0}")]
-    Settings(String),
-}
-
-fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
-}
-
-impl ManageError {
-    pub(super) fn fetch(place: &str, reason: &str) -> Self {
-        Self::Fetch {
-            place: place.to_owned(),
-            reason: reason.to_owned(),
-        }
-    }
-}
 
 /// What is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,17 +60,6 @@ pub struct Removed {
     pub origin: Option<Origin>,
 }
 
-/// A plugin of a marketplace that was searched for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchHit {
-    pub name: String,
-    pub marketplace: String,
-    pub version: Option<String>,
-    pub description: Option<String>,
-    /// Why it cannot be installed.
-    pub obstacle: Option<String>,
-}
-
 /// Whom a plugin is installed for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Audience {
@@ -178,27 +72,16 @@ pub enum Audience {
     Local,
 }
 
-/// A marketplace whose list was read.
-pub(super) struct OpenMarket {
-    name: String,
-    source: MarketSource,
-    list: Marketplace,
-    root: Option<PathBuf>,
-    commit: Option<String>,
-    /// Keeps what was fetched for this once.
-    _fetched: Option<tempfile::TempDir>,
-}
-
 /// Who changes what is installed.
 #[derive(Debug)]
 pub struct Manager<'a> {
-    configuration: &'a Configuration,
-    audience: Audience,
-    root: PathBuf,
-    installed: InstalledPlugins,
-    records: TrustRecords,
-    markets: KnownMarketplaces,
-    policy: MarketPolicy,
+    pub(super) configuration: &'a Configuration,
+    pub(super) audience: Audience,
+    pub(super) root: PathBuf,
+    pub(super) installed: InstalledPlugins,
+    pub(super) records: TrustRecords,
+    pub(super) markets: KnownMarketplaces,
+    pub(super) policy: MarketPolicy,
 }
 
 impl<'a> Manager<'a> {
@@ -391,190 +274,6 @@ impl<'a> Manager<'a> {
             path,
             origin: installed.map(|it| it.origin),
         })
-    }
-
-    /// Adds a marketplace, and says what it is called and lists.
-    pub async fn add_market(&self, text: &str) -> Result<(String, Marketplace), ManageError> {
-        let source = self.source(text)?;
-        self.policy.judge_source(None, &source)?;
-        let market = self.keep(source.clone(), None).await?;
-        let allowlist = self.configuration.locations.marketplaces_allowlist();
-        Acknowledgements::new(allowlist).add(&source)?;
-        Ok((market.name, market.list))
-    }
-
-    /// Fetches the list of a marketplace anew.
-    pub async fn update_market(&self, name: &str) -> Result<Marketplace, ManageError> {
-        let known = self.markets.all()?.remove(name);
-        let known = known.ok_or_else(|| ManageError::NoMarketplace(name.to_owned()))?;
-        self.policy.judge_source(Some(name), &known.source)?;
-        Ok(self.keep(known.source, Some(name)).await?.list)
-    }
-
-    pub fn remove_market(&self, name: &str) -> Result<(), ManageError> {
-        let copy = self.markets.copy(name);
-        if !self.markets.remove(name)? {
-            return Err(ManageError::NoMarketplace(name.to_owned()));
-        }
-        if copy.is_dir() {
-            let failed = |source| StagingError::Io {
-                path: copy.clone(),
-                source,
-            };
-            fs::remove_dir_all(&copy).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// The marketplaces that were added, and those of the settings.
-    pub fn markets(
-        &self,
-    ) -> Result<BTreeMap<String, (MarketSource, Option<Timestamp>)>, ManageError> {
-        let mut markets = BTreeMap::new();
-        for (name, text) in &self.configuration.settings().plugins.marketplaces.known {
-            markets.insert(name.clone(), (self.source(text)?, None));
-        }
-        for (name, known) in self.markets.all()? {
-            markets.insert(name, (known.source, Some(known.updated_at)));
-        }
-        Ok(markets)
-    }
-
-    /// Looks through the lists that are at hand.
-    pub fn search(&self, word: &str) -> Result<Vec<SearchHit>, ManageError> {
-        let word = word.to_lowercase();
-        let mut hits = Vec::new();
-        for (name, known) in self.markets.all()? {
-            if self
-                .policy
-                .judge_source(Some(&name), &known.source)
-                .is_err()
-            {
-                continue;
-            }
-            let market = self.at_hand(&name, &known)?;
-            for entry in &market.list.entries {
-                let text = format!(
-                    "{} {}",
-                    entry.name,
-                    entry.description.as_deref().unwrap_or_default()
-                );
-                if text.to_lowercase().contains(&word) {
-                    hits.push(SearchHit {
-                        name: entry.name.to_string(),
-                        marketplace: name.clone(),
-                        version: entry.version.clone(),
-                        description: entry.description.clone(),
-                        obstacle: entry.source.clone().err(),
-                    });
-                }
-            }
-        }
-        Ok(hits)
-    }
-
-    fn source(&self, text: &str) -> Result<MarketSource, ManageError> {
-        let process = &self.configuration.process;
-        let home = self.configuration.locations.home();
-        Ok(MarketSource::parse(text, &process.current_directory, home)?)
-    }
-
-    /// A marketplace by its name or address.
-    pub(super) async fn open(&self, text: &str) -> Result<OpenMarket, ManageError> {
-        if let Some(known) = self.markets.all()?.get(text) {
-            self.policy.judge_source(Some(text), &known.source)?;
-            return self.at_hand(text, known);
-        }
-        let settings = &self.configuration.settings().plugins.marketplaces.known;
-        if let Some(address) = settings.get(text) {
-            let source = self.source(address)?;
-            self.policy.judge_source(Some(text), &source)?;
-            let market = self.fetch(source).await?;
-            return Ok(OpenMarket {
-                name: text.to_owned(),
-                ..market
-            });
-        }
-        if !text.contains(['/', ':', '.']) {
-            return Err(ManageError::NoMarketplace(text.to_owned()));
-        }
-        self.fetch(self.source(text)?).await
-    }
-
-    /// A marketplace that was added, as it was fetched last.
-    fn at_hand(&self, name: &str, known: &KnownMarketplace) -> Result<OpenMarket, ManageError> {
-        let fetched = match &known.source {
-            MarketSource::Directory { path } => fetch::local(path, None)?,
-            MarketSource::Git { .. } => {
-                fetch::local(&self.markets.copy(name), known.commit.clone())?
-            }
-            MarketSource::Index { .. } => fetch::FetchedMarket {
-                root: None,
-                ..fetch::local(&self.markets.copy(name), None)?
-            },
-        };
-        Self::opened(known.source.clone(), fetched, None)
-    }
-
-    /// Fetches a marketplace for this once.
-    async fn fetch(&self, source: MarketSource) -> Result<OpenMarket, ManageError> {
-        self.policy.judge_source(None, &source)?;
-        let directory = tempfile::tempdir()
-            .map_err(|error| ManageError::fetch(&source.to_string(), &error.to_string()))?;
-        let fetched = fetch::market(self.configuration, &source, directory.path()).await?;
-        let market = Self::opened(source, fetched, Some(directory))?;
-        // It may call itself something that is blocked.
-        self.policy
-            .judge_source(Some(&market.name), &market.source)?;
-        Ok(market)
-    }
-
-    fn opened(
-        source: MarketSource,
-        fetched: fetch::FetchedMarket,
-        directory: Option<tempfile::TempDir>,
-    ) -> Result<OpenMarket, ManageError> {
-        let list = Marketplace::parse(&fetched.text).map_err(|error| ManageError::Index {
-            place: source.to_string(),
-            source: error,
-        })?;
-        Ok(OpenMarket {
-            name: list.called(&source),
-            source,
-            list,
-            root: fetched.root,
-            commit: fetched.commit,
-            _fetched: directory,
-        })
-    }
-
-    /// Fetches a marketplace and keeps it, under the name it had or has.
-    async fn keep(
-        &self,
-        source: MarketSource,
-        known_as: Option<&str>,
-    ) -> Result<OpenMarket, ManageError> {
-        let staging = Staging::new(self.markets.root())?;
-        let into = staging.plugin();
-        fs::create_dir(&into)
-            .map_err(|error| ManageError::fetch(&source.to_string(), &error.to_string()))?;
-        let fetched = fetch::market(self.configuration, &source, &into).await?;
-        let market = Self::opened(source, fetched, None)?;
-        let name = known_as.unwrap_or(&market.name).to_owned();
-        self.policy.judge_source(Some(&name), &market.source)?;
-        if let Some(other) = self.markets.all()?.get(&name)
-            && other.source.identity() != market.source.identity()
-        {
-            return Err(ManageError::AnotherMarket(name, other.source.to_string()));
-        }
-        staging.settle(&name)?;
-        let known = KnownMarketplace {
-            source: market.source.clone(),
-            commit: market.commit.clone(),
-            updated_at: Timestamp::now(),
-        };
-        self.markets.put(&name, known)?;
-        Ok(OpenMarket { name, ..market })
     }
 
     fn plan_directory(&self, path: &Path) -> Result<Plan, ManageError> {

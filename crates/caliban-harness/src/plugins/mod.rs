@@ -3,7 +3,9 @@
 mod checked;
 mod fetch;
 mod manage;
+mod markets;
 mod npm;
+mod problem;
 mod values;
 mod wanted;
 
@@ -28,7 +30,9 @@ use crate::inventory::Listed;
 use crate::options::{Extent, Part, RunOptions};
 
 pub use checked::Checked;
-pub use manage::{Audience, ManageError, Manager, Plan, Removed, SearchHit, Wanted};
+pub use manage::{Audience, Manager, Plan, Removed, Wanted};
+pub use markets::SearchHit;
+pub use problem::ManageError;
 pub use values::Values;
 pub use wanted::dependants;
 

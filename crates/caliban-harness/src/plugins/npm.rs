@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use super::fetch::download;
-use super::manage::ManageError;
+use super::problem::ManageError;
 
 /// The public registry.
 const REGISTRY: &str = "https://registry.npmjs.org";

@@ -8,7 +8,7 @@ use caliban_settings::Scope;
 use caliban_settings::write::{SettingEdit, written_value as written};
 use serde_json::Value;
 
-use super::manage::ManageError;
+use super::problem::ManageError;
 use crate::configuration::Configuration;
 use crate::logins;
 

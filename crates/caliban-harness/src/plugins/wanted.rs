@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use caliban_plugins::{Dependency, Origin, PluginName};
 
 use super::PluginSet;
-use super::manage::{ManageError, Manager, OpenMarket, Plan, Wanted};
+use super::manage::{Manager, Plan, Wanted};
+use super::markets::OpenMarket;
+use super::problem::ManageError;
 
 /// The most plugins that are installed at once.
 const MOST: usize = 32;
