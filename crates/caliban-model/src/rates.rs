@@ -15,7 +15,47 @@ use crate::{Usage, base_model};
 pub struct RateCard {
     as_of: Cow<'static, str>,
     /// Later entries win, so that overrides can be appended.
-    rates: Vec<Rate>,
+    entries: Vec<Entry>,
+}
+
+/// A price under the names it is found by. A line of the built-in table is read when it is asked
+/// for: a run asks for one or two of two hundred.
+#[derive(Debug, Clone)]
+struct Entry {
+    provider: Cow<'static, str>,
+    model: Cow<'static, str>,
+    from: Option<Cow<'static, str>>,
+    line: &'static str,
+    rate: OnceLock<Option<Rate>>,
+}
+
+impl Entry {
+    fn listed(line: &'static str) -> Option<Self> {
+        let (provider, rest) = line.split_once(',')?;
+        let (model, rest) = rest.split_once(',')?;
+        let (_, from) = rest.rsplit_once(',')?;
+        Some(Self {
+            provider: Cow::Borrowed(provider),
+            model: Cow::Borrowed(model),
+            from: (!from.is_empty()).then_some(Cow::Borrowed(from)),
+            line,
+            rate: OnceLock::new(),
+        })
+    }
+
+    fn given(rate: Rate) -> Self {
+        Self {
+            provider: rate.provider.clone(),
+            model: rate.model.clone(),
+            from: rate.from.clone(),
+            line: "",
+            rate: OnceLock::from(Some(rate)),
+        }
+    }
+
+    fn rate(&self) -> Option<&Rate> {
+        self.rate.get_or_init(|| parse_line(self.line)).as_ref()
+    }
 }
 
 /// Prices in USD per million tokens, and the sizes that providers publish beside them.
@@ -73,7 +113,7 @@ impl RateCard {
         let mut own = parse_overrides(document.get("rates").unwrap_or(&document))?;
         // The later price of a model wins once it counts.
         own.sort_by(|one, other| one.from.cmp(&other.from));
-        card.rates.extend(own);
+        card.entries.extend(own.into_iter().map(Entry::given));
         Ok(card)
     }
 
@@ -81,8 +121,8 @@ impl RateCard {
     /// was paid is written down when it is paid, so an old session keeps its price.
     #[must_use]
     pub fn on(mut self, day: &str) -> Self {
-        let counts = |rate: &Rate| rate.from.as_deref().is_none_or(|from| from <= day);
-        self.rates.retain(counts);
+        let counts = |entry: &Entry| entry.from.as_deref().is_none_or(|from| from <= day);
+        self.entries.retain(counts);
         self
     }
 
@@ -93,18 +133,19 @@ impl RateCard {
 
     /// The models of a provider whose prices are known, each once, in the order of their names.
     pub fn models<'a>(&'a self, provider: &str) -> impl Iterator<Item = &'a str> {
-        let own = self.rates.iter().filter(|rate| rate.provider == provider);
-        let names = own.map(|rate| &*rate.model).filter(|name| *name != "*");
+        let own = self.entries.iter();
+        let own = own.filter(|entry| entry.provider == provider);
+        let names = own.map(|entry| &*entry.model).filter(|name| *name != "*");
         names.collect::<BTreeSet<&str>>().into_iter()
     }
 
     /// The price of a model: its exact name first, then its base name, then `*`.
     pub fn lookup(&self, provider: &str, model: &str) -> Option<&Rate> {
         let find = |name: &str| {
-            self.rates
-                .iter()
-                .rev()
-                .find(|rate| rate.provider == provider && rate.model == name)
+            let mut latest = self.entries.iter().rev();
+            latest
+                .find(|entry| entry.provider == provider && entry.model == name)
+                .and_then(Entry::rate)
         };
         find(model)
             .or_else(|| find(base_model(model)))
@@ -150,17 +191,18 @@ impl Rate {
     }
 }
 
-/// Reads our own data; a line that does not parse is skipped, and a test counts the lines.
+/// Reads our own data; a line that does not parse has no price, and a test reads every line.
 fn parse_embedded(csv: &'static str) -> RateCard {
     let mut card = RateCard {
         as_of: Cow::Borrowed(""),
-        rates: Vec::new(),
+        entries: Vec::new(),
     };
-    for line in csv.lines().filter(|line| !line.starts_with('#')) {
+    let is_entry = |line: &&str| !line.starts_with('#') && !line.starts_with("provider,");
+    for line in csv.lines().filter(is_entry) {
         if let Some(date) = line.strip_prefix("as_of,") {
             card.as_of = Cow::Borrowed(date);
-        } else if let Some(rate) = parse_line(line) {
-            card.rates.push(rate);
+        } else {
+            card.entries.extend(Entry::listed(line));
         }
     }
     card
@@ -373,7 +415,9 @@ mod tests {
                     && !line.starts_with("provider,")
             })
             .count();
-        assert_eq!(RateCard::builtin().rates.len(), lines);
+        let entries = &RateCard::builtin().entries;
+        assert_eq!(entries.len(), lines);
+        assert!(entries.iter().all(|entry| entry.rate().is_some()));
         assert_eq!(RateCard::builtin().as_of(), "2026-11-15");
     }
 

@@ -21,11 +21,28 @@ use crate::source;
 /// The style that adds nothing.
 pub const DEFAULT_STYLE: &str = "default";
 
-const BUILT_IN: [&str; 4] = [
-    include_str!("default.md"),
-    include_str!("proactive.md"),
-    include_str!("explanatory.md"),
-    include_str!("learning.md"),
+/// The styles that are always there: name, description and text.
+const BUILT_IN: [(&str, &str, &str); 4] = [
+    (
+        DEFAULT_STYLE,
+        "Nothing added: the assistant works as its prompt says.",
+        "",
+    ),
+    (
+        "proactive",
+        "Fills gaps and decides by itself instead of stopping to ask.",
+        include_str!("proactive.md"),
+    ),
+    (
+        "explanatory",
+        "Explains each decision and change along the way.",
+        include_str!("explanatory.md"),
+    ),
+    (
+        "learning",
+        "Leaves the decisions worth learning from to the user, marked in the code and the reply.",
+        include_str!("learning.md"),
+    ),
 ];
 
 /// The largest style file.
@@ -114,6 +131,7 @@ impl Named for OutputStyle {
 #[derive(Debug, Clone)]
 pub struct OutputStyles {
     entries: BTreeMap<String, OutputStyle>,
+    /// Changes nothing, whatever files say.
     default: OutputStyle,
 }
 
@@ -135,14 +153,13 @@ impl OutputStyles {
                 names::insert(&mut entries, style, Kind::Style, notices);
             }
         }
-        for text in BUILT_IN {
-            if let Ok(style) = parse(text, None, &Origin::BuiltIn) {
-                names::insert(&mut entries, style, Kind::Style, notices);
-            }
+        for (name, description, body) in BUILT_IN {
+            let style = built_in(name, description, body);
+            names::insert(&mut entries, style, Kind::Style, notices);
         }
         Self {
             entries,
-            default: no_style(),
+            default: built_in(DEFAULT_STYLE, "", ""),
         }
     }
 
@@ -198,15 +215,14 @@ impl OutputStyles {
     }
 }
 
-/// The style that changes nothing, whatever files say.
-fn no_style() -> OutputStyle {
+fn built_in(name: &str, description: &str, body: &str) -> OutputStyle {
     OutputStyle {
-        name: DEFAULT_STYLE.to_owned(),
-        description: String::new(),
+        name: name.to_owned(),
+        description: description.to_owned(),
         origin: Origin::BuiltIn,
         coding: CodingInstructions::Kept,
         choice: Choice::User,
-        body: String::new(),
+        body: body.trim().to_owned(),
     }
 }
 
@@ -235,7 +251,7 @@ fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
         match source::read_within(&path, &root.fence, MAX_FILE) {
             Ok(None) => {}
             Err(problem) => notices.push(Notice::Unusable { path, problem }),
-            Ok(Some(document)) => match parse(&document.text, Some(stem), &root.origin) {
+            Ok(Some(document)) => match parse(&document.text, stem, &root.origin) {
                 Ok(style) => {
                     notices.extend(document.notice());
                     styles.push(style);
@@ -247,17 +263,15 @@ fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
     styles
 }
 
-/// A style from the text of its file, whose name it must have where there is one.
-fn parse(text: &str, stem: Option<&str>, origin: &Origin) -> Result<OutputStyle, String> {
+/// A style from the text of its file, whose name it must have.
+fn parse(text: &str, stem: &str, origin: &Origin) -> Result<OutputStyle, String> {
     let (mut fields, body) =
         frontmatter::parse::<Fields>(text).map_err(|error| error.to_string())?;
-    if let (Some(stem), Origin::Plugin(_)) = (stem, origin) {
+    if let Origin::Plugin(_) = origin {
         // Others call styles by titles; what a plugin brings is called as its files.
         stem.clone_into(&mut fields.name);
     }
-    if let Some(stem) = stem
-        && fields.name != stem
-    {
+    if fields.name != stem {
         return Err(format!(
             "its name is `{}` and its file's `{stem}`",
             fields.name
@@ -297,7 +311,7 @@ mod tests {
     fn the_built_in_styles_are_complete() {
         let styles: Vec<OutputStyle> = BUILT_IN
             .iter()
-            .map(|text| parse(text, None, &Origin::BuiltIn).unwrap())
+            .map(|(name, description, body)| built_in(name, description, body))
             .collect();
         let names: Vec<&str> = styles.iter().map(OutputStyle::name).collect();
         assert_eq!(names, ["default", "proactive", "explanatory", "learning"]);
