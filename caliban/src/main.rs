@@ -24,6 +24,7 @@ mod process;
 mod prompt;
 mod rewind_command;
 mod router_command;
+mod runtime;
 mod sandbox_command;
 mod serve;
 mod sessions_command;
@@ -86,7 +87,7 @@ fn main() -> ExitCode {
         Ok(line) => line,
         Err(error) => return misused(&error, &all),
     };
-    match run(line) {
+    match runtime::complete(run(line)).flatten() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::OutputClosed | Failure::Silent(_)) {
@@ -153,11 +154,6 @@ fn misused(error: &clap::Error, words: &[OsString]) -> ExitCode {
     ExitCode::from(64)
 }
 
-/// One thread does all that is a matter of waiting: connections, the session and its face hand
-/// over to each other many thousand times a second, and every hand-over to another thread costs more
-/// than what is handed over. What computes or touches the disk for long has threads of its own, and
-/// so have signals.
-#[tokio::main(flavor = "current_thread")]
 async fn run(line: CommandLine) -> Result<(), Failure> {
     let process = process::current(process::environment());
     let hearers = process.hearers.clone();

@@ -42,7 +42,7 @@ use serde_json::json;
 use crate::args::Dialect;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::process;
+use crate::{process, runtime};
 use flags::Flags;
 use invocation::{Invocation, Privilege};
 
@@ -90,8 +90,11 @@ pub(crate) fn dialect(
 }
 
 /// Runs the program in this dialect, in one thread as the native one.
-#[tokio::main(flavor = "current_thread")]
-pub(crate) async fn start(words: Vec<OsString>) -> ExitCode {
+pub(crate) fn start(words: Vec<OsString>) -> ExitCode {
+    runtime::exit_code(started(words))
+}
+
+async fn started(words: Vec<OsString>) -> ExitCode {
     let words = words
         .into_iter()
         .map(|word| word.to_string_lossy().into_owned());

@@ -12,7 +12,7 @@ use super::{Fleet, LINGER, executable, listing};
 use crate::args::DaemonCommand;
 use crate::console::{Console, note};
 use crate::exit::Failure;
-use crate::process;
+use crate::{process, runtime};
 
 /// Whether the program was started as the daemon.
 pub(crate) fn is_daemon_name(program: Option<&OsString>) -> bool {
@@ -20,8 +20,11 @@ pub(crate) fn is_daemon_name(program: Option<&OsString>) -> bool {
 }
 
 /// Runs the daemon of a repository, or of the current directory's.
-#[tokio::main(flavor = "current_thread")]
-pub(crate) async fn daemon_main(root: Option<OsString>) -> ExitCode {
+pub(crate) fn daemon_main(root: Option<OsString>) -> ExitCode {
+    runtime::exit_code(daemon(root))
+}
+
+async fn daemon(root: Option<OsString>) -> ExitCode {
     let process = process::current(process::environment());
     let root = root.map_or_else(|| process.current_directory.clone(), PathBuf::from);
     let places = match root.canonicalize() {

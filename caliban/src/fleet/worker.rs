@@ -21,15 +21,18 @@ use super::world::together;
 use crate::console::note;
 use crate::doctor::Doctor;
 use crate::exit::Failure;
-use crate::process;
 use crate::signals::Interrupts;
+use crate::{process, runtime};
 
 /// What the session of an agent is called in its directory.
 pub(super) const SESSION: &str = "session";
 
 /// Runs one agent to its end; its exit code is that of its last result.
-#[tokio::main(flavor = "current_thread")]
-pub(crate) async fn worker_main() -> ExitCode {
+pub(crate) fn worker_main() -> ExitCode {
+    runtime::exit_code(work())
+}
+
+async fn work() -> ExitCode {
     let interrupts = Interrupts::listen();
     let running = caliban_fleet::worker::run(begin, interrupts.cancel.clone());
     match Box::pin(running).await {

@@ -16,9 +16,9 @@ use uuid::Uuid;
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::print::commands;
-use crate::process;
 use crate::signals::Interrupts;
 use crate::stdin;
+use crate::{process, runtime};
 
 /// The first argument that makes the program the process of a job.
 pub(crate) const JOB_ARGUMENT: &str = "__job";
@@ -42,8 +42,11 @@ pub(super) enum Questions {
 }
 
 /// Runs one job to its end; its exit code is that of the run.
-#[tokio::main(flavor = "current_thread")]
-pub(crate) async fn job_main() -> ExitCode {
+pub(crate) fn job_main() -> ExitCode {
+    runtime::exit_code(job())
+}
+
+async fn job() -> ExitCode {
     let interrupts = Interrupts::listen();
     let mut console = Console::new();
     let id = Uuid::new_v4();
