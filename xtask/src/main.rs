@@ -68,6 +68,13 @@ enum Task {
     Coverage,
     /// Pack the program for those who do not build it: archive, Debian, npm, Python, bill of materials.
     Dist(dist::Options),
+    /// Note which functions a run needs, so that they lie together in the program.
+    #[cfg(target_os = "linux")]
+    Order {
+        /// Look at the binary that is there, which must have names.
+        #[arg(long)]
+        no_build: bool,
+    },
     /// Measure the release binary next to `curl` and `rg` in the same run.
     Bench(bench::Options),
 }
@@ -96,6 +103,8 @@ fn main() -> anyhow::Result<()> {
         Task::RecordDemo => demo::record(),
         Task::Coverage => coverage::report(),
         Task::Dist(options) => dist::run(&options),
+        #[cfg(target_os = "linux")]
+        Task::Order { no_build } => bench::order::run(no_build),
         Task::Bench(options) => bench::run(&options),
     }
 }

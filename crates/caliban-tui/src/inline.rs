@@ -22,7 +22,7 @@ pub(crate) struct InlineFrame {
 pub(crate) fn draw(app: &mut App) -> InlineFrame {
     let finished = finished(app);
     let canvas = view::draw(app);
-    let (region, cursor) = cropped(app, &canvas);
+    let (region, cursor) = cropped(app, canvas);
     InlineFrame {
         finished,
         region,
@@ -82,7 +82,7 @@ fn styled(row: &Row, mark: Mark) -> StyledRow {
 }
 
 /// The rows that something is on; of what is still said at most a third of the screen.
-fn cropped(app: &App, canvas: &Canvas) -> (Buffer, Option<Position>) {
+fn cropped(app: &App, mut canvas: Canvas) -> (Buffer, Option<Position>) {
     let area = canvas.buffer.area;
     let (drawn, bottom) = (&app.drawn.0, app.drawn.1);
     let live = u16::try_from(drawn.len())
@@ -94,12 +94,11 @@ fn cropped(app: &App, canvas: &Canvas) -> (Buffer, Option<Position>) {
         0
     };
     let height = area.height - first;
-    let mut region = Buffer::empty(Rect::new(0, 0, area.width, height));
-    for y in 0..height {
-        for x in 0..area.width {
-            region[(x, y)] = canvas.buffer[(x, y + first)].clone();
-        }
-    }
+    let above = usize::from(first) * usize::from(area.width);
+    let region = Buffer {
+        area: Rect::new(0, 0, area.width, height),
+        content: canvas.buffer.content.split_off(above),
+    };
     let cursor = canvas.cursor;
     let cursor = cursor.map(|at| Position::new(at.x, at.y.saturating_sub(first)));
     (region, cursor)

@@ -45,9 +45,27 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
 
 /// Millions of instructions that a command takes, whatever its exit code.
 fn counted(command: &Command, file: &Path) -> Result<Summary> {
+    watched(command, file)
+        .output()
+        .context("`valgrind` could not be started")?;
+    let text = std::fs::read_to_string(file)?;
+    let total: f64 = text
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("summary:")
+                .or(line.strip_prefix("totals:"))
+        })
+        .context("callgrind counted nothing")?
+        .trim()
+        .parse()?;
+    Ok(Summary::exact(total / 1e6))
+}
+
+/// The same command below callgrind, which writes to a file.
+pub(super) fn watched(command: &Command, file: &Path) -> Command {
     let mut valgrind = Command::new("valgrind");
     valgrind
-        .args(["--tool=callgrind", "--quiet"])
+        .args(["--tool=callgrind", "--quiet", "--demangle=no"])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(command.get_program())
         .args(command.get_args());
@@ -64,17 +82,4 @@ fn counted(command: &Command, file: &Path) -> Result<Summary> {
         valgrind.current_dir(directory);
     }
     valgrind
-        .output()
-        .context("`valgrind` could not be started")?;
-    let text = std::fs::read_to_string(file)?;
-    let total: f64 = text
-        .lines()
-        .find_map(|line| {
-            line.strip_prefix("summary:")
-                .or(line.strip_prefix("totals:"))
-        })
-        .context("callgrind counted nothing")?
-        .trim()
-        .parse()?;
-    Ok(Summary::exact(total / 1e6))
 }

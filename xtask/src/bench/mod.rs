@@ -5,6 +5,8 @@ mod answers;
 mod checkpoints;
 mod evaluation;
 mod instructions;
+#[cfg(target_os = "linux")]
+pub(crate) mod order;
 mod process;
 mod relay;
 mod report;
