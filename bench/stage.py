@@ -53,7 +53,6 @@ class Run:
     code: int | None  # Nothing where it had to be ended.
     seconds: float
     cpu: float
-    peak_kib: int
     output: str
     requests: list
 
@@ -141,7 +140,6 @@ class Stage:
             code=None if hung else os.waitstatus_to_exitcode(status),
             seconds=ended - begun,
             cpu=used.ru_utime + used.ru_stime,
-            peak_kib=used.ru_maxrss,
             output=(self.place / "output").read_text(errors="replace"),
             requests=[it.since(begun) for it in wire.requests()],
         )

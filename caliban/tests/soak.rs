@@ -108,3 +108,22 @@ fn one(number: u64) {
     assert!(status.code().is_some(), "run {number}: {status}");
     assert!(result_at.elapsed() < Duration::from_secs(2), "run {number}");
 }
+
+/// The short form of `bench/soak.py`: runs, turns in a server and kills leave no process, file, descriptor or
+/// memory behind.
+#[test]
+fn work_of_every_kind_leaves_nothing_behind() {
+    let Some(python) = std::env::var_os("CALIBAN_TEST_PYTHON") else {
+        eprintln!("skipped: CALIBAN_TEST_PYTHON is not set; run `cargo xtask test`");
+        return;
+    };
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/soak.py");
+    let done = std::process::Command::new(python)
+        .args([script, env!("CARGO_BIN_EXE_caliban")])
+        .args(["--runs=8", "--turns=320", "--kills=6"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&done.stdout);
+    let complaints = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{told}\n{complaints}");
+}

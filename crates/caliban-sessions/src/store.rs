@@ -315,7 +315,31 @@ impl Store {
                 }),
             }
         }
+        self.sweep()?;
         Ok(pruned)
+    }
+
+    /// Removes what runs left that were killed while they began: files that were to take the place of
+    /// others, and locks. Whoever holds the lock of a session is at work on them.
+    fn sweep(&self) -> Result<(), Error> {
+        let directory = &self.directory;
+        let names = self.disk.list(directory);
+        for file in names.map_err(Error::io("list", directory))? {
+            let Some((name, "journal.new" | "json.new" | "lock")) = file.split_once('.') else {
+                continue;
+            };
+            let Ok(name) = name.parse::<SessionName>() else {
+                continue;
+            };
+            // Letting go of a lock removes it.
+            if let Ok(_lock) = self.lock(&self.paths(&name))
+                && file.ends_with(".new")
+            {
+                let path = directory.join(&file);
+                let _ = self.disk.remove_file(&path);
+            }
+        }
+        Ok(())
     }
 
     /// Whether it was removed: between the listing and the lock it may have been continued.

@@ -398,6 +398,28 @@ fn old_sessions_without_a_name_are_pruned() {
 }
 
 #[test]
+fn pruning_sweeps_what_killed_runs_left_and_nothing_of_those_at_work() {
+    let directory = directory();
+    let store = store(directory.path());
+    closed(&store, &name("kept"), 1);
+    let _busy = store.create(&name("busy"), new_session(2)).unwrap();
+    for left in [
+        "gone.journal.new",
+        "gone.lock",
+        "kept.json.new",
+        "busy.journal.new",
+    ] {
+        fs::write(directory.path().join(left), "").unwrap();
+    }
+    let now = Timestamp::from_second(1).unwrap();
+    store.prune(SignedDuration::from_hours(1), now).unwrap();
+    assert_eq!(
+        files(directory.path()),
+        ["busy.journal", "busy.journal.new", "busy.lock", "kept.json"]
+    );
+}
+
+#[test]
 fn removing_a_session_removes_nothing_else() {
     let directory = directory();
     let store = store(directory.path());

@@ -12,6 +12,8 @@ use super::super::stage::Stage;
 use super::{FEW, RUNNING, caliban, caliban_at, float, peers, row, waiting};
 
 const WHILE: Duration = Duration::from_secs(5);
+/// What a session puts off so that short runs do not pay for it has begun by then.
+const BEGUN: Duration = Duration::from_millis(1_500);
 
 /// What a program does in that time.
 struct Spent {
@@ -39,6 +41,7 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
     for _ in 0..stage.runs.min(FEW) {
         let terminal = waiting(caliban(stage, &[]));
         memory.push(megabytes(terminal.rss()));
+        std::thread::sleep(BEGUN);
         let rest = spent(&terminal)?;
         woken.push(rest.switches);
         bytes.push(rest.bytes);
