@@ -42,8 +42,8 @@ impl Judge {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let base = input.get("cwd").and_then(Value::as_str);
-        let read = shell::lenient(line);
         let proof = shell::strict(line);
+        let read = shell::lenient_beside(line, &proof);
         let mut decision = match &proof {
             Ok(script) => {
                 let decision = lines::proved(self, script, base, input, now);

@@ -7,7 +7,7 @@ use super::loose::{self, Part};
 use super::programs::{self, Program};
 use super::scan::{self, Segment};
 use super::words::Argument;
-use super::{MAX_LENGTH, hazards, strict, variables};
+use super::{MAX_LENGTH, Refusal, Script, hazards, strict, variables};
 
 /// How many candidates a line may have, and how many words in all of them.
 const MAX_CANDIDATES: usize = 4096;
@@ -56,6 +56,11 @@ pub enum Origin {
 
 /// Everything the line might run, generously: may only be used to prove a denial.
 pub fn lenient(line: &str) -> Lenient {
+    lenient_beside(line, &strict(line))
+}
+
+/// The same where it is known already what is proven about the line.
+pub(crate) fn lenient_beside(line: &str, proof: &Result<Script, Refusal>) -> Lenient {
     let mut finder = Finder::default();
     let mut end = line.len().min(MAX_LENGTH);
     while !line.is_char_boundary(end) {
@@ -64,7 +69,7 @@ pub fn lenient(line: &str) -> Lenient {
     finder.cut = end < line.len();
     let line = &line[..end];
     // What is proven needs no guesses about its quotes.
-    if strict(line).is_err() {
+    if proof.is_err() {
         finder.quotes = Trust::Doubted;
     }
     finder.text(line, 0, Origin::Command);
@@ -76,6 +81,11 @@ pub fn lenient(line: &str) -> Lenient {
             Completeness::Complete
         },
     }
+}
+
+/// Words as they are written, without their quotes.
+fn spelled(words: &[Vec<Part>]) -> Vec<String> {
+    words.iter().map(|word| loose::source(word)).collect()
 }
 
 /// Whether the quotes of the line mean what they seem to.
@@ -106,11 +116,16 @@ impl Finder {
         }
         let scan = scan::scan(text);
         self.cut |= scan.cut;
-        for segment in &scan.segments {
-            self.note_values(segment);
+        let spelled: Vec<Vec<String>> = scan
+            .segments
+            .iter()
+            .map(|segment| spelled(&segment.words))
+            .collect();
+        for words in &spelled {
+            self.note_values(words);
         }
-        for segment in &scan.segments {
-            self.segment(segment, unquoted, from);
+        for (segment, words) in scan.segments.iter().zip(&spelled) {
+            self.segment(segment, words, unquoted, from);
         }
         for script in &scan.scripts {
             self.text(script, unquoted + 1, from);
@@ -121,20 +136,15 @@ impl Finder {
     }
 
     /// Remembers what variables may hold.
-    fn note_values(&mut self, segment: &Segment) {
-        let words: Vec<String> = segment
-            .words
-            .iter()
-            .map(|word| loose::source(word))
-            .collect();
-        if let [keyword, name, _in, values @ ..] = words.as_slice()
+    fn note_values(&mut self, words: &[String]) {
+        if let [keyword, name, _in, values @ ..] = words
             && matches!(keyword.as_str(), "for" | "select")
         {
             for value in values {
                 self.note_value(name, value);
             }
         }
-        for word in &words {
+        for word in words {
             if let Some((name, value)) = word.split_once('=')
                 && variables::is_name(name)
             {
@@ -153,31 +163,31 @@ impl Finder {
         }
     }
 
-    fn segment(&mut self, segment: &Segment, unquoted: usize, from: Origin) {
-        let spelled: Vec<String> = segment
-            .words
-            .iter()
-            .map(|word| loose::source(word))
-            .collect();
-        if !self.begins_quietly(&spelled) || self.quotes == Trust::Doubted {
+    fn segment(&mut self, segment: &Segment, words: &[String], unquoted: usize, from: Origin) {
+        if !self.begins_quietly(words) || self.quotes == Trust::Doubted {
             for body in &segment.bodies {
                 self.text(body, unquoted + 1, Origin::Operand);
             }
         }
-        self.words_of_segment(&segment.words, unquoted, from);
-        if spelled.iter().any(|word| word.contains('{')) {
+        self.words_of_segment(&segment.words, words, unquoted, from);
+        if words.iter().any(|word| word.contains('{')) {
             let expanded: Vec<Vec<Part>> = segment
                 .words
                 .iter()
                 .flat_map(|word| loose::expand_braces(word))
                 .collect();
-            self.words_of_segment(&expanded, unquoted, from);
+            self.words_of_segment(&expanded, &spelled(&expanded), unquoted, from);
         }
     }
 
-    fn words_of_segment(&mut self, words: &[Vec<Part>], unquoted: usize, from: Origin) {
-        let spelled: Vec<String> = words.iter().map(|word| loose::source(word)).collect();
-        self.command(&spelled, unquoted, from);
+    fn words_of_segment(
+        &mut self,
+        words: &[Vec<Part>],
+        spelled: &[String],
+        unquoted: usize,
+        from: Origin,
+    ) {
+        self.command(spelled, unquoted, from);
         let has_expansion = words
             .iter()
             .flatten()
@@ -246,12 +256,12 @@ impl Finder {
         if self.is_full(words.len()) {
             return;
         }
-        self.push_one(words.to_vec(), from);
+        self.push_one(words, from);
         let name = Program::new(first).name;
         if name != first {
             let mut words = words.to_vec();
             name.clone_into(&mut words[0]);
-            self.push_one(words, from);
+            self.push_one(&words, from);
         }
     }
 
@@ -265,11 +275,13 @@ impl Finder {
         }
     }
 
-    fn push_one(&mut self, words: Vec<String>, from: Origin) {
-        if self.is_full(words.len()) || !self.seen.insert(words.clone()) {
+    fn push_one(&mut self, words: &[String], from: Origin) {
+        if self.is_full(words.len()) || self.seen.contains(words) {
             return;
         }
+        self.seen.insert(words.to_vec());
         self.words += words.len();
+        let words = words.to_vec();
         self.candidates.push(Candidate { words, from });
     }
 

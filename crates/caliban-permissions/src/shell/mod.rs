@@ -33,6 +33,7 @@ mod wrapper_table;
 mod wrappers;
 mod writes;
 
+pub(crate) use lenient::lenient_beside;
 pub use lenient::{Candidate, Completeness, Lenient, Origin, lenient};
 pub use looking::only_looks;
 pub use refusal::Refusal;
