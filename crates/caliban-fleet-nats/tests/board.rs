@@ -24,23 +24,12 @@ const LEASE: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(10);
 
 fn spec() -> JobSpec {
-    JobSpec {
-        v: SPEC_VERSION,
-        job: JobId::new(),
-        pool: "default".parse().unwrap(),
-        repo: None,
-        prompt: "say hello".to_owned(),
-        model: None,
-        mode: None,
-        deny: Vec::new(),
-        on_question: OnQuestion::Deny,
-        budget: Budget::default(),
-        publish: Publish::Patch,
-        deadline: None,
-        traceparent: None,
-        by: "me@here".to_owned(),
-        submitted: Timestamp::UNIX_EPOCH,
-    }
+    JobSpec::new(
+        "default".parse().unwrap(),
+        "say hello",
+        "me@here",
+        Timestamp::UNIX_EPOCH,
+    )
 }
 
 fn result(job: JobId, attempt: u32) -> JobResult {

@@ -289,6 +289,7 @@ impl Prepared {
         let (mut history, mut warnings) =
             found.history(chosen.provider.id(), &chosen.model, &configuration)?;
         history.plan_unless(options.permissions.mode);
+        history.think_unless(&mut options);
         warnings.append(&mut told);
         Ok(Self {
             options,
