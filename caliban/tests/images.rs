@@ -336,6 +336,7 @@ impl Talk {
 impl Drop for Talk {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
@@ -370,6 +371,7 @@ fn nothing_malformed_reaches_a_provider(#[case] way: Way) {
             "is not a png",
             "not shown",
             "is not a text file",
+            "is binary data",
         ];
         assert!(
             reasons.iter().any(|reason| told.contains(reason)),

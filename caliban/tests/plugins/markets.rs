@@ -29,15 +29,29 @@ fn archive(bench: &Bench, name: &str, zipped: bool) -> (Files, PathBuf, String) 
     (Files::serve(work.clone()), work, digest)
 }
 
+/// How an index writes where an archive is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Whole,
+    FromTheIndex,
+}
+
 #[rstest]
-fn an_index_of_archives_is_installed_from(#[values(false, true)] zipped: bool) {
+#[case(false, Written::Whole)]
+#[case(true, Written::Whole)]
+#[case(false, Written::FromTheIndex)]
+fn an_index_of_archives_is_installed_from(#[case] zipped: bool, #[case] written: Written) {
     let bench = bench(ok());
     let (files, work, digest) = archive(&bench, "tools", zipped);
     let file = if zipped { "a.zip" } else { "a.tgz" };
     let url = format!("{}/{file}", files.address);
+    let listed = match written {
+        Written::Whole => &url,
+        Written::FromTheIndex => file,
+    };
     let index = json!({"plugins": [{"name": "tools", "versions": [
         {"version": "0.9.0", "url": format!("{url}.old"), "sha256": "0".repeat(64)},
-        {"version": "1.0.0", "url": url, "sha256": digest},
+        {"version": "1.0.0", "url": listed, "sha256": digest},
     ]}]});
     write(&work.join("index.json"), &index.to_string());
     let name = format!("tools@{}/index.json", files.address);

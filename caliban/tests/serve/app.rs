@@ -1,10 +1,23 @@
 //! One application and its tabs.
 
+use std::time::{Duration, Instant};
+
 use caliban_testkit::{Match, Reply};
 use serde_json::json;
 
 use crate::bench;
 use crate::client::App;
+
+/// Everything is said at once where somebody reads it; the two seconds are for those who do not.
+#[test]
+fn a_server_ends_when_its_application_goes() {
+    let bench = bench([]);
+    let mut app = App::start(&bench);
+    app.wire.done("open", json!({"tab": "a"}));
+    let begun = Instant::now();
+    assert_eq!(app.end().0, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{begun:?}");
+}
 
 #[test]
 fn a_session_is_opened_asked_and_closed() {

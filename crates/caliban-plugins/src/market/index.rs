@@ -7,6 +7,7 @@ use std::path::Path;
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::address::{AddressError, GitAddress, checked, web_address};
 use crate::name::{PluginName, is_plain};
@@ -154,8 +155,26 @@ const PARTS: [&str; 6] = [
     "outputStyles",
 ];
 
+/// What places in a list are meant from.
+#[derive(Debug, Clone, Copy)]
+struct From<'a> {
+    /// The directory that bare names of plugins lie in.
+    directory: Option<&'a str>,
+    /// The address of the list, where it has one.
+    address: Option<&'a Url>,
+}
+
 impl Marketplace {
     pub fn parse(text: &str) -> Result<Self, IndexError> {
+        Self::read(text, None)
+    }
+
+    /// A list that was fetched from this address, which its archives may be meant from.
+    pub fn parse_from(text: &str, address: &str) -> Result<Self, IndexError> {
+        Self::read(text, Url::parse(address).ok().as_ref())
+    }
+
+    fn read(text: &str, address: Option<&Url>) -> Result<Self, IndexError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| IndexError::Json(error.to_string()))?;
@@ -172,9 +191,10 @@ impl Marketplace {
             .map(plain)
             .transpose()?;
         let metadata = document.get("metadata");
-        let base = metadata
+        let directory = metadata
             .and_then(|it| it.get("pluginRoot"))
             .and_then(Value::as_str);
+        let from = From { directory, address };
         let listed = match document.get("plugins") {
             Some(Value::Array(entries)) => entries.iter().collect::<Vec<_>>(),
             _ => return Err(IndexError::NoPlugins),
@@ -185,7 +205,7 @@ impl Marketplace {
         let mut remarks = Vec::new();
         let mut entries: BTreeMap<PluginName, Entry> = BTreeMap::new();
         for value in listed {
-            match Entry::read(value, base) {
+            match Entry::read(value, from) {
                 Ok(entry) => match entries.get(&entry.name) {
                     // Of two versions in a list the later one is meant.
                     Some(known) if !is_later(&entry, known) => {}
@@ -219,7 +239,7 @@ fn is_later(entry: &Entry, known: &Entry) -> bool {
 }
 
 impl Entry {
-    fn read(value: &Value, base: Option<&str>) -> Result<Self, String> {
+    fn read(value: &Value, from: From<'_>) -> Result<Self, String> {
         let Value::Object(fields) = value else {
             return Err("an entry is no table".to_owned());
         };
@@ -239,7 +259,7 @@ impl Entry {
         Ok(Self {
             version: text("version"),
             description: text("description"),
-            source: source(&fields, base),
+            source: source(&fields, from),
             strict: fields
                 .get("strict")
                 .and_then(Value::as_bool)
@@ -304,21 +324,21 @@ fn latest(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
         .map(|(_, fields)| fields.clone())
 }
 
-fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource, String> {
+fn source(fields: &Map<String, Value>, from: From<'_>) -> Result<EntrySource, String> {
     let text = |table: &Map<String, Value>, key: &str| {
         table.get(key).and_then(Value::as_str).map(str::to_owned)
     };
     match fields.get("source") {
         None | Some(Value::Null) => {
             let url = text(fields, "url").ok_or("it has no source")?;
-            archive(&url, text(fields, "sha256"))
+            archive(&url, text(fields, "sha256"), from.address)
         }
-        Some(Value::String(path)) => path_source(path, base),
+        Some(Value::String(path)) => path_source(path, from.directory),
         Some(Value::Object(source)) => {
             let get = |key: &str| text(source, key);
             let need = |key: &str| get(key).ok_or_else(|| format!("its source has no `{key}`"));
             match need("source")?.as_str() {
-                "local" => path_source(&need("path")?, base),
+                "local" => path_source(&need("path")?, from.directory),
                 "github" => {
                     let repository = need("repo")?;
                     let is_pair = repository.split('/').count() == 2;
@@ -344,7 +364,7 @@ fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource
                     };
                     git(&url, get("ref"), get("sha"), Some(&need("path")?))
                 }
-                "archive" => archive(&need("url")?, get("sha256")),
+                "archive" => archive(&need("url")?, get("sha256"), from.address),
                 "npm" => npm(need("package")?, get("version"), get("registry")),
                 "command" => {
                     Err("its source is a program to run, which caliban does not do".to_owned())
@@ -391,8 +411,14 @@ fn git(
     })
 }
 
-fn archive(url: &str, sha256: Option<String>) -> Result<EntrySource, String> {
-    web_address(url).map_err(|error| error.to_string())?;
+/// An archive, by a whole address or one that is meant from that of the list.
+fn archive(url: &str, sha256: Option<String>, list: Option<&Url>) -> Result<EntrySource, String> {
+    let joined = match (Url::parse(url), list) {
+        (Err(url::ParseError::RelativeUrlWithoutBase), Some(list)) => list.join(url).ok(),
+        (Ok(_) | Err(_), _) => None,
+    };
+    let url = joined.map_or_else(|| url.to_owned(), String::from);
+    web_address(&url).map_err(|error| error.to_string())?;
     let sha256 = sha256.ok_or("its archive has no `sha256`")?;
     let digest = sha256
         .strip_prefix("sha256:")
@@ -402,7 +428,7 @@ fn archive(url: &str, sha256: Option<String>) -> Result<EntrySource, String> {
         return Err("its `sha256` is none".to_owned());
     }
     Ok(EntrySource::Archive {
-        url: url.to_owned(),
+        url,
         sha256: digest,
     })
 }
@@ -505,6 +531,34 @@ mod tests {
     fn every_kind_of_source_is_read(#[case] source: Value, #[case] expected: &str) {
         let entry = one(&json!({"name": "p", "source": source}));
         assert_eq!(entry.source.unwrap().to_string(), expected);
+    }
+
+    #[rstest]
+    #[case("a.zip", Ok("https://h.example/market/a.zip"))]
+    #[case("../b/a.zip", Ok("https://h.example/b/a.zip"))]
+    #[case("//other.example/a.zip", Ok("https://other.example/a.zip"))]
+    #[case("http://h.example/a.zip", Err("not https"))]
+    #[case("file:///etc/passwd", Err("not an address"))]
+    #[case("//me:secret@h.example/a.zip", Err("user name or password"))]
+    fn an_archive_may_be_meant_from_the_list(
+        #[case] url: &str,
+        #[case] expected: Result<&str, &str>,
+    ) {
+        let entry = json!({"name": "p", "url": url, "sha256": "0".repeat(64)});
+        let list = json!({"plugins": [entry]}).to_string();
+        let of = |list: Marketplace| list.entries[0].source.clone();
+        let address = "https://h.example/market/index.json";
+        let source = of(Marketplace::parse_from(&list, address).unwrap());
+        match (source, expected) {
+            (Ok(source), Ok(expected)) => assert_eq!(source.to_string(), expected),
+            (Err(reason), Err(said)) => assert!(reason.contains(said), "{reason}"),
+            (source, _) => panic!("{source:?}"),
+        }
+        let alone = of(Marketplace::parse(&list).unwrap());
+        assert!(
+            alone.is_err(),
+            "without an address there is nothing to begin from"
+        );
     }
 
     #[rstest]
