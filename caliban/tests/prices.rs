@@ -54,7 +54,7 @@ fn named(events: &[Value]) -> String {
     events.iter().map(event).collect()
 }
 
-fn anthropic(model: &str, at_first: Value, at_last: Value) -> String {
+fn anthropic(model: &str, at_first: &Value, at_last: &Value) -> String {
     named(&[
         json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
             "role": "assistant", "model": model, "content": [], "stop_reason": null,
@@ -98,7 +98,7 @@ fn responses(model: &str, usage: Value) -> String {
     ])
 }
 
-fn chat(model: &str, usage: Value) -> String {
+fn chat(model: &str, usage: &Value) -> String {
     let chunk = |delta: Value, reason: Value| {
         json!({"id": "gen-1", "object": "chat.completion.chunk", "created": 1, "model": model,
             "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
@@ -117,7 +117,7 @@ fn chat(model: &str, usage: Value) -> String {
     format!(": PROCESSING\n\n{}data: [DONE]\n\n", lines.concat())
 }
 
-fn gemini(model: &str, usage: Value) -> String {
+fn gemini(model: &str, usage: &Value) -> String {
     let event = json!({"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]},
         "finishReason": "STOP", "index": 0}], "usageMetadata": usage, "modelVersion": model,
         "responseId": "r1"});
@@ -130,7 +130,11 @@ fn both_caches() -> String {
     let at_first = json!({"input_tokens": 1_234, "cache_creation_input_tokens": 10_000,
         "cache_read_input_tokens": 50_000, "output_tokens": 3, "service_tier": "standard",
         "cache_creation": {"ephemeral_5m_input_tokens": 2_000, "ephemeral_1h_input_tokens": 8_000}});
-    anthropic("claude-sonnet-4-6", at_first, json!({"output_tokens": 777}))
+    anthropic(
+        "claude-sonnet-4-6",
+        &at_first,
+        &json!({"output_tokens": 777}),
+    )
 }
 
 /// Above 100,000 everything costs five times as much: 120,000 at $0.50, 1,000 at $2.50.
@@ -139,8 +143,8 @@ fn long_prompt() -> String {
         "cache_read_input_tokens": 0, "output_tokens": 1});
     anthropic(
         "claude-haiku-5-5",
-        at_first,
-        json!({"output_tokens": 1_000,
+        &at_first,
+        &json!({"output_tokens": 1_000,
         "output_tokens_details": {"thinking_tokens": 900}}),
     )
 }
@@ -172,7 +176,7 @@ fn both_caches_of_another() -> String {
 fn cached_chat() -> String {
     chat(
         "gpt-4.1",
-        json!({"prompt_tokens": 8_000, "completion_tokens": 250,
+        &json!({"prompt_tokens": 8_000, "completion_tokens": 250,
         "total_tokens": 8_250, "prompt_tokens_details": {"cached_tokens": 6_000}}),
     )
 }
@@ -182,7 +186,7 @@ fn cached_chat() -> String {
 fn thoughts_beside_the_answer() -> String {
     gemini(
         "gemini-2.5-pro",
-        json!({"promptTokenCount": 50_000, "cachedContentTokenCount": 10_000,
+        &json!({"promptTokenCount": 50_000, "cachedContentTokenCount": 10_000,
         "candidatesTokenCount": 500, "thoughtsTokenCount": 1_500, "totalTokenCount": 52_000}),
     )
 }
@@ -191,7 +195,7 @@ fn thoughts_beside_the_answer() -> String {
 fn long_prompt_of_a_third() -> String {
     gemini(
         "gemini-2.5-pro",
-        json!({"promptTokenCount": 250_000,
+        &json!({"promptTokenCount": 250_000,
         "cachedContentTokenCount": 100_000, "candidatesTokenCount": 800,
         "thoughtsTokenCount": 1_200, "totalTokenCount": 252_000}),
     )
@@ -201,7 +205,7 @@ fn long_prompt_of_a_third() -> String {
 fn charged() -> String {
     chat(
         "vendor/its-model",
-        json!({"prompt_tokens": 1_942, "completion_tokens": 211,
+        &json!({"prompt_tokens": 1_942, "completion_tokens": 211,
         "total_tokens": 2_153, "cost": 0.009_184_5, "is_byok": false,
         "prompt_tokens_details": {"cached_tokens": 0},
         "cost_details": {"upstream_inference_cost": null},
@@ -213,7 +217,7 @@ fn charged() -> String {
 fn charged_for_a_key_of_ones_own() -> String {
     chat(
         "vendor/its-model",
-        json!({"prompt_tokens": 1_942, "completion_tokens": 211,
+        &json!({"prompt_tokens": 1_942, "completion_tokens": 211,
         "total_tokens": 2_153, "cost": 0.000_459_225, "is_byok": true,
         "cost_details": {"upstream_inference_cost": 0.009_184_5}}),
     )

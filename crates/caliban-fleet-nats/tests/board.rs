@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use caliban_fleet_nats::{
-    Access, AnswerRecord, Answered, Artefact, Board, BoardError, Budget, JobId, JobRecord,
-    JobResult, JobSpec, Layout, MemoryBoard, NatsBoard, Nudge, OnQuestion, Outcome, Publish,
-    SPEC_VERSION, Settled, State, Submitted,
+    Access, AnswerRecord, Answered, Artefact, Board, BoardError, JobId, JobRecord, JobResult,
+    JobSpec, Layout, MemoryBoard, NatsBoard, Nudge, Outcome, Settled, State, Submitted,
 };
 use futures::StreamExt as _;
 use jiff::Timestamp;
