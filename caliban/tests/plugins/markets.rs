@@ -71,6 +71,34 @@ fn an_index_of_archives_is_installed_from(#[case] zipped: bool, #[case] written:
 }
 
 #[test]
+fn an_earlier_version_is_installed_where_it_is_asked_for() {
+    let bench = bench(ok());
+    let (files, work, digest) = archive(&bench, "tools", false);
+    let index = json!({"plugins": [{"name": "tools", "versions": [
+        {"version": "1.0.0", "url": "a.tgz", "sha256": digest},
+        {"version": "2.0.0", "url": "gone.tgz", "sha256": "0".repeat(64)},
+    ]}]});
+    write(&work.join("index.json"), &index.to_string());
+    let name = format!("tools@{}/index.json", files.address);
+    let install = |more: &[&str]| {
+        let args = ["install", &name, "--yes"];
+        plugin(
+            &bench,
+            &args.iter().chain(more).copied().collect::<Vec<_>>(),
+        )
+    };
+    let ran = install(&["--version", "3.0.0"]);
+    assert_ne!(ran.code, Some(0));
+    let said = "it has no version `3.0.0`; there is 1.0.0, 2.0.0";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert_ne!(install(&[]).code, Some(0), "the latest is not there");
+    let ran = install(&["--version", "1.0.0"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = go(&bench, &[]);
+    assert_eq!(init(&ran)["plugins"][0]["version"], "1.0.0");
+}
+
+#[test]
 fn an_archive_with_another_digest_is_not_unpacked() {
     let bench = bench(ok());
     let (files, work, _) = archive(&bench, "tools", false);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use caliban_testkit::{Match, Reply};
+use caliban_testkit::{Match, Recorded, Reply};
 use serde_json::json;
 
 use crate::bench;
@@ -17,6 +17,33 @@ fn a_server_ends_when_its_application_goes() {
     let begun = Instant::now();
     assert_eq!(app.end().0, Some(0));
     assert!(begun.elapsed() < Duration::from_secs(2), "{begun:?}");
+}
+
+#[test]
+fn an_effort_that_was_set_is_kept_by_the_session() {
+    let bench = bench((0..4).map(|_| Reply::text("Yes.")));
+    let mut app = App::start(&bench);
+    let begun = app
+        .wire
+        .done("open", json!({"tab": "a", "effort": "medium"}));
+    let changed = app.wire.done("open", json!({"tab": "b"}));
+    app.wire.done("set", json!({"tab": "b", "effort": "low"}));
+    for tab in ["a", "b"] {
+        let send = json!({"tab": tab, "request": tab, "content": "hi"});
+        app.wire.done("send", send);
+        app.wire.result(tab);
+    }
+    assert_eq!(app.end().0, Some(0));
+    for opened in [begun, changed] {
+        let ran = bench.run(["-p", "go on", "-r", opened["session"].as_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let sent = bench.server.model_requests();
+    let efforts = sent
+        .iter()
+        .map(|it| it.json()["output_config"]["effort"].clone());
+    let efforts: Vec<_> = efforts.collect();
+    assert_eq!(efforts, ["medium", "low", "medium", "low"]);
 }
 
 #[test]

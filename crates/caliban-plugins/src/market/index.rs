@@ -1,17 +1,14 @@
 //! The list of a marketplace: `marketplace.json` as Claude Code writes it, or an index of archives.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use semver::Version;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::address::{AddressError, GitAddress, checked, web_address};
+use super::source::{EntrySource, From, source};
 use crate::name::{PluginName, is_plain};
-use crate::relative::RelativePath;
 
 /// Where the list of a repository or directory may be, in the order they are looked for.
 pub const INDEX_FILES: [&str; 4] = [
@@ -55,82 +52,12 @@ pub struct Entry {
     pub description: Option<String>,
     /// Where it lies, or why it cannot be installed.
     pub source: Result<EntrySource, String>,
+    /// The same of every version, where the list has several.
+    pub versions: BTreeMap<String, Result<EntrySource, String>>,
     /// Whether the plugin's own manifest counts.
     pub strict: bool,
     /// Everything that the entry says.
     pub fields: Map<String, Value>,
-}
-
-/// Where a plugin lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum EntrySource {
-    /// Beside the list.
-    Path {
-        path: RelativePath,
-    },
-    Git {
-        url: GitAddress,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        reference: Option<String>,
-        /// The only commit that is accepted.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        sha: Option<String>,
-        #[serde(default)]
-        directory: RelativePath,
-    },
-    Archive {
-        url: String,
-        sha256: String,
-    },
-    /// A package of a registry of npm; nothing of it runs.
-    Npm {
-        package: String,
-        /// A version, a range or a tag; the latest if left out.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        version: Option<String>,
-        /// Instead of the public registry.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        registry: Option<String>,
-    },
-}
-
-impl fmt::Display for EntrySource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path { path } => path.fmt(f),
-            Self::Git {
-                url,
-                reference,
-                directory,
-                ..
-            } => {
-                f.write_str(url.as_str())?;
-                if let Some(reference) = reference {
-                    write!(f, "#{reference}")?;
-                }
-                if directory.is_root() {
-                    return Ok(());
-                }
-                write!(f, ", {directory}")
-            }
-            Self::Archive { url, .. } => f.write_str(url),
-            Self::Npm {
-                package,
-                version,
-                registry,
-            } => {
-                write!(f, "npm:{package}")?;
-                if let Some(version) = version {
-                    write!(f, "@{version}")?;
-                }
-                match registry {
-                    Some(registry) => write!(f, " of {registry}"),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
 }
 
 /// Keys of an entry that are not the manifest's.
@@ -154,15 +81,6 @@ const PARTS: [&str; 6] = [
     "mcpServers",
     "outputStyles",
 ];
-
-/// What places in a list are meant from.
-#[derive(Debug, Clone, Copy)]
-struct From<'a> {
-    /// The directory that bare names of plugins lie in.
-    directory: Option<&'a str>,
-    /// The address of the list, where it has one.
-    address: Option<&'a Url>,
-}
 
 impl Marketplace {
     pub fn parse(text: &str) -> Result<Self, IndexError> {
@@ -251,6 +169,7 @@ impl Entry {
             .parse()
             .map_err(|error| format!("an entry is left out: {error}"))?;
         let mut fields = fields.clone();
+        let versions = versions(&fields, from);
         if let Some(version) = latest(&fields) {
             // An index of archives: the latest is meant.
             fields.extend(version);
@@ -260,12 +179,48 @@ impl Entry {
             version: text("version"),
             description: text("description"),
             source: source(&fields, from),
+            versions,
             strict: fields
                 .get("strict")
                 .and_then(Value::as_bool)
                 .unwrap_or(true),
             name,
             fields,
+        })
+    }
+
+    /// The same plugin in another version, if the list or the registry has it.
+    pub fn at(&self, version: &str) -> Result<Self, String> {
+        let source = match (self.versions.get(version), &self.source) {
+            (Some(source), _) => source.clone(),
+            (
+                None,
+                Ok(EntrySource::Npm {
+                    package, registry, ..
+                }),
+            ) => Ok(EntrySource::Npm {
+                package: package.clone(),
+                version: Some(version.to_owned()),
+                registry: registry.clone(),
+            }),
+            (None, source) if self.version.as_deref() == Some(version) => source.clone(),
+            (None, _) => {
+                let known: BTreeSet<&String> = self.versions.keys().chain(&self.version).collect();
+                let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
+                let there = match known.as_slice() {
+                    [] => "its list names none".to_owned(),
+                    known => format!("there is {}", known.join(", ")),
+                };
+                return Err(format!(
+                    "it has no version `{}`; {there}",
+                    version.escape_debug()
+                ));
+            }
+        };
+        Ok(Self {
+            version: Some(version.to_owned()),
+            source,
+            ..self.clone()
         })
     }
 
@@ -311,6 +266,22 @@ impl Entry {
     }
 }
 
+/// Where each of several versions lies.
+fn versions(
+    fields: &Map<String, Value>,
+    from: From<'_>,
+) -> BTreeMap<String, Result<EntrySource, String>> {
+    let listed = fields.get("versions").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten().filter_map(Value::as_object);
+    let place = |own: &Map<String, Value>| {
+        let version = own.get("version")?.as_str()?.to_owned();
+        let mut fields = fields.clone();
+        fields.extend(own.clone());
+        Some((version, source(&fields, from)))
+    };
+    listed.filter_map(place).collect()
+}
+
 /// The latest of several versions, with its own fields.
 fn latest(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
     let versions = fields.get("versions")?.as_array()?;
@@ -322,147 +293,6 @@ fn latest(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
     versions
         .max_by(|a, b| a.0.cmp(&b.0))
         .map(|(_, fields)| fields.clone())
-}
-
-fn source(fields: &Map<String, Value>, from: From<'_>) -> Result<EntrySource, String> {
-    let text = |table: &Map<String, Value>, key: &str| {
-        table.get(key).and_then(Value::as_str).map(str::to_owned)
-    };
-    match fields.get("source") {
-        None | Some(Value::Null) => {
-            let url = text(fields, "url").ok_or("it has no source")?;
-            archive(&url, text(fields, "sha256"), from.address)
-        }
-        Some(Value::String(path)) => path_source(path, from.directory),
-        Some(Value::Object(source)) => {
-            let get = |key: &str| text(source, key);
-            let need = |key: &str| get(key).ok_or_else(|| format!("its source has no `{key}`"));
-            match need("source")?.as_str() {
-                "local" => path_source(&need("path")?, from.directory),
-                "github" => {
-                    let repository = need("repo")?;
-                    let is_pair = repository.split('/').count() == 2;
-                    let url = format!("https://github.com/{repository}.git");
-                    if !is_pair {
-                        return Err(format!("`{repository}` is no repository of GitHub"));
-                    }
-                    git(&url, get("ref"), get("sha"), get("path").as_deref())
-                }
-                "url" | "git" => git(
-                    &need("url")?,
-                    get("ref"),
-                    get("sha"),
-                    get("path").as_deref(),
-                ),
-                "git-subdir" => {
-                    let url = need("url")?;
-                    let is_pair = !url.contains(':') && url.split('/').count() == 2;
-                    let url = if is_pair {
-                        format!("https://github.com/{url}.git")
-                    } else {
-                        url
-                    };
-                    git(&url, get("ref"), get("sha"), Some(&need("path")?))
-                }
-                "archive" => archive(&need("url")?, get("sha256"), from.address),
-                "npm" => npm(need("package")?, get("version"), get("registry")),
-                "command" => {
-                    Err("its source is a program to run, which caliban does not do".to_owned())
-                }
-                other => Err(format!(
-                    "its kind of source, `{}`, is unknown",
-                    other.escape_debug()
-                )),
-            }
-        }
-        Some(_) => Err("its source is neither a path nor a table".to_owned()),
-    }
-}
-
-fn path_source(path: &str, base: Option<&str>) -> Result<EntrySource, String> {
-    // A bare name lies in the directory that the list names.
-    let full = match base {
-        Some(base) if !path.starts_with("./") => format!("{base}/{path}"),
-        Some(_) | None => path.to_owned(),
-    };
-    let path = RelativePath::parse(&full).map_err(|error| error.to_string())?;
-    Ok(EntrySource::Path { path })
-}
-
-fn git(
-    url: &str,
-    reference: Option<String>,
-    sha: Option<String>,
-    directory: Option<&str>,
-) -> Result<EntrySource, String> {
-    let said = |error: AddressError| error.to_string();
-    let is_commit = |sha: &String| {
-        matches!(sha.len(), 40 | 64) && sha.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    if let Some(sha) = sha.as_ref().filter(|sha| !is_commit(sha)) {
-        return Err(format!("`{}` is no commit", sha.escape_debug()));
-    }
-    Ok(EntrySource::Git {
-        url: GitAddress::parse(url).map_err(said)?,
-        reference: reference.map(|it| checked(&it)).transpose().map_err(said)?,
-        sha: sha.map(|sha| sha.to_ascii_lowercase()),
-        directory: RelativePath::parse(directory.unwrap_or_default())
-            .map_err(|error| error.to_string())?,
-    })
-}
-
-/// An archive, by a whole address or one that is meant from that of the list.
-fn archive(url: &str, sha256: Option<String>, list: Option<&Url>) -> Result<EntrySource, String> {
-    let joined = match (Url::parse(url), list) {
-        (Err(url::ParseError::RelativeUrlWithoutBase), Some(list)) => list.join(url).ok(),
-        (Ok(_) | Err(_), _) => None,
-    };
-    let url = joined.map_or_else(|| url.to_owned(), String::from);
-    web_address(&url).map_err(|error| error.to_string())?;
-    let sha256 = sha256.ok_or("its archive has no `sha256`")?;
-    let digest = sha256
-        .strip_prefix("sha256:")
-        .unwrap_or(&sha256)
-        .to_ascii_lowercase();
-    if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err("its `sha256` is none".to_owned());
-    }
-    Ok(EntrySource::Archive {
-        url,
-        sha256: digest,
-    })
-}
-
-fn npm(
-    package: String,
-    version: Option<String>,
-    registry: Option<String>,
-) -> Result<EntrySource, String> {
-    let is_word = |word: &str| {
-        !word.is_empty()
-            && word.len() <= 214
-            && !word.starts_with(['.', '_', '-'])
-            && word.bytes().all(|byte| {
-                byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'~')
-            })
-    };
-    let is_name = match package.strip_prefix('@') {
-        Some(scoped) => scoped
-            .split_once('/')
-            .is_some_and(|(scope, name)| is_word(scope) && is_word(name)),
-        None => is_word(&package),
-    };
-    if !is_name {
-        return Err(format!("`{}` is no package of npm", package.escape_debug()));
-    }
-    if let Some(registry) = &registry {
-        web_address(registry).map_err(|error| error.to_string())?;
-    }
-    Ok(EntrySource::Npm {
-        package,
-        version,
-        registry,
-    })
 }
 
 /// What a list of the web without a name is called.
