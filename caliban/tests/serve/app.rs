@@ -38,11 +38,9 @@ fn an_effort_that_was_set_is_kept_by_the_session() {
         let ran = bench.run(["-p", "go on", "-r", opened["session"].as_str().unwrap()]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
-    let sent = bench.server.model_requests();
-    let efforts = sent
-        .iter()
-        .map(|it| it.json()["output_config"]["effort"].clone());
-    let efforts: Vec<_> = efforts.collect();
+    let requests = bench.server.model_requests();
+    let effort = |it: &Recorded| it.json()["output_config"]["effort"].clone();
+    let efforts: Vec<_> = requests.iter().map(effort).collect();
     assert_eq!(efforts, ["medium", "low", "medium", "low"]);
 }
 
