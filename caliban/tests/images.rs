@@ -6,15 +6,19 @@
     reason = "a test may panic"
 )]
 
+#[path = "support/malformed.rs"]
+mod malformed;
 mod support;
 
-use std::io::{Cursor, Write};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Cursor, Write};
+use std::process::{Child, ChildStdout, Stdio};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use caliban_testkit::{Reply, Script};
 use image::{ImageFormat, RgbImage};
+use malformed::{corpus, stuffed_with_a_profile, stuffed_with_data};
+use rstest::rstest;
 use serde_json::{Value, json};
 use support::{Bench, Wire};
 
@@ -211,73 +215,212 @@ fn an_image_survives_resuming_copying_taking_back_and_exporting() {
     run(&["sessions", "rm", "s"]);
 }
 
-/// Files that claim to be images and are none, or unpack to more than anybody can hold.
-fn corpus() -> Vec<(&'static str, Vec<u8>)> {
-    let png = picture();
-    let mut gif = Cursor::new(Vec::new());
-    RgbImage::new(1, 1)
-        .write_to(&mut gif, ImageFormat::Gif)
-        .unwrap();
-    let mut vast_gif = gif.into_inner();
-    vast_gif[6..10].copy_from_slice(&[0xff; 4]);
-    // The size stands in the first chunk of a PNG, which has a checksum of its own.
-    let mut vast_png = png.clone();
-    vast_png[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
-    let mut jpeg = vec![0xff, 0xd8, 0xff, 0xe0, 0, 16];
-    jpeg.extend(b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
-    let mut webp = b"RIFF\xff\xff\xff\x7fWEBPVP8 \xff\xff\xff\x7f".to_vec();
-    webp.extend([0; 64]);
-    vec![
-        ("cut.png", png[..60].to_vec()),
-        ("head.png", png[..8].to_vec()),
-        ("vast.png", vast_png),
-        ("vast.gif", vast_gif),
-        ("cut.jpg", jpeg),
-        ("false.webp", webp),
-        ("text.png", b"just words, and quite a few of them".to_vec()),
-        ("zeros.gif", vec![0; 4096]),
-    ]
+/// A way by which an image comes to a model.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Named,
+    Read,
+    ToolOfServer,
+    ResourceOfServer,
+    ClaudeFrame,
+    Editor,
+    Application,
 }
 
-#[test]
-fn nothing_malformed_reaches_a_provider_from_any_source() {
-    for (name, bytes) in corpus() {
-        // Named in a prompt.
-        let bench = bench(Vec::new());
-        std::fs::write(bench.workspace.path().join(name), &bytes).unwrap();
-        let ran = bench.run(["-p", &format!("look at @{name}")]);
-        assert_eq!(ran.code, Some(78), "{name}: {ran:?}");
-        assert!(ran.stderr.contains(name), "{ran:?}");
-        assert!(bench.server.model_requests().is_empty(), "{name}");
-        // In a frame.
-        let said = talk(&bench, &user_frame(&[&bytes]));
-        assert!(said.contains("image 1 of the message"), "{name}: {said}");
-        assert!(bench.server.model_requests().is_empty(), "{name}");
-        // Read by the model, and shown by a server.
-        let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
-        let file = bench.workspace.path().join(name);
-        let servers = json!({"mcpServers": {"art": {
-            "command": "python3", "args": [server], "env": {"PICTURE": file}}}});
-        let configuration = bench.workspace.path().join("servers.json");
-        std::fs::write(&configuration, servers.to_string()).unwrap();
-        for reply in [
-            Reply::tool("Read", json!({"path": name})),
-            Reply::text("read"),
-            Reply::tool("mcp__art__picture", json!({})),
-            Reply::text("shown"),
-        ] {
-            bench.server.push(reply);
-        }
-        for prompt in ["read it", "show it"] {
+impl Way {
+    /// Brings the file along, and says what the person or the model was told of it.
+    fn bring(self, bench: &Bench, name: &str, bytes: &[u8]) -> String {
+        let prompt = |prompt: &str| {
             let mut command = bench.command();
-            command
-                .args(["-p", prompt, "--auto-allow", "--mcp-config"])
-                .arg(&configuration);
-            let ran = support::run(&mut command);
+            command.args(["-p", prompt, "--auto-allow", "--mcp-config", "servers.json"]);
+            support::run(&mut command)
+        };
+        let refused = |ran: support::Ran| {
+            assert_eq!(ran.code, Some(78), "{name}: {ran:?}");
+            ran.stderr
+        };
+        let told = |tool: &str, input: Value| {
+            bench.server.push(Reply::tool(tool, input));
+            bench.server.push(Reply::text("I saw nothing."));
+            let ran = prompt("show it");
             assert_eq!(ran.code, Some(0), "{name}: {ran:?}");
-            assert_eq!(sizes(&bench), [], "{name}");
+            let request = bench.server.model_requests().pop().unwrap().json();
+            request["messages"][2].to_string()
+        };
+        match self {
+            Self::Named => refused(prompt(&format!("look at @{name}"))),
+            Self::Read => told("Read", json!({"path": name})),
+            Self::ToolOfServer => told("mcp__art__picture", json!({})),
+            Self::ResourceOfServer => {
+                bench.server.push(Reply::text("I saw nothing."));
+                let ran = prompt("look at @art:shot");
+                match ran.code {
+                    // What does not even look like one is described in words.
+                    Some(0) => bench
+                        .server
+                        .model_requests()
+                        .pop()
+                        .unwrap()
+                        .json()
+                        .to_string(),
+                    _ => refused(ran),
+                }
+            }
+            Self::ClaudeFrame => talk(bench, &user_frame(&[bytes])),
+            Self::Editor => {
+                let mut editor = Talk::start(bench, &["serve", "acp"]);
+                editor.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                    "params": {"protocolVersion": 1, "clientCapabilities": {}}}));
+                let workspace = bench.workspace.path().canonicalize().unwrap();
+                let opened = editor
+                    .ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "session/new",
+                    "params": {"cwd": workspace, "mcpServers": []}}));
+                let image = json!({"type": "image", "mimeType": "image/png",
+                    "data": STANDARD.encode(bytes)});
+                let answer = editor.ask(&json!({"jsonrpc": "2.0", "id": 3,
+                    "method": "session/prompt",
+                    "params": {"sessionId": opened["result"]["sessionId"], "prompt": [image]}}));
+                answer["error"].to_string()
+            }
+            Self::Application => {
+                let mut application = Talk::start(bench, &["serve", "app"]);
+                application.ask(&json!({"op": "open", "id": "1", "tab": "a"}));
+                let source = json!({"type": "base64", "media_type": "image/png",
+                    "data": STANDARD.encode(bytes)});
+                let content = json!([{"type": "image", "source": source}]);
+                let send = json!({"op": "send", "id": "2", "tab": "a", "request": "r", "content": content});
+                let answer = application.ask(&send);
+                match answer.get("error") {
+                    Some(error) => error.to_string(),
+                    None => application
+                        .until(|line| line["event"]["type"] == "result")
+                        .to_string(),
+                }
+            }
         }
     }
+}
+
+/// A program that is talked to in lines.
+struct Talk {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Talk {
+    fn start(bench: &Bench, args: &[&str]) -> Self {
+        let mut command = bench.command();
+        let mut child = command.args(args).stdin(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{request}").unwrap();
+        self.until(|line| line["id"] == request["id"] || line["re"] == request["id"])
+    }
+
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it ended");
+            let line = serde_json::from_str(&line).unwrap();
+            if is_it(&line) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that shows the file.
+fn served(bench: &Bench, name: &str) {
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
+    let file = bench.workspace.path().join(name);
+    let servers = json!({"mcpServers": {"art": {
+        "command": "python3", "args": [server], "env": {"PICTURE": file}}}});
+    let configuration = bench.workspace.path().join("servers.json");
+    std::fs::write(&configuration, servers.to_string()).unwrap();
+}
+
+#[rstest]
+#[case::named(Way::Named)]
+#[case::read(Way::Read)]
+#[case::tool_of_a_server(Way::ToolOfServer)]
+#[case::resource_of_a_server(Way::ResourceOfServer)]
+#[case::claude_frame(Way::ClaudeFrame)]
+#[case::editor(Way::Editor)]
+#[case::application(Way::Application)]
+fn nothing_malformed_reaches_a_provider(#[case] way: Way) {
+    for (name, bytes) in corpus() {
+        let bench = bench(Vec::new());
+        std::fs::write(bench.workspace.path().join(name), &bytes).unwrap();
+        served(&bench, name);
+        let told = way.bring(&bench, name, &bytes);
+        let reasons = [
+            "     1\\t",
+            "is damaged",
+            "is not a png",
+            "not shown",
+            "is not a text file",
+            "is binary data",
+        ];
+        assert!(
+            reasons.iter().any(|reason| told.contains(reason)),
+            "{name}: {told}"
+        );
+        for request in bench.server.model_requests() {
+            let sent = String::from_utf8_lossy(&request.body).into_owned();
+            assert!(!sent.contains("\"base64\""), "{name}: {sent:.500}");
+        }
+    }
+}
+
+/// A whole picture by the same ways, so that nothing above is refused for another reason.
+#[rstest]
+#[case::read(Way::Read)]
+#[case::tool_of_a_server(Way::ToolOfServer)]
+#[case::resource_of_a_server(Way::ResourceOfServer)]
+fn what_is_whole_goes_by_the_same_ways(#[case] way: Way) {
+    let bench = bench(Vec::new());
+    std::fs::write(bench.workspace.path().join("wide.png"), picture()).unwrap();
+    served(&bench, "wide.png");
+    way.bring(&bench, "wide.png", &picture());
+    assert_eq!(sizes(&bench), [(1568, 20)]);
+}
+
+/// The data that a picture needs is a few bytes; a profile may be unpacked up to the bound of
+/// decoders, which is 512 MiB, and not beyond.
+#[cfg(target_os = "linux")]
+#[rstest]
+#[case::data(stuffed_with_data(), 150)]
+#[case::profile(stuffed_with_a_profile(), 700)]
+fn a_decoder_has_its_bound(#[case] bytes: Vec<u8>, #[case] most_megabytes: u64) {
+    let bench = bench(vec![Reply::text("seen")]);
+    std::fs::write(bench.workspace.path().join("stuffed.png"), bytes).unwrap();
+    let mut command = bench.command();
+    command.args(["-p", "look at @stuffed.png"]);
+    command.stdin(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut most: u64 = 0;
+    // The kernel keeps the high mark; what is read last before the end is close enough to it.
+    while child.try_wait().unwrap().is_none() {
+        let path = format!("/proc/{}/status", child.id());
+        let status = std::fs::read_to_string(path).unwrap_or_default();
+        let mark = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = mark.and_then(|mark| mark.trim().strip_suffix(" kB")?.parse().ok());
+        most = kilobytes.unwrap_or(0).max(most);
+        std::thread::yield_now();
+    }
+    assert!(most > 0 && most / 1024 < most_megabytes, "{most} kB");
 }
 
 #[test]

@@ -449,3 +449,13 @@ fn kills_at_any_moment_leave_a_session_that_goes_on() {
         log.lines().count()
     );
 }
+
+#[rstest]
+#[case::print(&["-p", "hello"])]
+#[case::frames(&["--input-format", "stream-json", "--output-format", "stream-json", "-p"])]
+fn a_copy_of_no_session_is_refused(#[case] args: &[&str]) {
+    let bench = Bench::new(Wire::Anthropic, Script::new([]));
+    let ran = bench.run(args.iter().chain(&["--fork-session"]));
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`-r NAME`"), "{}", ran.stderr);
+}

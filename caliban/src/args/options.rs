@@ -122,7 +122,7 @@ impl CommandLine {
                 },
             },
             permissions: of_permissions(&run.permissions, self.rules.clone()),
-            session: of_session(session),
+            session: of_session(session)?,
             system: system_prompt(run)?,
             agent: run.agent.clone(),
             answer: run.output.json_schema.as_deref().map(answer).transpose()?,
@@ -189,7 +189,7 @@ impl CommandLine {
     pub(crate) fn check_edited(&self) -> Result<(), Failure> {
         let (run, session) = (&self.cli.run, &self.cli.session);
         let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
-        let is_chosen = of_session(session).choice != SessionChoice::New;
+        let is_chosen = choice(session) != SessionChoice::New;
         let misplaced = [
             (prompt, "a prompt"),
             (is_chosen, "the session"),
@@ -362,17 +362,29 @@ fn of_permissions(args: &PermissionArgs, rules: Vec<RuleSpec>) -> PermissionOpti
     }
 }
 
-fn of_session(args: &SessionArgs) -> SessionOptions {
-    SessionOptions {
-        choice: if let Some(text) = &args.resume {
-            SessionChoice::Resume(text.clone())
-        } else if args.continue_ {
-            SessionChoice::Latest
-        } else if let Some(name) = &args.session {
-            SessionChoice::Named(name.clone())
-        } else {
-            SessionChoice::New
-        },
+fn choice(args: &SessionArgs) -> SessionChoice {
+    if let Some(text) = &args.resume {
+        SessionChoice::Resume(text.clone())
+    } else if args.continue_ {
+        SessionChoice::Latest
+    } else if let Some(name) = &args.session {
+        SessionChoice::Named(name.clone())
+    } else {
+        SessionChoice::New
+    }
+}
+
+fn of_session(args: &SessionArgs) -> Result<SessionOptions, Failure> {
+    let choice = choice(args);
+    if args.fork_session && choice == SessionChoice::New {
+        return Err(Failure::Usage(
+            "`--fork-session` continues in a copy: say of which session with `-c`, `-r NAME` or \
+             `--session NAME`"
+                .to_owned(),
+        ));
+    }
+    Ok(SessionOptions {
+        choice,
         continuation: if args.fork_session {
             Continuation::Fork
         } else {
@@ -385,7 +397,7 @@ fn of_session(args: &SessionArgs) -> SessionOptions {
         },
         directory: args.sessions_dir.clone(),
         ..SessionOptions::default()
-    }
+    })
 }
 
 fn system_prompt(args: &RunArgs) -> Result<SystemPrompt, Failure> {

@@ -135,6 +135,9 @@ pub(crate) struct PluginInstallArgs {
     /// A directory of this machine instead, which is copied.
     #[arg(long, value_name = "PATH", group = "what")]
     pub(crate) dir: Option<PathBuf>,
+    /// A version of it that the marketplace has [default: the latest].
+    #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
+    pub(crate) version: Option<String>,
     /// Whom it is for: the user, everybody who works on this project, or the user in this project.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scope: PluginScope,

@@ -195,6 +195,7 @@ fn imported(prepared: &Prepared, messages: Vec<Arc<Message>>) -> SessionState {
         title: None,
         provider: prepared.chosen.provider.id().to_owned(),
         model: prepared.chosen.model.clone(),
+        effort: None,
         mode: None,
         plan_mode: false,
         todos: Value::Array(Vec::new()),

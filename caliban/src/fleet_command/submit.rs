@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use caliban_fleet_nats::{
-    Board, Budget, JobSpec, LARGEST_SPEC, OnQuestion, Publish, Repo, SPEC_VERSION, Submitted,
+    Board, Budget, JobSpec, LARGEST_SPEC, OnQuestion, Publish, Repo, Submitted,
 };
 use caliban_git::Git;
 use caliban_harness::{Configuration, RunOptions};
@@ -47,12 +47,10 @@ pub(super) async fn spec(
     }
     let now = Timestamp::now();
     let rules = options.permissions.rules.iter();
+    let prompt = prompt(args)?;
     let spec = JobSpec {
-        v: SPEC_VERSION,
         job: args.id.unwrap_or_default(),
-        pool: args.pool.clone(),
         repo: repo(args, configuration).await?,
-        prompt: prompt(args)?,
         model: args.model.clone(),
         mode: args.permission_mode.map(|mode| mode.as_str().to_owned()),
         deny: rules.map(|rule| rule.pattern.clone()).collect(),
@@ -68,8 +66,7 @@ pub(super) async fn spec(
             now.checked_add(time).ok()
         }),
         traceparent: configuration.environment().text("TRACEPARENT"),
-        by: who(configuration),
-        submitted: now,
+        ..JobSpec::new(args.pool.clone(), &prompt, &who(configuration), now)
     };
     spec.encode()?;
     Ok(spec)

@@ -44,6 +44,7 @@ pub(super) async fn install(
             Wanted::Listed {
                 plugin: plugin.to_owned(),
                 marketplace: marketplace.to_owned(),
+                version: args.version.clone(),
             }
         }
     };

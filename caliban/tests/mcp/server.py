@@ -36,6 +36,10 @@ TOOLS = [
 ] + ([tool("picture", "Shows a picture.")] if PICTURE else []) + [tool(f"extra_{number}", "x" * 400, value="string") for number in range(MANY)]
 
 
+def picture():
+    return base64.b64encode(open(PICTURE, "rb").read()).decode()
+
+
 def call(name, arguments):
     if name == "add":
         return text(str(arguments["a"] + arguments["b"]))
@@ -46,8 +50,7 @@ def call(name, arguments):
     if name == "approve":
         return text(os.environ["APPROVE"])
     if name == "picture":
-        data = base64.b64encode(open(PICTURE, "rb").read()).decode()
-        return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
+        return {"content": [{"type": "image", "data": picture(), "mimeType": "image/png"}]}
     if name == "judge":
         return text(os.environ["JUDGE"])
     if name == "ask":
@@ -75,11 +78,14 @@ def answer(method, params):
     if method == "tools/call":
         return call(params["name"], params.get("arguments", {}))
     if method == "resources/list":
-        return {"resources": [{"uri": "note://today", "name": "today", "mimeType": "text/plain"}]}
+        shot = [{"uri": "art://shot", "name": "shot", "mimeType": "image/png"}] if PICTURE else []
+        return {"resources": [{"uri": "note://today", "name": "today", "mimeType": "text/plain"}] + shot}
     if method == "resources/templates/list":
         return {"resourceTemplates": [{"uriTemplate": "note://{day}/{hour}", "name": "note"}]}
     if method == "resources/read":
         uri = params["uri"]
+        if uri == "art://shot":
+            return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": picture()}]}
         said = open(uri[len("file://"):]).read() if uri.startswith("file://") else "read " + uri
         return {"contents": [{"uri": uri, "text": said}]}
     if method == "prompts/list":

@@ -5,10 +5,10 @@ use std::fs;
 use caliban_testkit::{After, Match, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::run;
+use crate::support::{Bench, run};
 use crate::{
-    bench, everything, go, init, names, ok, plugin, plugin_ok, recorded, requests, tool, user_root,
-    warnings, write,
+    bench, everything, go, init, names, ok, plugin, plugin_ok, program, project_root, recorded,
+    requests, tool, user_root, warnings, write,
 };
 
 #[test]
@@ -293,4 +293,98 @@ fn only_plugins_customise_where_that_is_wanted() {
     go(&bench, &["--trust-workspace"]);
     let menu = tool(&requests(&bench)[1], "Skill")["description"].to_string();
     assert!(menu.contains("mine"), "{menu}");
+}
+
+/// What a command of the model said, whose plugin has programs.
+fn said(bench: &Bench, flags: &[&str]) -> String {
+    go(bench, flags);
+    let requests = requests(bench);
+    let last = requests.last().unwrap()["messages"].as_array().unwrap();
+    last.last().unwrap()["content"][0]["content"].to_string()
+}
+
+#[test]
+fn its_programs_are_found_by_commands_behind_all_others() {
+    let line = "tally; cat; printenv PATH";
+    let call = || Reply::tool("Bash", json!({"command": line}));
+    let replies = (0..3).flat_map(|_| [call(), Reply::text("done")]);
+    let bench = bench(Script::new(replies));
+    let root = user_root(&bench).join("tools");
+    everything(&root, "tools", "1.0.0");
+    program(
+        &root.join("bin/tally"),
+        "#!/bin/sh\necho tally of the plugin\n",
+    );
+    program(&root.join("bin/cat"), "#!/bin/sh\necho an impostor\n");
+    write(&root.join("bin/notes"), "no program");
+    let hook = root.join("hooks/told.sh");
+    program(
+        &hook,
+        "#!/bin/sh\ncommand -v tally >> \"$RECORD\"\nexit 0\n",
+    );
+    let shown = plugin_ok(&bench, &["info", "tools"]);
+    let offered = "offers the program `tally` to commands";
+    assert!(
+        shown.contains(offered) && !shown.contains("notes"),
+        "{shown}"
+    );
+
+    let told = said(&bench, &[]);
+    assert!(told.contains("tally of the plugin"), "{told}");
+    assert!(!told.contains("impostor"), "{told}");
+    let directory = root.canonicalize().unwrap().join("bin");
+    assert!(
+        told.contains(&format!(":{}", directory.display())),
+        "{told}"
+    );
+    assert_eq!(recorded(&bench), "", "hooks do not find them");
+
+    let told = said(&bench, &["--no-plugins"]);
+    assert!(!told.contains("tally of the plugin"), "{told}");
+    plugin_ok(&bench, &["disable", "tools"]);
+    let told = said(&bench, &[]);
+    assert!(
+        told.contains("not found") && !told.contains("tools/bin"),
+        "{told}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn its_programs_are_found_in_the_sandbox_too() {
+    let call = Reply::tool("Bash", json!({"command": "tally"}));
+    let bench = bench(Script::new([call, Reply::text("done")]));
+    let root = user_root(&bench).join("tools");
+    everything(&root, "tools", "1.0.0");
+    program(
+        &root.join("bin/tally"),
+        "#!/bin/sh\necho tally of the plugin\n",
+    );
+    let settings = bench.home.path().join(".config/caliban/settings.toml");
+    write(
+        &settings,
+        "[sandbox]\nenabled = true\nfail_if_unavailable = true\n",
+    );
+    let mut probe = bench.command();
+    probe.args(["sandbox", "exec", "--", "true"]);
+    if run(&mut probe).code != Some(0) {
+        // There are machines without one; other tests say so.
+        return;
+    }
+    let told = said(&bench, &[]);
+    assert!(told.contains("tally of the plugin"), "{told}");
+}
+
+#[test]
+fn the_programs_of_a_workspace_wait_for_trust() {
+    let call = Reply::tool("Bash", json!({"command": "tally"}));
+    let bench = bench(Script::new([call, Reply::text("done")]));
+    let root = project_root(&bench).join("tools");
+    everything(&root, "tools", "1.0.0");
+    program(
+        &root.join("bin/tally"),
+        "#!/bin/sh\necho tally of the plugin\n",
+    );
+    let told = said(&bench, &[]);
+    assert!(told.contains("not found"), "{told}");
 }

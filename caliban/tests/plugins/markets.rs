@@ -29,15 +29,29 @@ fn archive(bench: &Bench, name: &str, zipped: bool) -> (Files, PathBuf, String) 
     (Files::serve(work.clone()), work, digest)
 }
 
+/// How an index writes where an archive is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    Whole,
+    FromTheIndex,
+}
+
 #[rstest]
-fn an_index_of_archives_is_installed_from(#[values(false, true)] zipped: bool) {
+#[case(false, Written::Whole)]
+#[case(true, Written::Whole)]
+#[case(false, Written::FromTheIndex)]
+fn an_index_of_archives_is_installed_from(#[case] zipped: bool, #[case] written: Written) {
     let bench = bench(ok());
     let (files, work, digest) = archive(&bench, "tools", zipped);
     let file = if zipped { "a.zip" } else { "a.tgz" };
     let url = format!("{}/{file}", files.address);
+    let listed = match written {
+        Written::Whole => &url,
+        Written::FromTheIndex => file,
+    };
     let index = json!({"plugins": [{"name": "tools", "versions": [
         {"version": "0.9.0", "url": format!("{url}.old"), "sha256": "0".repeat(64)},
-        {"version": "1.0.0", "url": url, "sha256": digest},
+        {"version": "1.0.0", "url": listed, "sha256": digest},
     ]}]});
     write(&work.join("index.json"), &index.to_string());
     let name = format!("tools@{}/index.json", files.address);
@@ -54,6 +68,34 @@ fn an_index_of_archives_is_installed_from(#[values(false, true)] zipped: bool) {
     let script = user_root(&bench).join("tools/hooks/told.sh");
     let mode = fs::metadata(script).unwrap().permissions().mode();
     assert!(zipped || mode & 0o100 != 0, "what can be run stays so");
+}
+
+#[test]
+fn an_earlier_version_is_installed_where_it_is_asked_for() {
+    let bench = bench(ok());
+    let (files, work, digest) = archive(&bench, "tools", false);
+    let index = json!({"plugins": [{"name": "tools", "versions": [
+        {"version": "1.0.0", "url": "a.tgz", "sha256": digest},
+        {"version": "2.0.0", "url": "gone.tgz", "sha256": "0".repeat(64)},
+    ]}]});
+    write(&work.join("index.json"), &index.to_string());
+    let name = format!("tools@{}/index.json", files.address);
+    let install = |more: &[&str]| {
+        let args = ["install", &name, "--yes"];
+        plugin(
+            &bench,
+            &args.iter().chain(more).copied().collect::<Vec<_>>(),
+        )
+    };
+    let ran = install(&["--version", "3.0.0"]);
+    assert_ne!(ran.code, Some(0));
+    let said = "it has no version `3.0.0`; there is 1.0.0, 2.0.0";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert_ne!(install(&[]).code, Some(0), "the latest is not there");
+    let ran = install(&["--version", "1.0.0"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = go(&bench, &[]);
+    assert_eq!(init(&ran)["plugins"][0]["version"], "1.0.0");
 }
 
 #[test]

@@ -1,10 +1,48 @@
 //! One application and its tabs.
 
-use caliban_testkit::{Match, Reply};
+use std::time::{Duration, Instant};
+
+use caliban_testkit::{Match, Recorded, Reply};
 use serde_json::json;
 
 use crate::bench;
 use crate::client::App;
+
+/// Everything is said at once where somebody reads it; the two seconds are for those who do not.
+#[test]
+fn a_server_ends_when_its_application_goes() {
+    let bench = bench([]);
+    let mut app = App::start(&bench);
+    app.wire.done("open", json!({"tab": "a"}));
+    let begun = Instant::now();
+    assert_eq!(app.end().0, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{begun:?}");
+}
+
+#[test]
+fn an_effort_that_was_set_is_kept_by_the_session() {
+    let bench = bench((0..4).map(|_| Reply::text("Yes.")));
+    let mut app = App::start(&bench);
+    let begun = app
+        .wire
+        .done("open", json!({"tab": "a", "effort": "medium"}));
+    let changed = app.wire.done("open", json!({"tab": "b"}));
+    app.wire.done("set", json!({"tab": "b", "effort": "low"}));
+    for tab in ["a", "b"] {
+        let send = json!({"tab": tab, "request": tab, "content": "hi"});
+        app.wire.done("send", send);
+        app.wire.result(tab);
+    }
+    assert_eq!(app.end().0, Some(0));
+    for opened in [begun, changed] {
+        let ran = bench.run(["-p", "go on", "-r", opened["session"].as_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let requests = bench.server.model_requests();
+    let effort = |it: &Recorded| it.json()["output_config"]["effort"].clone();
+    let efforts: Vec<_> = requests.iter().map(effort).collect();
+    assert_eq!(efforts, ["medium", "low", "medium", "low"]);
+}
 
 #[test]
 fn a_session_is_opened_asked_and_closed() {

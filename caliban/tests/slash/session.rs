@@ -277,6 +277,23 @@ fn a_full_window_is_warned_of() {
 }
 
 #[test]
+fn an_export_that_cannot_be_written_is_no_wrong_command() {
+    let bench = bench([Reply::text("Hello.")]);
+    let ran = after_an_exchange(&bench, "/export none/out.md");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("none/out.md` cannot be written: No such"),
+        "{}",
+        ran.stderr
+    );
+    std::fs::write(bench.workspace.path().join("taken.md"), "mine").unwrap();
+    let ran = in_session(&bench, "/export taken.md");
+    assert_eq!(ran.code, Some(64), "{}", ran.stderr);
+    assert!(ran.stderr.contains("name another file"), "{}", ran.stderr);
+}
+
+#[test]
 fn exports_of_a_day_get_names_of_their_own() {
     let bench = bench([Reply::text("Hello.")]);
     let first = after_an_exchange(&bench, "/export");
@@ -428,6 +445,39 @@ fn a_model_that_was_chosen_answers_after_a_resume() {
     assert_eq!(model, "anthropic/claude-haiku-4-5");
     let asked = bench.server.model_requests().remove(1).json();
     assert_eq!(asked["model"], "claude-haiku-4-5");
+}
+
+#[test]
+fn an_effort_that_was_chosen_lasts_until_another_one_is() {
+    let bench = bench(["Hello.", "Yes.", "In a copy.", "No."].map(Reply::text));
+    let sent = |nth: usize| bench.server.model_requests().remove(nth).json();
+    let ran = after_an_exchange(&bench, "/effort low");
+    assert_eq!(ran.stdout, "effort: low\n", "{}", ran.stderr);
+    assert_eq!(sent(0)["output_config"], Value::Null, "nobody had said any");
+    // The settings count for sessions that were told nothing.
+    settings(&bench, "effort = 'high'\n");
+    assert_eq!(in_session(&bench, "Go on.").code, Some(0));
+    assert_eq!(sent(1)["output_config"]["effort"], "low");
+    let copied = ["-p", "Go on.", "-r", "s", "--fork-session"];
+    assert_eq!(bench.run(copied).code, Some(0));
+    assert_eq!(sent(2)["output_config"]["effort"], "low");
+    assert_eq!(in_session(&bench, "/effort medium").code, Some(0));
+    assert_eq!(in_session(&bench, "Go on.").code, Some(0));
+    assert_eq!(sent(3)["output_config"]["effort"], "medium");
+}
+
+#[test]
+fn an_effort_of_the_settings_is_not_kept() {
+    let bench = bench(["Hello.", "Yes."].map(Reply::text));
+    settings(&bench, "effort = 'high'\n");
+    assert_eq!(in_session(&bench, "Say hello.").code, Some(0));
+    settings(&bench, "effort = 'low'\n");
+    assert_eq!(in_session(&bench, "Go on.").code, Some(0));
+    let sent = bench.server.model_requests();
+    let efforts = sent
+        .iter()
+        .map(|it| it.json()["output_config"]["effort"].clone());
+    assert_eq!(efforts.collect::<Vec<_>>(), ["high", "low"]);
 }
 
 #[test]

@@ -223,7 +223,10 @@ fn the_collector_of_the_guide_takes_what_is_sent() {
         let named = text.matches(part).count();
         assert!(named >= 2, "{part} is described and used");
     }
-    assert!(text.contains("delete_key(attributes, \"session.id\")"));
+    // Series of several sessions are put together before they are added up.
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}"));
+    assert!(place("delete_key(attributes, \"session.id\")") < place("set(time, Now())"));
+    assert!(text.contains("[memory_limiter, transform/sessions, deltatocumulative, batch]"));
     let told = eventful();
     assert!(exported(&told)["caliban.cost.usage"].contains("session.id"));
 }

@@ -18,6 +18,8 @@ mod fuzz;
 mod hostile;
 mod lines;
 mod looks;
+#[path = "../support/malformed.rs"]
+mod malformed;
 mod overlays;
 mod panels;
 mod person;

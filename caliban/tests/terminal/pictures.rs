@@ -114,3 +114,65 @@ fn elsewhere_there_are_words(#[case] variables: &[(&str, &str)]) {
     }
     leave(terminal);
 }
+
+/// How a picture comes into a draft.
+#[derive(Debug, Clone, Copy)]
+enum Brought {
+    /// The clipboard holds it.
+    Pasted,
+    /// Its file is dropped on the terminal, which writes the path.
+    Dropped,
+}
+
+impl Brought {
+    fn bring(self, terminal: &Terminal, path: &std::path::Path) {
+        match self {
+            Self::Pasted => terminal.keys("\x16"),
+            Self::Dropped => terminal.paste(&path.display().to_string()),
+        }
+    }
+}
+
+#[rstest]
+fn nothing_malformed_comes_into_a_draft(
+    #[values(Brought::Pasted, Brought::Dropped)] brought: Brought,
+) {
+    let person = Person::answered("Seen.").program("wl-paste", "cat \"$HOME/shot\"");
+    let terminal = person.sit_down();
+    for (name, bytes) in crate::malformed::corpus() {
+        let path = person.home().join(name);
+        fs::write(&path, &bytes).unwrap();
+        fs::copy(&path, person.home().join("shot")).unwrap();
+        brought.bring(&terminal, &path);
+        terminal.until(|screen| {
+            let said = ["is damaged", "is not a png"];
+            said.iter().any(|said| screen.contains(said))
+        });
+        // Something else is said in between, so that the next file says its own.
+        fs::write(person.home().join("shot"), "").unwrap();
+        terminal.keys("\x16");
+        terminal.until_text("The clipboard is empty");
+    }
+    say(&terminal, "go");
+    until_done(&terminal, "Seen.");
+    let request = person.server.model_requests().pop().unwrap().json();
+    let sent = request["messages"].to_string();
+    assert!(
+        sent.contains("go") && !sent.contains("base64"),
+        "{sent:.500}"
+    );
+    // A whole one by the same way.
+    let path = person.home().join("whole.png");
+    fs::write(&path, STANDARD.decode(PICTURE).unwrap()).unwrap();
+    fs::copy(&path, person.home().join("shot")).unwrap();
+    brought.bring(&terminal, &path);
+    terminal.until_text("[Image #1");
+    say(&terminal, " and this");
+    eventually("the picture", || {
+        let requests = person.server.model_requests();
+        requests
+            .last()
+            .is_some_and(|it| it.json()["messages"].to_string().contains("base64"))
+    });
+    leave(terminal);
+}

@@ -44,7 +44,7 @@ pub enum Outcome {
     Unusable { message: String },
     /// A command that cannot be obeyed, and how to write it.
     Misused { message: String },
-    /// Something in the harness itself failed.
+    /// Something in the harness itself failed, or in what it stands on.
     Internal { message: String },
 }
 

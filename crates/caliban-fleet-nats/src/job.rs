@@ -202,6 +202,27 @@ pub enum JobError {
 }
 
 impl JobSpec {
+    /// A job that asks for nothing but its prompt.
+    pub fn new(pool: Pool, prompt: &str, by: &str, submitted: Timestamp) -> Self {
+        Self {
+            v: SPEC_VERSION,
+            job: JobId::new(),
+            pool,
+            repo: None,
+            prompt: prompt.to_owned(),
+            model: None,
+            mode: None,
+            deny: Vec::new(),
+            on_question: OnQuestion::default(),
+            budget: Budget::default(),
+            publish: Publish::Patch,
+            deadline: None,
+            traceparent: None,
+            by: by.to_owned(),
+            submitted,
+        }
+    }
+
     /// The job as it is sent, once it is known to be one.
     pub fn encode(&self) -> Result<Vec<u8>, JobError> {
         self.check()?;
@@ -263,23 +284,12 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn spec() -> JobSpec {
-        JobSpec {
-            v: SPEC_VERSION,
-            job: JobId::new(),
-            pool: "default".parse().unwrap(),
-            repo: None,
-            prompt: "say hello".to_owned(),
-            model: None,
-            mode: None,
-            deny: Vec::new(),
-            on_question: OnQuestion::Deny,
-            budget: Budget::default(),
-            publish: Publish::Patch,
-            deadline: None,
-            traceparent: None,
-            by: "me@here".to_owned(),
-            submitted: Timestamp::UNIX_EPOCH,
-        }
+        JobSpec::new(
+            "default".parse().unwrap(),
+            "say hello",
+            "me@here",
+            Timestamp::UNIX_EPOCH,
+        )
     }
 
     #[test]

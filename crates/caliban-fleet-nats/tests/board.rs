@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use caliban_fleet_nats::{
-    Access, AnswerRecord, Answered, Artefact, Board, BoardError, Budget, JobId, JobRecord,
-    JobResult, JobSpec, Layout, MemoryBoard, NatsBoard, Nudge, OnQuestion, Outcome, Publish,
-    SPEC_VERSION, Settled, State, Submitted,
+    Access, AnswerRecord, Answered, Artefact, Board, BoardError, JobId, JobRecord, JobResult,
+    JobSpec, Layout, MemoryBoard, NatsBoard, Nudge, Outcome, Settled, State, Submitted,
 };
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -24,23 +23,12 @@ const LEASE: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(10);
 
 fn spec() -> JobSpec {
-    JobSpec {
-        v: SPEC_VERSION,
-        job: JobId::new(),
-        pool: "default".parse().unwrap(),
-        repo: None,
-        prompt: "say hello".to_owned(),
-        model: None,
-        mode: None,
-        deny: Vec::new(),
-        on_question: OnQuestion::Deny,
-        budget: Budget::default(),
-        publish: Publish::Patch,
-        deadline: None,
-        traceparent: None,
-        by: "me@here".to_owned(),
-        submitted: Timestamp::UNIX_EPOCH,
-    }
+    JobSpec::new(
+        "default".parse().unwrap(),
+        "say hello",
+        "me@here",
+        Timestamp::UNIX_EPOCH,
+    )
 }
 
 fn result(job: JobId, attempt: u32) -> JobResult {

@@ -20,7 +20,7 @@ use caliban_permissions::Regime;
 use caliban_process::Confiner;
 use caliban_sandbox::Sandbox;
 use caliban_session::Facts;
-use caliban_sessions::{SessionState, Writer};
+use caliban_sessions::SessionState;
 use caliban_settings::PermissionMode;
 use caliban_tools::{
     AgentKind, AgentTool, Background, Bash, BashOutput, EditTool, EnterPlanMode, ExitPlanMode,
@@ -42,7 +42,7 @@ use crate::intake::ImageIntake;
 use crate::inventory::Inventory;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::{Permissions, judge};
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Watched};
 use crate::reminders::NestedMemory;
 use crate::sandbox::{Bounds, confiner};
 use crate::servers::{Onlookers, ServerHooks, ServerPrompts};
@@ -258,7 +258,15 @@ impl Session {
         restore(earlier, &shared);
         let writer = choices.history.writer;
         let dial = dial(&choices.settings);
-        let recorder = |writer| recorder(writer, &notice_sink, &gate, &shared, &dial, &ledger);
+        let watched = Watched {
+            gate: Arc::clone(&gate),
+            plan: Arc::clone(&shared.plan),
+            todos: Arc::clone(&shared.todos),
+            dial: dial.clone(),
+            effort: choices.history.effort,
+        };
+        let recorder =
+            |writer| Recorder::new(writer, notice_sink.clone(), watched, Arc::clone(&ledger));
         let recorder = writer.map(recorder);
         let keep = |place| Checkpoints::new(place, &workspace, &notice_sink);
         let checkpoints = choices.history.checkpoints.map(keep);
@@ -377,26 +385,6 @@ fn nested_memory(
     let earlier = earlier.map_or(&[][..], |state| &state.messages);
     let memory = NestedMemory::new(on_demand, earlier, workspace.clone(), notice_sink.clone());
     Some(Arc::new(memory))
-}
-
-/// Who writes down what happens in a session.
-fn recorder(
-    writer: Writer,
-    notice_sink: &NoticeSink,
-    gate: &Arc<Gate>,
-    shared: &Shared,
-    dial: &Dial,
-    ledger: &Arc<Mutex<CostLedger>>,
-) -> Recorder {
-    Recorder::new(
-        writer,
-        notice_sink.clone(),
-        Arc::clone(gate),
-        Arc::clone(&shared.plan),
-        Arc::clone(&shared.todos),
-        dial.clone(),
-        Arc::clone(ledger),
-    )
 }
 
 /// What the operator may turn while the agent works.

@@ -9,7 +9,7 @@ use caliban_agent::{
     ToolSource, Unattended,
 };
 use caliban_mcp::Servers;
-use caliban_model::{BuiltInTool, Provider, RateCard};
+use caliban_model::{BuiltInTool, Provider, RateCard, Reasoning};
 use caliban_process::Guard;
 use caliban_sandbox::Sandbox;
 use caliban_telemetry::Traces;
@@ -26,6 +26,7 @@ use crate::extras::Extras;
 use crate::grounds::GroundParts;
 use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
+use crate::options::{EarlierMode, RunOptions};
 use crate::permissions::Permissions;
 use crate::seat::Seat;
 use crate::servers::Onlookers;
@@ -120,6 +121,8 @@ impl Default for Partners {
 pub struct History {
     /// What there is to continue.
     pub earlier: Option<Box<SessionState>>,
+    /// How hard the model was told to think, by this run or by an earlier one; the settings aside.
+    pub effort: Option<Reasoning>,
     /// Who writes; nobody where nothing shall be saved.
     pub writer: Option<Writer>,
     /// Where the conversation can be read.
@@ -135,6 +138,16 @@ impl History {
         if let (true, Some(earlier)) = (leaves, &mut self.earlier) {
             earlier.plan_mode = false;
         }
+    }
+
+    /// The session goes on thinking as hard as it was told, unless this run was told otherwise.
+    pub(crate) fn think_unless(&mut self, options: &mut RunOptions) {
+        let earlier = match options.session.earlier_mode {
+            EarlierMode::Kept => self.effort,
+            EarlierMode::Left => None,
+        };
+        options.model.reasoning = options.model.reasoning.or(earlier);
+        self.effort = options.model.reasoning;
     }
 }
 

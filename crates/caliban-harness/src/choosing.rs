@@ -13,6 +13,7 @@ use caliban_tools::{AgentKind, PrivateAddresses, SearchConfig, WebPolicy};
 
 use crate::agent_settings::agent_settings;
 use crate::choices::{BuiltIn, SubAgents, Tools};
+use crate::command_environment::command_environment;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
 use crate::grounds::GroundParts;
@@ -72,19 +73,20 @@ fn spill_directories(session_id: &str, configuration: &Configuration) -> Vec<Pat
 
 /// The built-in tools of a run.
 pub(crate) fn tools(
-    options: &ToolOptions,
+    run: &RunOptions,
     permissions: &Permissions,
     agent_kinds: Vec<AgentKind>,
     hosts: &Arc<HostQuestions>,
     configuration: &Configuration,
 ) -> Result<Tools, LaunchError> {
+    let options = &run.tools;
     if options.built_in == Part::Off {
         return Ok(Tools::None);
     }
     let environment = configuration.environment();
     let search = SearchConfig::from_variables(|name| environment.text(name));
     Ok(Tools::BuiltIn(Box::new(BuiltIn {
-        environment: configuration.child_environment(),
+        environment: command_environment(run, configuration),
         guard: configuration.process.guard.clone(),
         jobs_directory: configuration.locations.cache_dir().join("jobs"),
         search: search

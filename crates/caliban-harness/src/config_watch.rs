@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::additions::{configured_hooks, excludes};
 use crate::choosing::further_directories;
+use crate::command_environment::command_environment;
 use crate::configuration::Configuration;
 use crate::error::LaunchError;
 use crate::notice_sink::NoticeSink;
@@ -120,7 +121,7 @@ impl ConfigWatch {
         };
         targets
             .environment
-            .replace(configuration.child_environment());
+            .replace(command_environment(&self.options, &configuration));
         let book = rule_book(&self.options.permissions, &configuration.loaded)?;
         targets.rules.replace(book);
         if let Some(hooks) = &targets.hooks {

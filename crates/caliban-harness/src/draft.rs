@@ -11,6 +11,7 @@ use caliban_slash::Existing;
 use uuid::Uuid;
 
 use crate::git::git;
+use crate::obedience::Unobeyed;
 use crate::session::Session;
 
 /// The file that counts, and the one that is written for somebody to read first.
@@ -30,14 +31,14 @@ const SOURCE_BYTES: u64 = 32 * 1024;
 const STATE_LINES: usize = 50;
 
 impl Session {
-    pub(crate) async fn draft(&self, existing: Existing) -> Result<String, String> {
+    pub(crate) async fn draft(&self, existing: Existing) -> Result<String, Unobeyed> {
         let root = self.agent.workspace.root();
         if existing == Existing::Kept {
             for name in [FINAL, DRAFT] {
                 if root.join(name).symlink_metadata().is_ok() {
-                    return Err(format!(
+                    return Err(Unobeyed::Misused(format!(
                         "there is a `{name}` already; `/init --force` writes `{DRAFT}` all the same"
-                    ));
+                    )));
                 }
             }
         }
@@ -61,7 +62,8 @@ impl Session {
             );
             used.push("the state of the repository".to_owned());
         }
-        replace(root, &text).map_err(|error| format!("`{DRAFT}` cannot be written: {error}"))?;
+        let unwritten = |error| Unobeyed::Failed(format!("`{DRAFT}` cannot be written: {error}"));
+        replace(root, &text).map_err(unwritten)?;
         let from = if used.is_empty() {
             "there was nothing to draw on".to_owned()
         } else {

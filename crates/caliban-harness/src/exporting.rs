@@ -10,6 +10,7 @@ use caliban_settings::calendar;
 use caliban_slash::ExportFormat;
 use serde_json::json;
 
+use crate::obedience::Unobeyed;
 use crate::session::Session;
 
 /// How many exports of a day get a name by themselves.
@@ -20,7 +21,7 @@ impl Session {
         &self,
         path: Option<PathBuf>,
         format: ExportFormat,
-    ) -> Result<String, String> {
+    ) -> Result<String, Unobeyed> {
         let facts = self.facts();
         let messages = self.conversation.messages();
         let (text, extension) = match format {
@@ -57,9 +58,19 @@ impl Session {
             let paths = (1..EXPORTS_OF_A_DAY).map(|count| workspace.root().join(name(count)));
             write_first(paths, &text)
         };
-        let path = written
-            .map_err(|(path, error)| format!("`{}` cannot be written: {error}", path.display()))?;
+        let path = written.map_err(unwritten)?;
         Ok(format!("The conversation is in `{}`.", path.display()))
+    }
+}
+
+/// A name that is taken is for the operator to choose again; everything else is the disk's.
+fn unwritten((path, error): (PathBuf, io::Error)) -> Unobeyed {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Unobeyed::Misused(format!(
+            "`{path}` is there already and is not replaced; name another file"
+        )),
+        _ => Unobeyed::Failed(format!("`{path}` cannot be written: {error}")),
     }
 }
 

@@ -208,6 +208,7 @@ impl Found {
                     Ok(writer) => History {
                         checkpoints: CheckpointPlace::wanted(&kept_under(&name), configuration)?,
                         earlier: None,
+                        effort: None,
                         writer: Some(writer),
                         transcript: Some(transcript(&name)),
                     },
@@ -242,6 +243,7 @@ impl Found {
                 History {
                     checkpoints,
                     transcript: Some(transcript(&state.name)),
+                    effort: state.effort,
                     earlier: Some(state),
                     writer: writer.map(|writer| *writer),
                 }

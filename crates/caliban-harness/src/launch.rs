@@ -35,6 +35,7 @@ use crate::model_list::ModelList;
 use crate::notice_sink::NoticeSink;
 use crate::options::{Extent, RunOptions, Saving};
 use crate::permissions::{self, Inherited, Permissions};
+use crate::plugins::plugins;
 use crate::profiles::{Casting, play};
 use crate::provider::{self, Chosen};
 use crate::routes::Asked;
@@ -289,6 +290,7 @@ impl Prepared {
         let (mut history, mut warnings) =
             found.history(chosen.provider.id(), &chosen.model, &configuration)?;
         history.plan_unless(options.permissions.mode);
+        history.think_unless(&mut options);
         warnings.append(&mut told);
         Ok(Self {
             options,
@@ -315,6 +317,8 @@ impl Prepared {
                 None => prepared.dialect.retention,
             };
             let fanout = Fanout::new(retention, &questions);
+            // What the sandbox shows of them is known when it starts.
+            drop(plugins(&prepared.options, &prepared.configuration));
             let tools = &prepared.options.tools;
             let hosts = HostQuestions::new(Arc::clone(&questions) as _);
             let sandbox = match &prepared.dialect.seat {
@@ -428,7 +432,7 @@ impl Prepared {
             confinement: options.tools.confinement,
             home: Some(configuration.process.home.clone()),
             system: options.system.clone(),
-            tools: tools(&options.tools, &permissions, kinds, hosts, &configuration)?,
+            tools: tools(&options, &permissions, kinds, hosts, &configuration)?,
             permissions,
             sandbox: sandbox.cloned(),
             selection: options.tools.selection.clone(),

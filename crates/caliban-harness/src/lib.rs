@@ -13,6 +13,7 @@ mod checkpoints;
 mod child_environment;
 mod choices;
 mod choosing;
+mod command_environment;
 mod config_watch;
 mod configuration;
 mod controls;

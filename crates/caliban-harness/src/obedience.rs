@@ -39,6 +39,29 @@ pub(crate) enum Wish {
     Done(Outcome, Box<RunTotals>),
 }
 
+/// Why a command was not obeyed.
+pub(crate) enum Unobeyed {
+    /// It asks for what cannot be; another command may do.
+    Misused(String),
+    /// It was right, and what it needs failed.
+    Failed(String),
+}
+
+impl From<String> for Unobeyed {
+    fn from(reason: String) -> Self {
+        Self::Misused(reason)
+    }
+}
+
+impl From<Unobeyed> for Outcome {
+    fn from(reason: Unobeyed) -> Self {
+        match reason {
+            Unobeyed::Misused(message) => Self::Misused { message },
+            Unobeyed::Failed(message) => Self::Internal { message },
+        }
+    }
+}
+
 impl Session {
     /// Obeys a prompt that is a command. Hooks see it first, one that does not exist too, and may
     /// refuse it or put another in its place, as they may every prompt.
@@ -112,7 +135,7 @@ impl Session {
                     let report = report.map(Box::new);
                     self.done(Outcome::Obeyed { text, report })
                 }
-                Some(Err(message)) => self.done(Outcome::Misused { message }),
+                Some(Err(reason)) => self.done(reason.into()),
             },
         }
     }
@@ -137,7 +160,7 @@ impl Session {
     }
 
     /// What a command has to say, and the same for programs where they ask for it.
-    async fn obey(&self, action: Action) -> Result<(String, Option<Value>), String> {
+    async fn obey(&self, action: Action) -> Result<(String, Option<Value>), Unobeyed> {
         let (command, text, report) = match action {
             Action::Model(None) => {
                 let (text, report) = self.models().await;
@@ -192,7 +215,7 @@ impl Session {
     }
 
     /// What a command has to say that reports nothing but words.
-    async fn act(&self, action: Action) -> Result<String, String> {
+    async fn act(&self, action: Action) -> Result<String, Unobeyed> {
         Ok(match action {
             Action::Help => reports::help(&self.commands),
             Action::System => self.system_prompt(),
@@ -206,6 +229,7 @@ impl Session {
             Action::Effort(None) => format!("{}\n\n{LEVELS}", self.effort()?),
             Action::Effort(Some(reasoning)) => {
                 self.dial()?.set_reasoning(reasoning);
+                self.keep_choice();
                 self.effort()?
             }
             Action::Plan => self.toggle_plan(),
@@ -227,7 +251,7 @@ impl Session {
             Action::Trust => self.trust()?,
             Action::Config => match &self.examiner {
                 Some(examiner) => examiner.settings()?,
-                None => return Err("use `caliban config print`".to_owned()),
+                None => return Err("use `caliban config print`".to_owned().into()),
             },
             Action::Feedback { text } => self.give_feedback(&text).await?,
             // These need more than a look at the session, or report more than words.

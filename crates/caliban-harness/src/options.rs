@@ -247,7 +247,8 @@ pub enum Continuation {
     Fork,
 }
 
-/// Whether a session that goes on does so in its mode. One that asked nobody never does.
+/// Whether a session that goes on does so in its mode, thinking as hard as it was told. One that
+/// asked nobody never does so in its mode.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlierMode {

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Agent, Dial, Effect, Event, ToolCall, ToolOutput, Witness};
-use caliban_model::{CostLedger, Message, Usage};
+use caliban_agent::{Agent, Dial, Effect, Event, Reading, ToolCall, ToolOutput, Witness};
+use caliban_model::{CostLedger, Message, Reasoning, Usage};
 use caliban_sessions::{
     Accounts, CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState,
     StateChange, Store, Writer,
@@ -27,11 +27,9 @@ pub(crate) struct Recorder(Arc<Inner>);
 struct Inner {
     writer: Mutex<Option<Writer>>,
     notice_sink: NoticeSink,
-    gate: Arc<Gate>,
-    plan: Arc<PlanMode>,
-    todos: Arc<TodoList>,
-    /// Which model the operator wants.
-    dial: Dial,
+    watched: Watched,
+    /// How hard the model thinks where nobody says it.
+    usual: Reasoning,
     /// Usage and cost of the session before this process.
     before: (Usage, Decimal),
     spending: Spending,
@@ -39,14 +37,23 @@ struct Inner {
     trouble: Mutex<Option<String>>,
 }
 
+/// What shows the state of a session.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) plan: Arc<PlanMode>,
+    pub(crate) todos: Arc<TodoList>,
+    /// Which model the operator wants, and how hard it shall think.
+    pub(crate) dial: Dial,
+    /// The effort that the run was begun with, if anybody chose it.
+    pub(crate) effort: Option<Reasoning>,
+}
+
 impl Recorder {
     pub(crate) fn new(
         writer: Writer,
         notice_sink: NoticeSink,
-        gate: Arc<Gate>,
-        plan: Arc<PlanMode>,
-        todos: Arc<TodoList>,
-        dial: Dial,
+        watched: Watched,
         ledger: Arc<Mutex<CostLedger>>,
     ) -> Self {
         let SessionState { usage, cost, .. } = writer.state();
@@ -54,10 +61,8 @@ impl Recorder {
         Self(Arc::new(Inner {
             writer: Mutex::new(Some(writer)),
             notice_sink,
-            gate,
-            plan,
-            todos,
-            dial,
+            usual: watched.dial.read().reasoning,
+            watched,
             before,
             spending: Spending::new(ledger),
             trouble: Mutex::default(),
@@ -337,17 +342,23 @@ impl Recorder {
         }
     }
 
-    /// Records model, mode, plan and tasks where they changed.
+    /// Records model, effort, mode, plan and tasks where they changed.
     fn note_state(&self) {
-        let inner = &self.0;
-        let model = inner.dial.read().model;
-        let mode = inner.gate.recorded_mode();
-        let todos = json!(inner.todos.items().as_ref());
-        let plan_mode = inner.plan.is_active();
+        let watched = &self.0.watched;
+        let Reading {
+            model, reasoning, ..
+        } = watched.dial.read();
+        let mode = watched.gate.recorded_mode();
+        let todos = json!(watched.todos.items().as_ref());
+        let plan_mode = watched.plan.is_active();
+        let is_told = watched.effort.is_some() || reasoning != self.0.usual;
         let change = self.with(|writer| {
             let state = writer.state();
             StateChange {
                 model: (*state.model != *model).then(|| model.as_ref().to_owned()),
+                // What only the settings say is not kept: they may say something else next time.
+                effort: (state.effort != Some(reasoning) && (is_told || state.effort.is_some()))
+                    .then_some(reasoning),
                 mode: (state.mode.as_deref() != Some(mode)).then(|| mode.to_owned()),
                 plan_mode: (state.plan_mode != plan_mode).then_some(plan_mode),
                 todos: (state.todos != todos).then_some(todos),

@@ -108,8 +108,10 @@ fn policy_for(
         own: &own.map(Path::to_owned),
         variables: &variables,
     };
-    Policy::new(settings, &surroundings)
-        .map_err(|error| LaunchError::Configuration(Problem::from_error(error)))
+    let mut policy = Policy::new(settings, &surroundings)
+        .map_err(|error| LaunchError::Configuration(Problem::from_error(error)))?;
+    policy.shown = configuration.plugins.roots();
+    Ok(policy)
 }
 
 /// The sandbox of a sub-agent that works in a worktree: it writes there and nowhere else.

@@ -63,7 +63,7 @@ impl CostLedger {
     /// Enters one call.
     pub fn record(&mut self, purpose: Purpose, provider: &str, model: &str, usage: Usage) -> Price {
         let rate = self.card.lookup(provider, model);
-        let price = rate.map(|rate| rate.cost(&usage));
+        let price = self.card.price(provider, model, &usage);
         let call = LedgerEntry {
             usage,
             calls: 1,

@@ -139,6 +139,12 @@ impl RateCard {
         names.collect::<BTreeSet<&str>>().into_iter()
     }
 
+    /// What a call cost: what its provider charges by its own word, or else by these prices.
+    pub fn price(&self, provider: &str, model: &str, usage: &Usage) -> Option<Decimal> {
+        let listed = || self.lookup(provider, model).map(|rate| rate.cost(usage));
+        usage.charged.or_else(listed)
+    }
+
     /// The price of a model: its exact name first, then its base name, then `*`.
     pub fn lookup(&self, provider: &str, model: &str) -> Option<&Rate> {
         let find = |name: &str| {
@@ -434,6 +440,7 @@ mod tests {
             output: 500,
             reasoning: 200,
             estimated: false,
+            charged: None,
         };
         // 0.003 + 0.003 + 0.0075 + 0.006 + 0.0075
         assert_eq!(rate.cost(&usage), dec!(0.027));

@@ -2,6 +2,7 @@
 
 use std::ops::AddAssign;
 
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 /// What one or more model calls consumed. The input buckets never overlap; `reasoning` is a part
@@ -23,6 +24,9 @@ pub struct Usage {
     /// The provider reported nothing; these numbers are a guess from text length.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// What the provider itself says that it charges, in USD; it counts instead of our prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged: Option<Decimal>,
 }
 
 impl Usage {
@@ -46,6 +50,9 @@ impl Usage {
             output: self.output.saturating_sub(part.output),
             reasoning: self.reasoning.saturating_sub(part.reasoning),
             estimated: false,
+            charged: self
+                .charged
+                .map(|whole| whole - part.charged.unwrap_or_default()),
         }
     }
 
@@ -70,5 +77,9 @@ impl AddAssign for Usage {
         self.output += other.output;
         self.reasoning += other.reasoning;
         self.estimated |= other.estimated;
+        self.charged = match (self.charged, other.charged) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or_default() + other.unwrap_or_default()),
+        };
     }
 }

@@ -31,6 +31,11 @@ impl Effects {
         for (name, server) in &package.servers {
             lines.push(self::server(&format!("{}:{name}", package.name()), server));
         }
+        for program in package.program_names() {
+            lines.push(clean(&format!(
+                "offers the program `{program}` to commands"
+            )));
+        }
         for (command, scripts) in &survey.scripts {
             let line = |script: &String| format!("runs `{script}` when `/{command}` is typed");
             lines.extend(scripts.iter().map(|script| clean(&line(script))));

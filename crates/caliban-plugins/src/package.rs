@@ -67,6 +67,8 @@ pub struct Package {
     pub agents: Vec<PathBuf>,
     pub hooks: HookTable,
     pub servers: ServerTable,
+    /// Where programs are that commands may use.
+    pub programs: Option<PathBuf>,
     /// What is worth knowing about it.
     pub remarks: Vec<String>,
 }
@@ -91,6 +93,7 @@ impl Package {
         let agents = reader.places(&declared.agents, "agents")?;
         let hooks = reader.hooks(&declared.hooks)?;
         let servers = reader.servers(&declared.servers)?;
+        let programs = reader.usual("bin")?.filter(|path| path.is_dir());
         if root.join("CLAUDE.md").exists() {
             reader
                 .remarks
@@ -107,6 +110,7 @@ impl Package {
             agents,
             hooks,
             servers,
+            programs,
         })
     }
 
@@ -125,6 +129,17 @@ impl Package {
             styles: self.styles.clone(),
             commands: self.commands.clone(),
         }
+    }
+
+    /// The names of its programs.
+    pub fn program_names(&self) -> Vec<String> {
+        let entries = self.programs.iter().filter_map(|it| fs::read_dir(it).ok());
+        let entries = entries.flatten().filter_map(Result::ok);
+        let programs = entries.filter(|entry| is_program(&entry.path()));
+        let names = programs.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort_unstable();
+        names
     }
 
     /// Its hooks with its own places filled in.
@@ -185,6 +200,17 @@ fn manifest(
         }
         _ => Err(PackageError::NoManifest(directory.to_owned())),
     }
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// Reads a file of text, whole or not at all.

@@ -102,8 +102,6 @@ impl Accounts {
 }
 
 fn cost(holder: Holder<'_>, usage: Usage, rates: &RateCard) -> Decimal {
-    rates
-        .lookup(holder.provider, holder.model)
-        .map(|rate| rate.cost(&usage))
-        .unwrap_or_default()
+    let price = rates.price(holder.provider, holder.model, &usage);
+    price.unwrap_or_default()
 }

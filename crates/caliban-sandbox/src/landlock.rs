@@ -58,7 +58,7 @@ pub(crate) fn grants(policy: &Policy, temporary: &Path, disk: &dyn Disk) -> Vec<
                 .collect()
         }
     };
-    let mut words = Vec::new();
+    let mut words: Vec<OsString> = policy.returned().map(|path| word(READ, path)).collect();
     let mut pending = tops;
     while let Some(path) = pending.pop() {
         if words.len() >= MAX_GRANTS || hidden.contains(&path) {

@@ -274,12 +274,15 @@ impl Draft<'_> {
         }
     }
 
-    /// Hides credentials and what is ours.
+    /// Hides credentials and what is ours, but for what of it is shown.
     fn secrets(&mut self) {
         let home = &self.policy.home;
         let places = credential_places().map(|place| home.join(place));
         for path in places.chain(self.policy.own.iter().cloned()) {
             self.hide(&path, Rank::Protected);
+        }
+        for path in self.policy.returned() {
+            self.show(path, Rank::Returned);
         }
     }
 

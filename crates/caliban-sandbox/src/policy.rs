@@ -45,6 +45,8 @@ pub struct Policy {
     pub sandbox_exec: Option<PathBuf>,
     pub home: PathBuf,
     pub own: Vec<PathBuf>,
+    /// What of our own is read all the same, links followed.
+    pub shown: Vec<PathBuf>,
     /// The git directories of roots that are worktrees of a repository elsewhere.
     pub linked: Vec<LinkedGit>,
     /// What whoever set it should know.
@@ -215,10 +217,23 @@ impl Policy {
                 .program("sandbox_exec_path", settings.sandbox_exec_path.as_ref())?,
             home: real(place.home),
             own: place.own.to_vec(),
+            shown: Vec::new(),
             places: place.roots.to_vec(),
             roots,
             linked,
             warnings,
+        })
+    }
+
+    /// What of our own is read, as far as the operator permits that.
+    pub(crate) fn returned(&self) -> impl Iterator<Item = &PathBuf> {
+        let is_in = |list: &[PathBuf], path: &Path| list.iter().any(|it| path.starts_with(it));
+        self.shown.iter().filter(move |path| {
+            let is_listed = match &self.reading {
+                Reading::Everything => true,
+                Reading::Only(list) => is_in(list, path),
+            };
+            is_listed && !is_in(&self.hidden, path)
         })
     }
 

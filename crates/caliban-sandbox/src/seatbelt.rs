@@ -111,11 +111,13 @@ pub(crate) fn profile(
         profile.fix(path, policy);
     }
     let secrets = credential_places().map(|place| policy.home.join(place));
-    let hidden = secrets.chain(policy.own.iter().cloned());
-    for path in hidden.chain(policy.hidden.iter().cloned()) {
-        profile.rule("deny file-read* file-write* network-outbound", &path);
-        profile.keep_above(&path, policy);
+    // The last rule that fits counts: what is shown lies in what is ours, and what the operator
+    // hides may lie in both.
+    profile.hide(secrets.chain(policy.own.iter().cloned()), policy);
+    for path in policy.returned() {
+        profile.rule("allow file-read*", path);
     }
+    profile.hide(policy.hidden.iter().cloned(), policy);
     profile.0
 }
 
@@ -130,6 +132,13 @@ impl Profile {
     fn rule(&mut self, what: &str, path: &Path) {
         let path = quoted(&path.to_string_lossy());
         let _ = writeln!(self.0, "({what} (subpath {path}))");
+    }
+
+    fn hide(&mut self, paths: impl Iterator<Item = PathBuf>, policy: &Policy) {
+        for path in paths {
+            self.rule("deny file-read* file-write* network-outbound", &path);
+            self.keep_above(&path, policy);
+        }
     }
 
     fn fix(&mut self, path: &Path, policy: &Policy) {

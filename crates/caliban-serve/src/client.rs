@@ -89,11 +89,6 @@ impl Client {
         }
     }
 
-    /// Whether everything was sent, and nothing can come unasked.
-    pub fn is_over(&self) -> bool {
-        self.unanswered.is_empty() && self.complaints.is_empty() && self.reader.is_over()
-    }
-
     /// A line that could not be used.
     pub fn complain(&mut self, Malformed { id, reason }: Malformed) {
         self.complaints.push_back(Reply::Error {
@@ -105,8 +100,17 @@ impl Client {
     /// What is sent next. Replies come before what is heard, and an opening is answered before
     /// anything of its tab is told.
     pub async fn next(&mut self) -> Output {
+        match self.rest().await {
+            Some(output) => output,
+            // Until somebody asks for something.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The same; nothing once everything was sent and nothing can come unasked.
+    pub async fn rest(&mut self) -> Option<Output> {
         if let Some(complaint) = self.complaints.pop_front() {
-            return Output::Reply(Box::new(complaint));
+            return Some(Output::Reply(Box::new(complaint)));
         }
         let has_feeds = !self.reader.is_over();
         tokio::select! {
@@ -119,10 +123,10 @@ impl Client {
                     }
                 }
                 let reply = Box::new(Reply::new(id, answer));
-                if is_last { Output::Goodbye(reply) } else { Output::Reply(reply) }
+                Some(if is_last { Output::Goodbye(reply) } else { Output::Reply(reply) })
             }
-            Some(told) = self.reader.next(), if has_feeds => Output::Told(told),
-            else => std::future::pending().await,
+            Some(told) = self.reader.next(), if has_feeds => Some(Output::Told(told)),
+            else => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_model::{Message, Purpose, ToolContent, Usage};
+use caliban_model::{Message, Purpose, Reasoning, ToolContent, Usage};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize, Serializer};
@@ -127,6 +127,9 @@ pub struct StateChange {
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How hard the model was told to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Reasoning>,
     /// The permission mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str;
 use std::sync::Arc;
 
-use caliban_model::{Message, Role, Usage};
+use caliban_model::{Message, Reasoning, Role, Usage};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::de::IgnoredAny;
@@ -52,6 +52,8 @@ struct Written<'a> {
     title: Option<&'a str>,
     provider: &'a str,
     model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Reasoning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<&'a str>,
     plan_mode: bool,
@@ -101,6 +103,8 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) provider: String,
     #[serde(default)]
     pub(crate) model: String,
+    #[serde(default)]
+    effort: Option<Reasoning>,
     #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
@@ -228,6 +232,7 @@ pub(crate) fn write(
         title: state.title.as_deref(),
         provider: &state.provider,
         model: &state.model,
+        effort: state.effort,
         mode: state.mode.as_deref(),
         plan_mode: state.plan_mode,
         cwd: &state.cwd,
@@ -374,6 +379,7 @@ impl SnapshotText {
             title,
             provider: snapshot.provider,
             model: snapshot.model,
+            effort: snapshot.effort,
             mode: snapshot.mode,
             plan_mode: snapshot.plan_mode,
             todos: snapshot.todos.unwrap_or(Value::Array(Vec::new())),

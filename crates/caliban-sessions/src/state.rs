@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_model::{Block, Message, Purpose, Role, Usage};
+use caliban_model::{Block, Message, Purpose, Reasoning, Role, Usage};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -38,6 +38,8 @@ pub struct SessionState {
     pub title: Option<String>,
     pub provider: String,
     pub model: String,
+    /// How hard the model was told to think; nothing where nobody said.
+    pub effort: Option<Reasoning>,
     /// The permission mode.
     pub mode: Option<String>,
     pub plan_mode: bool,
@@ -158,6 +160,7 @@ impl Replica {
             title: None,
             provider: new.provider,
             model: new.model,
+            effort: None,
             mode: new.mode,
             plan_mode: false,
             todos: Value::Array(Vec::new()),
@@ -375,6 +378,7 @@ impl SessionState {
         let StateChange {
             provider,
             model,
+            effort,
             mode,
             plan_mode,
             todos,
@@ -383,6 +387,7 @@ impl SessionState {
         } = change;
         set(&mut self.provider, provider);
         set(&mut self.model, model);
+        self.effort = effort.or(self.effort);
         self.mode = mode.or(self.mode.take());
         set(&mut self.plan_mode, plan_mode);
         set(&mut self.todos, todos);

@@ -494,28 +494,17 @@ async fn close<B: Board>(board: &B, lease: &B::Lease, result: &JobResult) {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use caliban_fleet_nats::{Budget, JobSpec, OnQuestion, Publish, SPEC_VERSION};
+    use caliban_fleet_nats::JobSpec;
 
     use super::*;
 
     pub(in super::super) fn spec() -> JobSpec {
-        JobSpec {
-            v: SPEC_VERSION,
-            job: JobId::new(),
-            pool: "default".parse().unwrap(),
-            repo: None,
-            prompt: "say hello".to_owned(),
-            model: None,
-            mode: None,
-            deny: Vec::new(),
-            on_question: OnQuestion::Deny,
-            budget: Budget::default(),
-            publish: Publish::Patch,
-            deadline: None,
-            traceparent: None,
-            by: "me@here".to_owned(),
-            submitted: Timestamp::UNIX_EPOCH,
-        }
+        JobSpec::new(
+            "default".parse().unwrap(),
+            "say hello",
+            "me@here",
+            Timestamp::UNIX_EPOCH,
+        )
     }
 
     #[tokio::test]

@@ -54,8 +54,8 @@ pub(super) async fn serve(
 
 /// Sends what is left once no session is there any more.
 pub(super) async fn drain(client: &mut Client, pieces: &mpsc::Sender<String>) {
-    while !client.is_over()
-        && let Some((place, output)) = next(client, pieces).await
+    while let Ok(place) = pieces.reserve().await
+        && let Some(output) = client.rest().await
     {
         place.send(written(&output));
     }

@@ -30,6 +30,8 @@ pub enum Wanted {
     Listed {
         plugin: String,
         marketplace: String,
+        /// The latest where none is named.
+        version: Option<String>,
     },
 }
 
@@ -149,9 +151,10 @@ impl<'a> Manager<'a> {
             Wanted::Listed {
                 plugin,
                 marketplace,
+                version,
             } => {
                 let market = self.open(marketplace).await?;
-                self.plan_listed(plugin, &market).await
+                self.plan_listed(plugin, version.as_deref(), &market).await
             }
         }
     }
@@ -177,7 +180,7 @@ impl<'a> Manager<'a> {
                     self.update_market(market).await?;
                 }
                 let market = self.market_of(market, source).await?;
-                self.plan_listed(name, &market).await?
+                self.plan_listed(name, None, &market).await?
             }
         };
         let is_same = plan.tree.digest == installed.digest;
@@ -291,6 +294,7 @@ impl<'a> Manager<'a> {
     pub(super) async fn plan_listed(
         &self,
         plugin: &str,
+        version: Option<&str>,
         market: &OpenMarket,
     ) -> Result<Plan, ManageError> {
         let entry = market.list.entry(plugin).ok_or_else(|| {
@@ -305,6 +309,10 @@ impl<'a> Manager<'a> {
             marketplace: market.name.clone(),
             plugin: plugin.to_owned(),
             reason,
+        };
+        let entry = match version {
+            Some(version) => &entry.at(version).map_err(refused)?,
+            None => entry,
         };
         let source = entry.source.clone().map_err(refused)?;
         let staging = Staging::new(&self.root)?;

@@ -177,7 +177,13 @@ impl Manager<'_> {
         fetched: fetch::FetchedMarket,
         directory: Option<tempfile::TempDir>,
     ) -> Result<OpenMarket, ManageError> {
-        let list = Marketplace::parse(&fetched.text).map_err(|error| ManageError::Index {
+        let list = match &source {
+            MarketSource::Index { url } => Marketplace::parse_from(&fetched.text, url),
+            MarketSource::Git { .. } | MarketSource::Directory { .. } => {
+                Marketplace::parse(&fetched.text)
+            }
+        };
+        let list = list.map_err(|error| ManageError::Index {
             place: source.to_string(),
             source: error,
         })?;

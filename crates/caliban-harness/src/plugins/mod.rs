@@ -64,6 +64,14 @@ enum Brings {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PluginCell(Arc<OnceLock<Arc<PluginSet>>>);
 
+impl PluginCell {
+    /// Where the plugins are that count, once they were looked for: commands read what is there.
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        let packages = self.0.get().into_iter().flat_map(|set| set.whole());
+        packages.map(|(_, package)| package.root.clone()).collect()
+    }
+}
+
 /// The plugins that a run has. They are looked for once; what changes on disk counts from the next
 /// run on.
 pub fn plugins(run: &RunOptions, configuration: &Configuration) -> Arc<PluginSet> {
@@ -297,6 +305,12 @@ impl PluginSet {
             package.place(data_directory(&self.data, package.name()))
         };
         self.whole().map(place).collect()
+    }
+
+    /// Where their programs are.
+    pub(crate) fn program_directories(&self) -> Vec<PathBuf> {
+        let packages = self.whole().map(|(_, package)| package);
+        packages.filter_map(|it| it.programs.clone()).collect()
     }
 
     pub(crate) fn hooks(&self) -> Vec<PluginHooks> {

@@ -41,7 +41,7 @@ impl Manager<'_> {
                     None if plans.len() == MOST => return Err(ManageError::TooMany(MOST)),
                     None => {
                         let market = self.market_for(&by, &dependency, &origin).await?;
-                        let plan = self.plan_listed(name.as_str(), &market).await?;
+                        let plan = self.plan_listed(name.as_str(), None, &market).await?;
                         if !dependency.accepts(plan.version.as_deref()) {
                             return Err(unfit(&by, &dependency, plan.version.as_deref()));
                         }

@@ -1,16 +1,14 @@
 //! The list of a marketplace: `marketplace.json` as Claude Code writes it, or an index of archives.
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use semver::Version;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use url::Url;
 
-use super::address::{AddressError, GitAddress, checked, web_address};
+use super::source::{EntrySource, From, source};
 use crate::name::{PluginName, is_plain};
-use crate::relative::RelativePath;
 
 /// Where the list of a repository or directory may be, in the order they are looked for.
 pub const INDEX_FILES: [&str; 4] = [
@@ -54,82 +52,12 @@ pub struct Entry {
     pub description: Option<String>,
     /// Where it lies, or why it cannot be installed.
     pub source: Result<EntrySource, String>,
+    /// The same of every version, where the list has several.
+    pub versions: BTreeMap<String, Result<EntrySource, String>>,
     /// Whether the plugin's own manifest counts.
     pub strict: bool,
     /// Everything that the entry says.
     pub fields: Map<String, Value>,
-}
-
-/// Where a plugin lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum EntrySource {
-    /// Beside the list.
-    Path {
-        path: RelativePath,
-    },
-    Git {
-        url: GitAddress,
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        reference: Option<String>,
-        /// The only commit that is accepted.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        sha: Option<String>,
-        #[serde(default)]
-        directory: RelativePath,
-    },
-    Archive {
-        url: String,
-        sha256: String,
-    },
-    /// A package of a registry of npm; nothing of it runs.
-    Npm {
-        package: String,
-        /// A version, a range or a tag; the latest if left out.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        version: Option<String>,
-        /// Instead of the public registry.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        registry: Option<String>,
-    },
-}
-
-impl fmt::Display for EntrySource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path { path } => path.fmt(f),
-            Self::Git {
-                url,
-                reference,
-                directory,
-                ..
-            } => {
-                f.write_str(url.as_str())?;
-                if let Some(reference) = reference {
-                    write!(f, "#{reference}")?;
-                }
-                if directory.is_root() {
-                    return Ok(());
-                }
-                write!(f, ", {directory}")
-            }
-            Self::Archive { url, .. } => f.write_str(url),
-            Self::Npm {
-                package,
-                version,
-                registry,
-            } => {
-                write!(f, "npm:{package}")?;
-                if let Some(version) = version {
-                    write!(f, "@{version}")?;
-                }
-                match registry {
-                    Some(registry) => write!(f, " of {registry}"),
-                    None => Ok(()),
-                }
-            }
-        }
-    }
 }
 
 /// Keys of an entry that are not the manifest's.
@@ -156,6 +84,15 @@ const PARTS: [&str; 6] = [
 
 impl Marketplace {
     pub fn parse(text: &str) -> Result<Self, IndexError> {
+        Self::read(text, None)
+    }
+
+    /// A list that was fetched from this address, which its archives may be meant from.
+    pub fn parse_from(text: &str, address: &str) -> Result<Self, IndexError> {
+        Self::read(text, Url::parse(address).ok().as_ref())
+    }
+
+    fn read(text: &str, address: Option<&Url>) -> Result<Self, IndexError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let document: Map<String, Value> =
             serde_json::from_str(text).map_err(|error| IndexError::Json(error.to_string()))?;
@@ -172,9 +109,10 @@ impl Marketplace {
             .map(plain)
             .transpose()?;
         let metadata = document.get("metadata");
-        let base = metadata
+        let directory = metadata
             .and_then(|it| it.get("pluginRoot"))
             .and_then(Value::as_str);
+        let from = From { directory, address };
         let listed = match document.get("plugins") {
             Some(Value::Array(entries)) => entries.iter().collect::<Vec<_>>(),
             _ => return Err(IndexError::NoPlugins),
@@ -185,7 +123,7 @@ impl Marketplace {
         let mut remarks = Vec::new();
         let mut entries: BTreeMap<PluginName, Entry> = BTreeMap::new();
         for value in listed {
-            match Entry::read(value, base) {
+            match Entry::read(value, from) {
                 Ok(entry) => match entries.get(&entry.name) {
                     // Of two versions in a list the later one is meant.
                     Some(known) if !is_later(&entry, known) => {}
@@ -219,7 +157,7 @@ fn is_later(entry: &Entry, known: &Entry) -> bool {
 }
 
 impl Entry {
-    fn read(value: &Value, base: Option<&str>) -> Result<Self, String> {
+    fn read(value: &Value, from: From<'_>) -> Result<Self, String> {
         let Value::Object(fields) = value else {
             return Err("an entry is no table".to_owned());
         };
@@ -231,6 +169,7 @@ impl Entry {
             .parse()
             .map_err(|error| format!("an entry is left out: {error}"))?;
         let mut fields = fields.clone();
+        let versions = versions(&fields, from);
         if let Some(version) = latest(&fields) {
             // An index of archives: the latest is meant.
             fields.extend(version);
@@ -239,13 +178,49 @@ impl Entry {
         Ok(Self {
             version: text("version"),
             description: text("description"),
-            source: source(&fields, base),
+            source: source(&fields, from),
+            versions,
             strict: fields
                 .get("strict")
                 .and_then(Value::as_bool)
                 .unwrap_or(true),
             name,
             fields,
+        })
+    }
+
+    /// The same plugin in another version, if the list or the registry has it.
+    pub fn at(&self, version: &str) -> Result<Self, String> {
+        let source = match (self.versions.get(version), &self.source) {
+            (Some(source), _) => source.clone(),
+            (
+                None,
+                Ok(EntrySource::Npm {
+                    package, registry, ..
+                }),
+            ) => Ok(EntrySource::Npm {
+                package: package.clone(),
+                version: Some(version.to_owned()),
+                registry: registry.clone(),
+            }),
+            (None, source) if self.version.as_deref() == Some(version) => source.clone(),
+            (None, _) => {
+                let known: BTreeSet<&String> = self.versions.keys().chain(&self.version).collect();
+                let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
+                let there = match known.as_slice() {
+                    [] => "its list names none".to_owned(),
+                    known => format!("there is {}", known.join(", ")),
+                };
+                return Err(format!(
+                    "it has no version `{}`; {there}",
+                    version.escape_debug()
+                ));
+            }
+        };
+        Ok(Self {
+            version: Some(version.to_owned()),
+            source,
+            ..self.clone()
         })
     }
 
@@ -291,6 +266,22 @@ impl Entry {
     }
 }
 
+/// Where each of several versions lies.
+fn versions(
+    fields: &Map<String, Value>,
+    from: From<'_>,
+) -> BTreeMap<String, Result<EntrySource, String>> {
+    let listed = fields.get("versions").and_then(Value::as_array);
+    let listed = listed.into_iter().flatten().filter_map(Value::as_object);
+    let place = |own: &Map<String, Value>| {
+        let version = own.get("version")?.as_str()?.to_owned();
+        let mut fields = fields.clone();
+        fields.extend(own.clone());
+        Some((version, source(&fields, from)))
+    };
+    listed.filter_map(place).collect()
+}
+
 /// The latest of several versions, with its own fields.
 fn latest(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
     let versions = fields.get("versions")?.as_array()?;
@@ -302,141 +293,6 @@ fn latest(fields: &Map<String, Value>) -> Option<Map<String, Value>> {
     versions
         .max_by(|a, b| a.0.cmp(&b.0))
         .map(|(_, fields)| fields.clone())
-}
-
-fn source(fields: &Map<String, Value>, base: Option<&str>) -> Result<EntrySource, String> {
-    let text = |table: &Map<String, Value>, key: &str| {
-        table.get(key).and_then(Value::as_str).map(str::to_owned)
-    };
-    match fields.get("source") {
-        None | Some(Value::Null) => {
-            let url = text(fields, "url").ok_or("it has no source")?;
-            archive(&url, text(fields, "sha256"))
-        }
-        Some(Value::String(path)) => path_source(path, base),
-        Some(Value::Object(source)) => {
-            let get = |key: &str| text(source, key);
-            let need = |key: &str| get(key).ok_or_else(|| format!("its source has no `{key}`"));
-            match need("source")?.as_str() {
-                "local" => path_source(&need("path")?, base),
-                "github" => {
-                    let repository = need("repo")?;
-                    let is_pair = repository.split('/').count() == 2;
-                    let url = format!("https://github.com/{repository}.git");
-                    if !is_pair {
-                        return Err(format!("`{repository}` is no repository of GitHub"));
-                    }
-                    git(&url, get("ref"), get("sha"), get("path").as_deref())
-                }
-                "url" | "git" => git(
-                    &need("url")?,
-                    get("ref"),
-                    get("sha"),
-                    get("path").as_deref(),
-                ),
-                "git-subdir" => {
-                    let url = need("url")?;
-                    let is_pair = !url.contains(':') && url.split('/').count() == 2;
-                    let url = if is_pair {
-                        format!("https://github.com/{url}.git")
-                    } else {
-                        url
-                    };
-                    git(&url, get("ref"), get("sha"), Some(&need("path")?))
-                }
-                "archive" => archive(&need("url")?, get("sha256")),
-                "npm" => npm(need("package")?, get("version"), get("registry")),
-                "command" => {
-                    Err("its source is a program to run, which caliban does not do".to_owned())
-                }
-                other => Err(format!(
-                    "its kind of source, `{}`, is unknown",
-                    other.escape_debug()
-                )),
-            }
-        }
-        Some(_) => Err("its source is neither a path nor a table".to_owned()),
-    }
-}
-
-fn path_source(path: &str, base: Option<&str>) -> Result<EntrySource, String> {
-    // A bare name lies in the directory that the list names.
-    let full = match base {
-        Some(base) if !path.starts_with("./") => format!("{base}/{path}"),
-        Some(_) | None => path.to_owned(),
-    };
-    let path = RelativePath::parse(&full).map_err(|error| error.to_string())?;
-    Ok(EntrySource::Path { path })
-}
-
-fn git(
-    url: &str,
-    reference: Option<String>,
-    sha: Option<String>,
-    directory: Option<&str>,
-) -> Result<EntrySource, String> {
-    let said = |error: AddressError| error.to_string();
-    let is_commit = |sha: &String| {
-        matches!(sha.len(), 40 | 64) && sha.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    if let Some(sha) = sha.as_ref().filter(|sha| !is_commit(sha)) {
-        return Err(format!("`{}` is no commit", sha.escape_debug()));
-    }
-    Ok(EntrySource::Git {
-        url: GitAddress::parse(url).map_err(said)?,
-        reference: reference.map(|it| checked(&it)).transpose().map_err(said)?,
-        sha: sha.map(|sha| sha.to_ascii_lowercase()),
-        directory: RelativePath::parse(directory.unwrap_or_default())
-            .map_err(|error| error.to_string())?,
-    })
-}
-
-fn archive(url: &str, sha256: Option<String>) -> Result<EntrySource, String> {
-    web_address(url).map_err(|error| error.to_string())?;
-    let sha256 = sha256.ok_or("its archive has no `sha256`")?;
-    let digest = sha256
-        .strip_prefix("sha256:")
-        .unwrap_or(&sha256)
-        .to_ascii_lowercase();
-    if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err("its `sha256` is none".to_owned());
-    }
-    Ok(EntrySource::Archive {
-        url: url.to_owned(),
-        sha256: digest,
-    })
-}
-
-fn npm(
-    package: String,
-    version: Option<String>,
-    registry: Option<String>,
-) -> Result<EntrySource, String> {
-    let is_word = |word: &str| {
-        !word.is_empty()
-            && word.len() <= 214
-            && !word.starts_with(['.', '_', '-'])
-            && word.bytes().all(|byte| {
-                byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'~')
-            })
-    };
-    let is_name = match package.strip_prefix('@') {
-        Some(scoped) => scoped
-            .split_once('/')
-            .is_some_and(|(scope, name)| is_word(scope) && is_word(name)),
-        None => is_word(&package),
-    };
-    if !is_name {
-        return Err(format!("`{}` is no package of npm", package.escape_debug()));
-    }
-    if let Some(registry) = &registry {
-        web_address(registry).map_err(|error| error.to_string())?;
-    }
-    Ok(EntrySource::Npm {
-        package,
-        version,
-        registry,
-    })
 }
 
 /// What a list of the web without a name is called.
@@ -505,6 +361,34 @@ mod tests {
     fn every_kind_of_source_is_read(#[case] source: Value, #[case] expected: &str) {
         let entry = one(&json!({"name": "p", "source": source}));
         assert_eq!(entry.source.unwrap().to_string(), expected);
+    }
+
+    #[rstest]
+    #[case("a.zip", Ok("https://h.example/market/a.zip"))]
+    #[case("../b/a.zip", Ok("https://h.example/b/a.zip"))]
+    #[case("//other.example/a.zip", Ok("https://other.example/a.zip"))]
+    #[case("http://h.example/a.zip", Err("not https"))]
+    #[case("file:///etc/passwd", Err("not an address"))]
+    #[case("//me:secret@h.example/a.zip", Err("user name or password"))]
+    fn an_archive_may_be_meant_from_the_list(
+        #[case] url: &str,
+        #[case] expected: Result<&str, &str>,
+    ) {
+        let entry = json!({"name": "p", "url": url, "sha256": "0".repeat(64)});
+        let list = json!({"plugins": [entry]}).to_string();
+        let of = |list: Marketplace| list.entries[0].source.clone();
+        let address = "https://h.example/market/index.json";
+        let source = of(Marketplace::parse_from(&list, address).unwrap());
+        match (source, expected) {
+            (Ok(source), Ok(expected)) => assert_eq!(source.to_string(), expected),
+            (Err(reason), Err(said)) => assert!(reason.contains(said), "{reason}"),
+            (source, _) => panic!("{source:?}"),
+        }
+        let alone = of(Marketplace::parse(&list).unwrap());
+        assert!(
+            alone.is_err(),
+            "without an address there is nothing to begin from"
+        );
     }
 
     #[rstest]

@@ -4,13 +4,15 @@ mod address;
 mod index;
 mod known;
 mod policy;
+mod source;
 
 use serde::{Deserialize, Serialize};
 
 pub use address::{AddressError, GitAddress, MarketSource};
-pub use index::{Entry, EntrySource, INDEX_BYTES, INDEX_FILES, IndexError, Marketplace};
+pub use index::{Entry, INDEX_BYTES, INDEX_FILES, IndexError, Marketplace};
 pub use known::{Acknowledgements, KnownMarketplace, KnownMarketplaces};
 pub use policy::{MarketPolicy, Refusal};
+pub use source::EntrySource;
 
 /// Where an installed plugin came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -277,5 +277,6 @@ fn since(now: &Usage, then: &Usage) -> Usage {
         output: now.output.saturating_sub(then.output),
         reasoning: now.reasoning.saturating_sub(then.reasoning),
         estimated: now.estimated,
+        charged: None,
     }
 }

@@ -143,6 +143,7 @@ fn usage() -> impl Strategy<Value = Usage> {
             output,
             reasoning,
             estimated: false,
+            charged: None,
         },
     )
 }

@@ -245,6 +245,7 @@ impl Usage {
                 .and_then(|details| details.thinking_tokens)
                 .unwrap_or(0),
             estimated: false,
+            charged: None,
         })
     }
 }

@@ -1,7 +1,11 @@
 //! Token counts of both formats. OpenAI's totals include their parts; ours never overlap.
 
 use caliban_model::Usage;
+use rust_decimal::Decimal;
 use serde_json::Value;
+
+/// The most that one call is believed to cost, in USD.
+const LARGEST_CHARGE: Decimal = Decimal::ONE_THOUSAND;
 
 /// Nothing where the server reports nothing, zeros included: some send zeros until the end.
 pub(super) fn read(value: &Value) -> Option<Usage> {
@@ -31,7 +35,27 @@ pub(super) fn read(value: &Value) -> Option<Usage> {
         output,
         reasoning: count(reasoning, &["reasoning_tokens"]).min(output),
         estimated: false,
+        charged: charged(value),
     })
+}
+
+/// What a gateway says that the call costs. With a key of one's own only its fee is in it, and the
+/// rest stands beside it. What no call can cost is not believed.
+fn charged(value: &Value) -> Option<Decimal> {
+    let dollars = |value: &Value| {
+        let text = value.as_number()?.to_string();
+        let amount = text
+            .parse()
+            .or_else(|_| Decimal::from_scientific(&text))
+            .ok();
+        amount.filter(|amount| (Decimal::ZERO..=LARGEST_CHARGE).contains(amount))
+    };
+    let fee = dollars(value.get("cost")?)?;
+    if value.get("is_byok") != Some(&Value::Bool(true)) {
+        return Some(fee);
+    }
+    let rest = part(value, &["cost_details"]).get("upstream_inference_cost");
+    rest.and_then(dollars).map(|rest| fee + rest)
 }
 
 fn count(value: &Value, names: &[&str]) -> u64 {
@@ -51,6 +75,7 @@ fn part<'a>(value: &'a Value, names: &[&str]) -> &'a Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rust_decimal::dec;
     use serde_json::json;
 
     #[test]
@@ -83,6 +108,30 @@ mod tests {
                 ..Usage::default()
             })
         );
+    }
+
+    #[test]
+    fn a_charge_is_believed_where_it_can_be_one() {
+        let read = |mut fields: Value| {
+            fields["prompt_tokens"] = 9.into();
+            super::read(&fields).unwrap().charged
+        };
+        assert_eq!(read(json!({"cost": 0.0125})), Some(dec!(0.0125)));
+        assert_eq!(read(json!({"cost": 1.5e-7})), Some(dec!(0.00000015)));
+        assert_eq!(read(json!({"cost": 0})), Some(dec!(0)));
+        let own_key = json!({"cost": 0.001, "is_byok": true,
+            "cost_details": {"upstream_inference_cost": 0.02}});
+        assert_eq!(read(own_key), Some(dec!(0.021)));
+        for nonsense in [
+            json!(-1),
+            json!(1e9),
+            json!("1"),
+            json!({"total": 1}),
+            json!(null),
+        ] {
+            assert_eq!(read(json!({"cost": nonsense})), None);
+        }
+        assert_eq!(read(json!({"cost": 0.001, "is_byok": true})), None);
     }
 
     #[test]

@@ -105,6 +105,32 @@ fn a_root_that_holds_secrets_does_not_show_them() {
 }
 
 #[test]
+fn what_of_our_own_is_shown_can_be_read_and_nothing_beside_it() {
+    let disk = Listed::new(&[
+        "/home/me/.cache/caliban/tree/",
+        "/home/me/.cache/caliban/keys/",
+    ]);
+    let tree = "/home/me/.cache/caliban/tree";
+    let shown = Policy {
+        shown: vec![tree.into()],
+        ..policy()
+    };
+    let made = plan(&shown, &disk);
+    assert_eq!(seen(&made, tree), &Mount::ReadOnly(tree.into()));
+    assert_eq!(seen(&made, "/home/me/.cache/caliban/keys"), &Mount::Hidden);
+    let denied = Policy {
+        hidden: vec!["/home/me/.cache".into()],
+        ..shown.clone()
+    };
+    assert_eq!(seen(&plan(&denied, &disk), tree), &Mount::Hidden);
+    let listed = Policy {
+        reading: Reading::Only(vec!["/opt".into()]),
+        ..shown
+    };
+    assert_eq!(seen(&plan(&listed, &disk), tree), &Mount::Hidden);
+}
+
+#[test]
 fn what_is_denied_wins_over_what_is_allowed() {
     let disk = Listed::new(&["/w/a/b/", "/w/secret/x", "/w/key", "/w/a/hidden/"]);
     let policy = Policy {
