@@ -5,14 +5,17 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test may panic"
+    clippy::print_stderr,
+    reason = "a test may panic, and say that it is skipped"
 )]
 
+mod cluster;
 mod crashes;
 mod files;
 mod fleet;
 mod jobs;
 mod load;
+mod network;
 mod operation;
 mod questions;
 #[path = "../support/mod.rs"]

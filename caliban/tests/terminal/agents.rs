@@ -69,6 +69,7 @@ fn an_agent_is_answered_read_attached_to_and_stopped() {
     });
     terminal.key("enter");
     terminal.until_text(&format!("Agent {id}"));
+    terminal.key("end");
     terminal.until_text("It is made.");
     terminal.keys("q");
     terminal.until_text("Background agents");
