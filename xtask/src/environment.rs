@@ -55,13 +55,17 @@ const NODE_PACKAGES: [&str; 8] = [
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are
 /// there.
-const DEBIAN_PACKAGES: [(&str, &str); 6] = [
+const DEBIAN_PACKAGES: [(&str, &str); 10] = [
     ("bwrap", "bubblewrap"),
     ("chromium", "chromium"),
     ("dbus-run-session", "dbus"),
     ("gnome-keyring-daemon", "gnome-keyring"),
     ("secret-tool", "libsecret-tools"),
     ("jq", "jq"),
+    ("ip", "iproute2"),
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sbatch", "slurm-client"),
 ];
 
 /// Installs what is missing and returns the Python interpreter that has it.

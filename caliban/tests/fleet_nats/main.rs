@@ -9,6 +9,7 @@
     reason = "a test may panic, and say that it is skipped"
 )]
 
+mod apart;
 mod cluster;
 mod crashes;
 mod files;
@@ -18,5 +19,6 @@ mod load;
 mod network;
 mod operation;
 mod questions;
+mod slurm;
 #[path = "../support/mod.rs"]
 mod support;

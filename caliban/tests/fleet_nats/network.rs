@@ -10,46 +10,14 @@ use std::time::{Duration, Instant};
 use caliban_testkit::{Match, Presence, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::apart::{Apart, ip, is_apart};
 use crate::fleet::{Worker, until};
 use crate::support::{Bench, Ran, Wire, bare, run};
 
-/// Says that a test is within its namespace.
-const APART: &str = "CALIBAN_TEST_APART";
 /// The server at the end of the wire that is cut, and of the one that is not.
 const CUT: &str = "10.77.0.2";
 const WHOLE: &str = "10.78.0.2";
 const LEASE: &str = "4s";
-
-/// Runs a test of this file in a network of its own; whether this is within it. Where the system
-/// permits no such networks, the test says so and does nothing.
-fn is_apart(test: &str) -> bool {
-    if std::env::var_os(APART).is_some() {
-        ip(&["link", "set", "lo", "up"]);
-        return true;
-    }
-    let tried = Command::new("unshare").args(["-rn", "ip", "link"]).output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        eprintln!("skipped: `unshare -rn ip link` does not work here");
-        return false;
-    }
-    let ran = Command::new("unshare")
-        .arg("-rn")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(APART, "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&ran.stdout);
-    let errors = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{said}\n{errors}");
-    assert!(said.contains("1 passed"), "{said}");
-    false
-}
-
-fn ip(args: &[&str]) {
-    let ran = Command::new("ip").args(args).output().unwrap();
-    assert!(ran.status.success(), "ip {args:?}: {ran:?}");
-}
 
 /// A server in a network of its own, with a certificate.
 struct Far {
@@ -266,7 +234,10 @@ impl Cut {
 /// another may begin, and the other goes on in the same session.
 #[test]
 fn a_worker_that_is_cut_off_in_an_answer_fences_itself() {
-    if !is_apart("network::a_worker_that_is_cut_off_in_an_answer_fences_itself") {
+    if !is_apart(
+        Apart::AsAnybody,
+        "network::a_worker_that_is_cut_off_in_an_answer_fences_itself",
+    ) {
         return;
     }
     let cut = Cut::new(Script::new([
@@ -321,7 +292,10 @@ fn a_worker_that_is_cut_off_in_an_answer_fences_itself() {
 /// result.
 #[test]
 fn a_worker_that_is_cut_off_in_a_call_leaves_one_result() {
-    if !is_apart("network::a_worker_that_is_cut_off_in_a_call_leaves_one_result") {
+    if !is_apart(
+        Apart::AsAnybody,
+        "network::a_worker_that_is_cut_off_in_a_call_leaves_one_result",
+    ) {
         return;
     }
     let cut = Cut::new(Script::new([
@@ -354,7 +328,7 @@ fn a_worker_that_is_cut_off_in_a_call_leaves_one_result() {
 /// A cut that is shorter than the lease is not noticed by anybody.
 #[test]
 fn a_short_cut_changes_nothing() {
-    if !is_apart("network::a_short_cut_changes_nothing") {
+    if !is_apart(Apart::AsAnybody, "network::a_short_cut_changes_nothing") {
         return;
     }
     let cut = Cut::new(Script::new([
@@ -393,7 +367,10 @@ fn a_short_cut_changes_nothing() {
 /// Whoever submits and is cut off knows that nothing was acknowledged, and may say it again.
 #[test]
 fn a_submission_without_an_answer_is_made_again() {
-    if !is_apart("network::a_submission_without_an_answer_is_made_again") {
+    if !is_apart(
+        Apart::AsAnybody,
+        "network::a_submission_without_an_answer_is_made_again",
+    ) {
         return;
     }
     let cut = Cut::new(Script::new([Reply::text("once")]));
@@ -426,7 +403,10 @@ fn a_submission_without_an_answer_is_made_again() {
 /// A server that says who it is in the clear, and one that has no certificate at all.
 #[test]
 fn a_server_off_this_machine_must_be_encrypted() {
-    if !is_apart("network::a_server_off_this_machine_must_be_encrypted") {
+    if !is_apart(
+        Apart::AsAnybody,
+        "network::a_server_off_this_machine_must_be_encrypted",
+    ) {
         return;
     }
     ip(&["addr", "add", "10.79.0.1/32", "dev", "lo"]);
