@@ -166,20 +166,3 @@ fn lock_is_held(places: &Places) -> bool {
         Err(std::fs::TryLockError::WouldBlock)
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_short_and_texts_fit() {
-        let aged = |seconds| age(SignedDuration::from_secs(seconds));
-        assert_eq!(
-            [-5, 59, 60, 3_599, 86_399, 200_000].map(aged),
-            ["0s", "59s", "1m", "59m", "23h", "2d"]
-        );
-        assert_eq!(cut("one\ntwo"), "one…");
-        assert_eq!(cut(&"x".repeat(61)).chars().count(), 61);
-        assert_eq!(table(&[], Timestamp::now()), "no agents\n");
-    }
-}

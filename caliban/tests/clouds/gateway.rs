@@ -1,5 +1,5 @@
-//! LiteLLM's own proxy between the built binary and the test server: whole tool loops in both of
-//! its formats, and what it says when it refuses.
+//! A gateway, `LiteLLM`'s own proxy, between the built binary and the test server: whole tool loops
+//! in both of its formats, and what it says when it refuses.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -115,3 +115,21 @@ pub fn age(span: SignedDuration) -> String {
         _ => format!("{}d", seconds / 86_400),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_one_unit() {
+        let aged = |seconds| age(SignedDuration::from_secs(seconds));
+        let told = [-1, 59, 61, 3_600, 90_000].map(aged);
+        assert_eq!(told, ["0s", "59s", "1m", "1h", "1d"]);
+    }
+
+    #[test]
+    fn tasks_are_one_line_of_bounded_length() {
+        assert_eq!(AgentRow::cut("one\ntwo"), "one…");
+        assert_eq!(AgentRow::cut(&"x".repeat(61)).chars().count(), 61);
+    }
+}

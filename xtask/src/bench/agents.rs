@@ -2,7 +2,7 @@
 //! they wait, and how many events whoever is attached to one hears in a second.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,7 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
 }
 
 /// Until the id is there, with a daemon and without, and until the agent asks its model.
-fn beginnings(agents: &Agents<'_>, body: &PathBuf) -> Result<Vec<Row>> {
+fn beginnings(agents: &Agents<'_>, body: &Path) -> Result<Vec<Row>> {
     let stage = agents.stage;
     let answer = vec![answers::text("hello")];
     stage.server.play(answer, Bodies::Dropped);
