@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use caliban_testkit::{Reply, Script};
 
@@ -86,7 +87,11 @@ impl Slurm {
 impl Drop for Slurm {
     fn drop(&mut self) {
         self.said("scancel", &["--full", "--user", "root"]);
-        // The node ends its jobs before it goes.
+        // What still runs is ended by the node, which may go only then.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.has_work() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
         for daemon in self.daemons.iter_mut().rev() {
             let pid = rustix::process::Pid::from_child(daemon);
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
