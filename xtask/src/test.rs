@@ -31,6 +31,7 @@ pub(crate) fn run() -> Result<()> {
         command
             .args(["test", "--workspace", "--all-targets", KEYRING])
             .env("CALIBAN_TEST_PYTHON", environment::python())
+            .env("CALIBAN_TEST_LITELLM", environment::gateway())
             .env("CALIBAN_TEST_NODE", environment::node())
             .env("CALIBAN_TEST_NODE_PACKAGES", environment::node_packages());
         command

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::Fleet;
-use crate::args::AnswerArgs;
+use crate::args::{AnswerArgs, QuestionAnswer};
 use crate::console::Console;
 use crate::exit::Failure;
 
@@ -18,18 +18,30 @@ impl Fleet<'_> {
         args: &AnswerArgs,
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let (id, directory) = self.find(&args.id)?;
+        let message = args.message.as_deref();
+        let answered = self.answered(&args.id, &args.question, args.answer, message);
+        console.write(&answered.await?)
+    }
+
+    /// Answers a question, and says how it was taken.
+    pub(crate) async fn answered(
+        &self,
+        agent: &str,
+        question: &str,
+        answer: QuestionAnswer,
+        message: Option<&str>,
+    ) -> Result<String, Failure> {
+        let (id, directory) = self.find(agent)?;
         let view = directory.view(&id);
         let asked = view.needs.as_ref().and_then(|needs| needs.id.clone());
         let question = match asked {
-            Some(asked) if args.question == "-" || asked.starts_with(&args.question) => asked,
+            Some(asked) if question == "-" || asked.starts_with(question) => asked,
             // It may have several at once; the agent knows best.
-            Some(_) if args.question.len() == 36 => args.question.clone(),
+            Some(_) if question.len() == 36 => question.to_owned(),
             Some(_) | None => {
                 return Err(Failure::NoInput(format!(
-                    "{id} does not wait with the question `{}`; `caliban agents list` shows what \
-                     it waits for",
-                    args.question
+                    "{id} does not wait with the question `{question}`; `caliban agents list` \
+                     shows what it waits for"
                 )));
             }
         };
@@ -43,10 +55,10 @@ impl Fleet<'_> {
         let mut frame = json!({
             "type": "answer",
             "question": question,
-            "decision": args.answer.as_str(),
+            "decision": answer.as_str(),
         });
-        if let Some(message) = &args.message {
-            frame["message"] = message.as_str().into();
+        if let Some(message) = message {
+            frame["message"] = message.into();
         }
         let gone = |error| Failure::Runtime(format!("{id} is gone: {error}"));
         attachment.say(&frame).await.map_err(gone)?;
@@ -69,6 +81,6 @@ impl Fleet<'_> {
         let how = timeout(NOTED, noted)
             .await
             .map_err(|_| Failure::Runtime(format!("{id} does not take note of the answer")))??;
-        console.write(&format!("{id} {how}\n"))
+        Ok(format!("{id} {how}\n"))
     }
 }

@@ -109,7 +109,7 @@ pub(crate) async fn daemon_command(
                 value["running"] = true.into();
                 return console.write(&listing::json_line(&value));
             }
-            let up = listing::age(Timestamp::now().duration_since(status.started));
+            let up = caliban_tui::age(Timestamp::now().duration_since(status.started));
             console.write(&format!(
                 "healthy\n\
                  pid     {}\n\

@@ -2,17 +2,16 @@
 
 use std::fmt::Write as _;
 
-use caliban_fleet::{AgentView, Phase, Places, Registry};
+use caliban_fleet::{AgentView, Phase, Places, Registry, Watching};
 use caliban_model::CancellationToken;
-use jiff::{SignedDuration, Timestamp};
+use caliban_tui::{AgentLife, AgentQuestion, AgentRow};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Fleet;
 use crate::console::Console;
 use crate::exit::Failure;
 
-/// Characters of a task that are shown.
-const TASK: usize = 60;
 /// Clears a terminal and goes to its first row.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
@@ -23,7 +22,11 @@ impl Fleet<'_> {
         json: bool,
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let agents = self.client().await?.list().await?;
+        let agents = match self.client().await?.list().await {
+            // It was ended between two words; the next one knows as much.
+            Err(error) if error.is_gone() => self.client().await?.list().await?,
+            listed => listed?,
+        };
         let agents = if all {
             let everywhere = Registry::everywhere(&self.places.agents);
             everywhere.views().map_err(|error| self.unread(&error))?
@@ -38,6 +41,11 @@ impl Fleet<'_> {
         console.write(&table(&agents, Timestamp::now()))
     }
 
+    /// All agents, whenever one of them changes.
+    pub(crate) async fn watching(&self) -> Result<Watching, Failure> {
+        Ok(self.client().await?.watch().await?)
+    }
+
     /// Shows the agents as they change, until it is interrupted.
     pub(super) async fn watch(
         &self,
@@ -45,7 +53,7 @@ impl Fleet<'_> {
         cancel: &CancellationToken,
         console: &mut Console,
     ) -> Result<(), Failure> {
-        let mut watching = self.client().await?.watch().await?;
+        let mut watching = self.watching().await?;
         loop {
             let next = cancel.run_until_cancelled(watching.next()).await;
             let Some(next) = next else {
@@ -74,59 +82,55 @@ pub(super) fn json_line(content: &impl Serialize) -> String {
     serde_json::to_string(content).unwrap_or_default() + "\n"
 }
 
+/// An agent as it stands in every list.
+pub(crate) fn row(agent: &AgentView) -> AgentRow {
+    let needs = agent.needs.as_ref();
+    AgentRow {
+        id: agent.id.to_string(),
+        state: agent.state.as_str(),
+        life: match agent.state {
+            Phase::Spawning | Phase::Running | Phase::Idle => AgentLife::Alive,
+            Phase::Failed | Phase::Crashed => AgentLife::Failed,
+            Phase::Done | Phase::Killed => AgentLife::Ended,
+        },
+        since: agent.since,
+        cost: agent.cost_usd,
+        task: agent.label.as_ref().unwrap_or(&agent.prompt).clone(),
+        question: needs.and_then(|needs| {
+            Some(AgentQuestion {
+                id: needs.id.clone()?,
+                summary: needs.summary.clone(),
+            })
+        }),
+        reason: match agent.state {
+            Phase::Done => None,
+            _ => agent.reason.clone(),
+        },
+    }
+}
+
 fn table(agents: &[AgentView], now: Timestamp) -> String {
     if agents.is_empty() {
         return "no agents\n".to_owned();
     }
-    let mut text = String::from("ID        STATE     AGE   COST     TASK\n");
-    for agent in agents {
-        let task = agent.label.as_deref().unwrap_or(&agent.prompt);
-        let _ = writeln!(
-            text,
-            "{:<8}  {:<8}  {:<4}  ${:<6}  {}",
-            agent.id,
-            agent.state.as_str(),
-            age(now.duration_since(agent.since)),
-            agent.cost_usd.round_dp(4).normalize(),
-            cut(task),
-        );
-        let needs = agent.needs.as_ref();
-        if let Some((needs, id)) = needs.and_then(|needs| Some((needs, needs.id.as_ref()?))) {
+    let mut text = format!("{}\n", AgentRow::HEAD);
+    for agent in agents.iter().map(row) {
+        let _ = writeln!(text, "{}", agent.line(now));
+        if let Some(AgentQuestion { id, summary }) = &agent.question {
             let first = id.get(..8).unwrap_or(id);
             let _ = writeln!(
                 text,
                 "          asks {first}: {}\n          caliban agents answer {} {first} \
                  allow|allow-session|deny",
-                cut(&needs.summary),
+                AgentRow::cut(summary),
                 agent.id,
             );
         }
-        if let (Some(reason), false) = (&agent.reason, agent.state == Phase::Done) {
-            let _ = writeln!(text, "          {}", cut(reason));
+        if let Some(reason) = &agent.reason {
+            let _ = writeln!(text, "          {}", AgentRow::cut(reason));
         }
     }
     text
-}
-
-/// The first line, so far as there is room.
-fn cut(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let mut shown: String = line.chars().take(TASK).collect();
-    if line.chars().count() > TASK || text.lines().nth(1).is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-/// A length of time in its largest unit.
-pub(super) fn age(span: SignedDuration) -> String {
-    let seconds = span.as_secs().max(0);
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m", seconds / 60),
-        3_600..86_400 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
 }
 
 /// How agents and their daemon are doing, in one line, without waking anybody.
@@ -161,21 +165,4 @@ fn lock_is_held(places: &Places) -> bool {
         file.try_lock_shared(),
         Err(std::fs::TryLockError::WouldBlock)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_short_and_texts_fit() {
-        let aged = |seconds| age(SignedDuration::from_secs(seconds));
-        assert_eq!(
-            [-5, 59, 60, 3_599, 86_399, 200_000].map(aged),
-            ["0s", "59s", "1m", "59m", "23h", "2d"]
-        );
-        assert_eq!(cut("one\ntwo"), "one…");
-        assert_eq!(cut(&"x".repeat(61)).chars().count(), 61);
-        assert_eq!(table(&[], Timestamp::now()), "no agents\n");
-    }
 }

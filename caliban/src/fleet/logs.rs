@@ -47,23 +47,10 @@ impl Fleet<'_> {
             let attachment = self.reach(&id, wanted).await?;
             return follow(attachment, cancel, console).await;
         }
-        let store = store(directory.path());
-        let read = if view.state.is_alive() {
-            store.look(&name()?)
-        } else {
-            store.load(&name()?)
-        };
-        let text = match read {
-            Ok((state, warnings)) => {
-                for warning in warnings {
-                    note(&format!("warning: {warning}"));
-                }
-                Transcript::of(&state).markdown()
-            }
-            // It had no time to say anything.
-            Err(Error::NotFound { .. }) => String::new(),
-            Err(error) => return Err(error.into()),
-        };
+        let (text, warnings) = self.conversation(&args.id)?;
+        for warning in warnings {
+            note(&format!("warning: {warning}"));
+        }
         console.write(&last(&text, args.tail))?;
         if text.is_empty() {
             note(&format!(
@@ -72,6 +59,26 @@ impl Fleet<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// What an agent said and did so far, and what is wrong with its files.
+    pub(crate) fn conversation(&self, agent: &str) -> Result<(String, Vec<String>), Failure> {
+        let (id, directory) = self.find(agent)?;
+        let store = store(directory.path());
+        let read = if directory.view(&id).state.is_alive() {
+            store.look(&name()?)
+        } else {
+            store.load(&name()?)
+        };
+        match read {
+            Ok((state, warnings)) => {
+                let warnings = warnings.iter().map(ToString::to_string).collect();
+                Ok((Transcript::of(&state).markdown(), warnings))
+            }
+            // It had no time to say anything.
+            Err(Error::NotFound { .. }) => Ok((String::new(), Vec::new())),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

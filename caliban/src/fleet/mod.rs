@@ -25,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(crate) use daemon::{daemon_command, daemon_main, is_daemon_name};
 pub(crate) use frames::Reader;
-pub(crate) use listing::fleet_row;
+pub(crate) use listing::{fleet_row, row};
 pub(crate) use sender::Sender;
 pub(crate) use worker::worker_main;
 
@@ -84,9 +84,7 @@ impl<'a> Fleet<'a> {
                 } else {
                     KillHow::Politely
                 };
-                let grace = self.configuration.settings().fleet.grace();
-                let view = self.client().await?.kill(&args.id, how, grace).await?;
-                console.write(&said(&view))
+                console.write(&self.stop(&args.id, how).await?)
             }
             AgentsCommand::Respawn(args) => {
                 let (world, limits) = (self.world(), self.limits()?);
@@ -131,6 +129,17 @@ impl<'a> Fleet<'a> {
             }
             AgentsCommand::Watch { json } => self.watch(json, cancel, console).await,
         }
+    }
+
+    async fn stop(&self, id: &str, how: KillHow) -> Result<String, Failure> {
+        let grace = self.configuration.settings().fleet.grace();
+        let view = self.client().await?.kill(id, how, grace).await?;
+        Ok(said(&view))
+    }
+
+    /// Ends an agent as `kill` does, and says what became of it.
+    pub(crate) async fn stopped(&self, id: &str) -> Result<String, Failure> {
+        self.stop(id, KillHow::Politely).await
     }
 
     async fn spawn(&self, args: SpawnArgs, console: &mut Console) -> Result<(), Failure> {
@@ -269,7 +278,7 @@ fn starter(configuration: &Configuration) -> Starter {
 }
 
 /// This very program, also when its file is replaced while it runs.
-fn executable() -> PathBuf {
+pub(crate) fn executable() -> PathBuf {
     if cfg!(target_os = "linux") {
         return PathBuf::from("/proc/self/exe");
     }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use caliban_checkpoints::Manifest;
-use caliban_harness::{Configuration, Rewinder, ServerView, SessionDesk, rewind_report};
+use caliban_harness::{
+    Configuration, Rewinder, RunOptions, ServerView, SessionDesk, rewind_report,
+};
 use caliban_model::{Provider, ProviderKind, RateCard, Reasoning};
 use caliban_permissions::Origin;
 use caliban_session::Rewind;
@@ -31,6 +33,8 @@ const MODELS: Duration = Duration::from_secs(10);
 pub(super) struct ProgramDesk {
     pub(super) session: SessionDesk,
     pub(super) configuration: Configuration,
+    /// What the session was begun with.
+    pub(super) options: RunOptions,
 }
 
 /// The scope of settings that a rule is written to; none for the session's own.

@@ -1,5 +1,6 @@
 //! The terminal interface of the program: begins it, and is the program around it.
 
+mod agents;
 mod desk;
 mod keys;
 mod lists;
@@ -251,6 +252,7 @@ impl Program {
             desk: Arc::new(ProgramDesk {
                 session: desk,
                 configuration,
+                options: self.options.clone(),
             }),
         })
     }

@@ -171,4 +171,48 @@ def compare_assertions(given):
     return {"same": theirs == ours, "verified": True}
 
 
+def azure(given):
+    """The same conversation asked by OpenAI's own client, in the form that is wanted."""
+    import openai
+
+    body = given["body"]
+    body.pop("stream")
+    if given["form"] == "dated":
+        client = openai.AzureOpenAI(
+            azure_endpoint=given["url"],
+            api_key="azure-key",
+            api_version="2024-10-21",
+            azure_deployment=given["deployment"],
+            max_retries=0,
+        )
+        stream = client.chat.completions.create(stream=True, **body)
+        said = "".join(
+            chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices
+        )
+    else:
+        client = openai.OpenAI(
+            base_url=given["url"] + "/openai/v1/",
+            api_key="azure-key",
+            default_headers={"api-key": "azure-key"},
+            max_retries=0,
+        )
+        stream = client.responses.create(stream=True, **body)
+        said = "".join(
+            event.delta for event in stream if event.type == "response.output_text.delta"
+        )
+    return {"said": said}
+
+
+def token(given):
+    """A token by the login that a file describes, asked for by Google's own library."""
+    from google.auth import identity_pool
+    from google.auth.transport.requests import Request
+
+    credentials = identity_pool.Credentials.from_info(
+        given["file"], scopes=["https://www.googleapis.com/auth/cloud-platform"]
+    )
+    credentials.refresh(Request())
+    return {"token": credentials.token}
+
+
 print(json.dumps(globals()[sys.argv[1]](json.load(sys.stdin))))

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use caliban_testkit::{ErrorKind, Fault, Reply, Script};
+use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::support::run;
@@ -147,4 +148,92 @@ fn google_auth_asks_for_tokens_as_we_do() {
         &json!({"theirs": theirs, "ours": ours, "file": made["file"]}),
     );
     assert_eq!(said, Some(json!({"same": true, "verified": true})));
+}
+
+/// The body that we sent, sent by the vendor's client: the same address, key and body come of it,
+/// and the answer is read.
+#[rstest]
+#[case::dated("dated", "gpt-4.1", Some("2024-10-21"))]
+#[case::undated("undated", "gpt-5.5", None)]
+fn openais_client_asks_azure_as_we_do(
+    #[case] form: &str,
+    #[case] model: &str,
+    #[case] version: Option<&str>,
+) {
+    let cloud = Cloud::new(answer());
+    cloud.config(&format!(
+        "[provider.azure]\ndeployments = {{ '{model}' = 'our gpt' }}\n"
+    ));
+    let mut command = cloud.azure();
+    command.args(["--model", model]);
+    if let Some(version) = version {
+        command.env("AZURE_OPENAI_API_VERSION", version);
+    }
+    let (ran, _) = ask(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let given = json!({
+        "form": form,
+        "url": cloud.server.url(),
+        "deployment": "our gpt",
+        "body": cloud.calls()[0].json(),
+    });
+    let Some(said) = consult("azure", &given) else {
+        return;
+    };
+    assert_eq!(said, json!({"said": "hello"}));
+    let [ours, theirs] = cloud.calls().try_into().unwrap();
+    assert_eq!(ours.api, theirs.api);
+    assert_eq!(ours.method, theirs.method);
+    assert_eq!(ours.path, theirs.path);
+    for name in ["api-key", "content-type"] {
+        assert_eq!(ours.header(name), theirs.header(name), "{name}");
+    }
+    assert_eq!(ours.json(), theirs.json());
+}
+
+/// Logins that are exchanged for a token: the same form is posted by both.
+#[test]
+fn google_auth_federates_as_we_do() {
+    let exchanged = json!({
+        "access_token": "federated",
+        "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        "expires_in": 3600,
+        "token_type": "Bearer",
+    });
+    let cloud = Cloud::new(answer().document("POST", "/v1/token", exchanged));
+    cloud.write_home("subject", "who-i-am");
+    let file = json!({
+        "type": "external_account",
+        "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "token_url": format!("{}/v1/token", cloud.server.url()),
+        "credential_source": {"file": cloud.home.path().join("subject")},
+        "universe_domain": "googleapis.com",
+    });
+    let Some(said) = consult("token", &json!({"file": file})) else {
+        return;
+    };
+    assert_eq!(said, json!({"token": "federated"}));
+    cloud.write_home("login.json", &file.to_string());
+    let mut command = cloud.vertex();
+    command.env(
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        cloud.home.path().join("login.json"),
+    );
+    let ran = run(command.args(["-p", "hi"]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let asked: Vec<std::collections::BTreeMap<String, String>> = cloud
+        .server
+        .requests()
+        .into_iter()
+        .filter(|request| request.path == "/v1/token")
+        .map(|request| {
+            url::form_urlencoded::parse(&request.body)
+                .into_owned()
+                .filter(|(name, _)| name != "options")
+                .collect()
+        })
+        .collect();
+    let [theirs, ours] = asked.try_into().unwrap();
+    assert_eq!(theirs, ours);
 }

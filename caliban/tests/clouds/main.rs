@@ -10,8 +10,10 @@
 mod counterparts;
 mod dialect;
 mod failures;
+mod gateway;
 mod logins;
 mod loops;
+mod matrix;
 mod models;
 #[path = "../support/mod.rs"]
 mod support;

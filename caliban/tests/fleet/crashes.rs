@@ -173,6 +173,16 @@ fn kills_at_any_moment_leave_true_states_and_nobody_behind() {
             std::thread::sleep(Duration::from_millis(20));
         };
         assert!(fleet.directory(id).join("spec.json").exists());
+        // What its model was asked is in its conversation, which can be read.
+        let said = fleet.ok(&["logs", id]);
+        let task = format!("round {round}");
+        let requests = fleet.bench.server.model_requests();
+        let mut asked = requests.iter().rev();
+        if asked
+            .any(|request| String::from_utf8_lossy(&request.body).contains(&format!("{task}\"")))
+        {
+            assert!(said.contains(&task), "{round}: {said}");
+        }
         if state == "crashed" {
             fleet.ok(&["rm", id]);
         } else {

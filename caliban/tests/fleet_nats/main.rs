@@ -5,15 +5,20 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test may panic"
+    clippy::print_stderr,
+    reason = "a test may panic, and say that it is skipped"
 )]
 
+mod apart;
+mod cluster;
 mod crashes;
 mod files;
 mod fleet;
 mod jobs;
 mod load;
+mod network;
 mod operation;
 mod questions;
+mod slurm;
 #[path = "../support/mod.rs"]
 mod support;

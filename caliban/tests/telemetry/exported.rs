@@ -7,22 +7,27 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use caliban_testkit::{Reply, Script, Usage};
+use caliban_testkit::{ErrorKind, Fault, Reply, Script, Usage};
 use serde_json::{Value, json};
 
 use crate::receiver::{Told, attribute, points};
-use crate::support::{Bench, Wire, run, run_with_input};
+use crate::support::{Bench, Wire, bare, run, run_with_input};
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 
 /// A command that tells everything on its standard error.
 fn telling(bench: &Bench) -> Command {
     let mut command = bench.command();
+    tells(&mut command);
+    command
+}
+
+/// Everything is told on the standard error.
+fn tells(command: &mut Command) {
     command.env("CALIBAN_ENABLE_TELEMETRY", "1");
     for signal in ["METRICS", "LOGS", "TRACES"] {
         command.env(format!("OTEL_{signal}_EXPORTER"), "console");
     }
-    command
 }
 
 fn told(stderr: &str) -> Told {
@@ -64,6 +69,43 @@ fn eventful() -> Told {
     told(&ran.stderr)
 }
 
+/// A prompt that another model answers than the one that was asked.
+fn rerouted() -> Told {
+    let gone = Reply::fault(Fault::status_of(404, ErrorKind::ModelNotFound));
+    let bench = Bench::new(Wire::Anthropic, Script::new([gone, Reply::text("Done.")]));
+    let folder = bench.home.path().join(".config/caliban");
+    fs::create_dir_all(&folder).unwrap();
+    let route = |provider: &str, model: &str| {
+        format!(
+            "[[router.route]]\npurpose = 'main_loop'\nprovider = '{provider}'\nmodel = '{model}'\n"
+        )
+    };
+    let routes = route("anthropic", "claude-sonnet-4-6") + &route("ollama", "llama3.1");
+    fs::write(folder.join("caliban.toml"), routes).unwrap();
+    let url = bench.server.url();
+    let mut command = bare(bench.home.path(), bench.workspace.path());
+    command
+        .envs(Wire::Anthropic.variables(&url))
+        .envs(Wire::Ollama.variables(&url));
+    tells(&mut command);
+    let ran = run(command.args(["-p", "hi"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = told(&ran.stderr);
+    let of_hop = [("kind", "fallback"), ("purpose", "main_loop")];
+    assert!((told.sum("caliban.router.hop", &of_hop) - 1.0).abs() < 1e-9);
+    let marks = told.sum("caliban.router.cache.markers_cleared", &of_hop);
+    assert!(marks > 0.0, "{marks}");
+    let said = ran
+        .stderr
+        .lines()
+        .find(|line| line.contains("route_changed"));
+    let said = said.unwrap();
+    for part in ["route_id", "anthropic/claude-sonnet-4-6", "ollama/llama3.1"] {
+        assert!(said.contains(part), "{said}");
+    }
+    told
+}
+
 /// The names of metrics that were told, each with the names of its attributes.
 fn exported(told: &Told) -> BTreeMap<String, BTreeSet<String>> {
     let mut exported = BTreeMap::<String, BTreeSet<String>>::new();
@@ -88,7 +130,8 @@ fn quoted(text: &str) -> Vec<&str> {
 #[test]
 fn every_metric_of_the_guide_is_seen_with_its_attributes() {
     let told = eventful();
-    let exported = exported(&told);
+    let mut exported = exported(&told);
+    exported.extend(self::exported(&rerouted()));
     let guide = fs::read_to_string(format!("{DOCS}/telemetry.md")).unwrap();
     let mut documented = BTreeSet::new();
     for row in guide.lines().filter(|line| line.starts_with("| `caliban.")) {

@@ -8,6 +8,7 @@
     reason = "a test may panic"
 )]
 
+mod agents;
 mod beginning;
 mod conversation;
 mod counted;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use caliban_model::{
     Block, CancellationToken, Error, ErrorKind, Message, Origin, Provider, Request, Role, Shown,
-    StopReason, StreamEvent, Usage,
+    StopReason, StreamEvent, Usage, Warning,
 };
 use futures::StreamExt;
 
@@ -96,20 +96,11 @@ pub(crate) async fn ask(
             }
             Some(Ok(StreamEvent::Routed { origin: other })) => origin = other,
             Some(Ok(StreamEvent::Wasted { origin, usage })) => wasted.push((origin, usage)),
-            Some(Ok(StreamEvent::Rerouted {
-                origin: other,
-                reason,
-            })) => {
+            Some(Ok(StreamEvent::Rerouted(hop))) => {
                 wasted.extend(answer.usage.map(|usage| (origin.clone(), usage)));
                 answer = Answer::default();
-                let message = format!("{} answers instead: {reason}", other.model);
-                origin = other;
-                listener
-                    .hear(Event::Notice {
-                        subtype: "fallback_model".into(),
-                        message,
-                    })
-                    .await;
+                origin = hop.to.clone();
+                listener.hear(Event::Warning(Warning::rerouted(hop))).await;
             }
             Some(Ok(event)) => {
                 if let Some(told) = answer.take(event) {
@@ -164,7 +155,7 @@ impl Answer {
             StreamEvent::Warning(warning) => return Some(Event::Warning(warning)),
             StreamEvent::Stopped { .. }
             | StreamEvent::Routed { .. }
-            | StreamEvent::Rerouted { .. }
+            | StreamEvent::Rerouted(_)
             | StreamEvent::Wasted { .. }
             | StreamEvent::Retrying(_) => None,
         };

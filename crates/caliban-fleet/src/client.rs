@@ -49,6 +49,22 @@ pub enum ClientError {
     Io(#[from] io::Error),
 }
 
+impl ClientError {
+    /// Whether the daemon that was spoken to is not there any more, so that the next one can be
+    /// asked.
+    pub fn is_gone(&self) -> bool {
+        match self {
+            Self::Io(error) => matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe
+            ),
+            Self::Refused(_) | Self::NoDaemon { .. } => false,
+        }
+    }
+}
+
 impl Client {
     /// The daemon, if there is one.
     pub async fn find(places: &Places) -> Result<Option<Self>, ClientError> {
@@ -120,8 +136,8 @@ impl Client {
                     }
                     client.stop().await?;
                 }
-                // It was just about to go.
-                Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+                // It was just about to go, or was ended in this very moment.
+                Err(error) if error.is_gone() => {}
                 Err(error) => return Err(error),
                 Ok(None) => start(places, starter).await?,
             }
@@ -261,7 +277,7 @@ impl Watching {
         match self.0.reply().await {
             Ok(Reply::Agents { agents }) => Ok(Some(agents)),
             Ok(_) => Err(unexpected()),
-            Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) if error.is_gone() => Ok(None),
             Err(error) => Err(error),
         }
     }

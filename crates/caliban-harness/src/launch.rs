@@ -150,7 +150,7 @@ impl Launched {
         let questions = Questions::new(None);
         let fanout = Fanout::new(Retention::NONE, &questions);
         choices.partners.operator = Arc::clone(&questions) as _;
-        choices.partners.notice_sink = NoticeSink::new(Arc::clone(&fanout));
+        choices.partners.notice_sink = NoticeSink::new(&fanout);
         let session = Session::new(choices)?;
         Ok(Self {
             facts: facts_of(&session),
@@ -334,7 +334,7 @@ impl Prepared {
                 sandbox.as_ref(),
                 std::mem::take(&mut prepared.dialect.hosted),
                 &questions,
-                NoticeSink::new(Arc::clone(&fanout)),
+                NoticeSink::new(&fanout),
                 DebugLog::wanted(&prepared.options.debug, &prepared.configuration)?,
             )?;
             servers.settle().await;

@@ -1,23 +1,24 @@
 //! What parts of a session have to say beside its work.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use caliban_agent::Event;
 use caliban_hooks::{EventName, Firing, FiringSink};
 use caliban_session::Fanout;
 use serde_json::json;
 
-/// Tells the session's hearers at once; nobody where there is no session.
+/// Tells the session's hearers at once; nobody where there is no session. It does not keep them: the journal is the
+/// first of them and has a sink itself, so that nothing of a session would ever be let go.
 #[derive(Debug, Clone, Default)]
-pub struct NoticeSink(Option<Arc<Fanout>>);
+pub struct NoticeSink(Weak<Fanout>);
 
 impl NoticeSink {
-    pub(crate) fn new(fanout: Arc<Fanout>) -> Self {
-        Self(Some(fanout))
+    pub(crate) fn new(fanout: &Arc<Fanout>) -> Self {
+        Self(Arc::downgrade(fanout))
     }
 
     pub fn say(&self, event: Event) {
-        if let Some(fanout) = &self.0 {
+        if let Some(fanout) = self.0.upgrade() {
             fanout.say(event);
         }
     }

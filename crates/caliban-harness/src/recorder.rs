@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_agent::{Agent, Dial, Effect, Event, Reading, ToolCall, ToolOutput, Witness};
-use caliban_model::{CostLedger, Message, Reasoning, Usage};
+use caliban_model::{CostLedger, Message, Reasoning, Usage, Warning, WarningKind};
 use caliban_sessions::{
     Accounts, CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState,
     StateChange, Store, Writer,
@@ -177,6 +177,11 @@ impl Recorder {
             Event::HistoryReplaced { messages } => self.replaced(messages),
             Event::TurnEnded { .. } => self.turn_ended(),
             Event::Notice { subtype, message } => self.append(notice(subtype, message)),
+            // Which route answered is part of the session.
+            Event::Warning(Warning {
+                kind: kind @ WarningKind::Rerouted { .. },
+                message,
+            }) => self.append(notice(kind.subtype(), message)),
             Event::Nested { parent, event } => self.record_nested(parent, event),
             Event::Finished { .. } => {
                 return Some(async move { self.run_ended().await }.boxed());

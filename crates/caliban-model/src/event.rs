@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, Origin, RetryCategory, Usage};
+use crate::{Block, Origin, Purpose, RetryCategory, Usage};
 
 /// One step of an answer.
 ///
@@ -59,11 +59,8 @@ pub enum StreamEvent {
     Routed {
         origin: Origin,
     },
-    /// The call failed for good, and another model answers. What came before is void.
-    Rerouted {
-        origin: Origin,
-        reason: String,
-    },
+    /// Another route answers than the one before it. What came before is void.
+    Rerouted(Hop),
     /// Paid for and of no use: an answer that lost a race, or broke off before it could say what
     /// it cost.
     Wasted {
@@ -71,6 +68,47 @@ pub enum StreamEvent {
         usage: Usage,
     },
     Warning(Warning),
+}
+
+/// A change of the route that answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// The route that answers now.
+    pub route_id: String,
+    pub purpose: Purpose,
+    pub kind: HopKind,
+    pub from: Origin,
+    pub to: Origin,
+    pub reason: String,
+    /// Marks for a prompt cache that the route before would have set, and that this one has no
+    /// use for.
+    pub markers_cleared: u32,
+}
+
+/// What a change of route comes of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HopKind {
+    /// The call failed for good.
+    Fallback,
+    /// The route before was slower.
+    Hedge,
+    /// The route before was not asked at all, after earlier failures or for what it lacks.
+    Skipped,
+    /// So much is spent that a cheaper one goes on.
+    Budget,
+}
+
+impl HopKind {
+    /// As frames and telemetry name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fallback => "fallback",
+            Self::Hedge => "hedge",
+            Self::Skipped => "skipped",
+            Self::Budget => "budget",
+        }
+    }
 }
 
 /// Why the model stopped.
@@ -131,6 +169,8 @@ pub enum WarningKind {
     ParameterDropped { parameter: String },
     /// The provider reported no usage; the numbers are estimated.
     UsageEstimated,
+    /// Another route answers; what was said of this turn is void.
+    Rerouted { hop: Box<Hop> },
 }
 
 impl WarningKind {
@@ -140,6 +180,7 @@ impl WarningKind {
             Self::ModelMismatch { .. } => "model_mismatch",
             Self::ParameterDropped { .. } => "parameter_dropped",
             Self::UsageEstimated => "usage_estimated",
+            Self::Rerouted { .. } => "fallback_model",
         }
     }
 }
@@ -151,6 +192,13 @@ impl Warning {
                 parameter: parameter.to_owned(),
             },
             message: format!("`{parameter}` was not sent to {model}: {why}"),
+        }
+    }
+
+    pub fn rerouted(hop: Hop) -> Self {
+        Self {
+            message: format!("{} answers instead: {}", hop.to.model, hop.reason),
+            kind: WarningKind::Rerouted { hop: Box::new(hop) },
         }
     }
 

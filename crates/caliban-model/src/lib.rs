@@ -26,7 +26,7 @@ pub use capability::{
 pub use cost::{CostLedger, LedgerEntry, Price};
 pub use credentials::{Credentials, Freshness, NoKey, StaticKey};
 pub use error::{Error, ErrorKind, RetryAdvice, RetryCategory};
-pub use event::{Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
+pub use event::{Hop, HopKind, Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
 pub use knob::{Knob, UnknownKnob};
 pub use message::{
     Block, Image, ImageMime, ImageSource, Message, Origin, Role, ToolContent, UnsupportedImage,

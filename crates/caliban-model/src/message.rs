@@ -1,5 +1,6 @@
 //! Messages and their blocks: the provider-neutral form in which history is kept.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,12 @@ pub struct Message {
 pub struct Origin {
     pub provider: Arc<str>,
     pub model: Arc<str>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}/{}", self.provider, self.model)
+    }
 }
 
 /// A piece of a message.

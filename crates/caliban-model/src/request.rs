@@ -215,6 +215,21 @@ impl Request {
             .sum();
         messages + tools
     }
+
+    /// The marks for a prompt cache that this asks for, where they are set by us: at the end of
+    /// the tools, of the system prompt and of the last two user turns.
+    pub fn cache_marks(&self, most: usize) -> usize {
+        if self.cache == CachePolicy::Off {
+            return 0;
+        }
+        let is_marked = |message: &&Arc<Message>| {
+            message.role == Role::User
+                && message_bytes(message) as u64 >= self.min_cached_turn.saturating_mul(4)
+        };
+        let turns = self.messages.iter().filter(is_marked).take(2).count();
+        let lists = usize::from(!self.tools.is_empty()) + usize::from(!self.system().is_empty());
+        (turns + lists).min(most)
+    }
 }
 
 fn message_bytes(message: &Message) -> usize {

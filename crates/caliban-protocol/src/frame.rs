@@ -158,11 +158,18 @@ pub(crate) enum Frame<'a> {
         message: &'a str,
         details: ParameterDroppedDetails<'a>,
     },
+    /// Another route answers; what was sent of this turn is void.
+    #[serde(rename = "warning")]
+    FallbackModel {
+        subtype: FallbackModelSubtype,
+        message: &'a str,
+        details: FallbackModelDetails<'a>,
+    },
     /// Anything else worth knowing that does not end the run.
     Warning {
         /// What it is about, such as `superseded`: what was sent of this turn is void. Others may
         /// be added.
-        #[schemars(extend("not" = {"enum": ["model_mismatch", "parameter_dropped"]}))]
+        #[schemars(extend("not" = {"enum": ["model_mismatch", "parameter_dropped", "fallback_model"]}))]
         subtype: &'a str,
         message: &'a str,
     },
@@ -329,6 +336,25 @@ pub(crate) struct ModelMismatchDetails<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct FallbackModelDetails<'a> {
+    /// The route that answers now.
+    pub(crate) route_id: &'a str,
+    /// What the call is for.
+    pub(crate) purpose: &'a str,
+    /// `fallback`: the call failed. `hedge`: the other was slower. `skipped`: the other was not
+    /// asked. `budget`: a cheaper model goes on.
+    pub(crate) kind: &'a str,
+    /// `provider/model`.
+    pub(crate) from: String,
+    /// `provider/model`.
+    pub(crate) to: String,
+    pub(crate) reason: &'a str,
+    /// Marks for a prompt cache that were left out for the new route.
+    pub(crate) markers_cleared: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ParameterDroppedDetails<'a> {
     pub(crate) parameter: &'a str,
 }
@@ -353,6 +379,7 @@ constants! {
     CompactionSubtype: Compaction;
     ModelMismatchSubtype: ModelMismatch;
     ParameterDroppedSubtype: ParameterDropped;
+    FallbackModelSubtype: FallbackModel;
     SuccessSubtype: Success;
     ErrorSubtype: Error;
     StoppedSubtype: MaxTurns | BudgetExceeded | Cancelled | MaxTokens;

@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use crate::frame::{
     self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ElicitationKind,
-    ErrorSubtype, Frame, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
-    ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, PluginState, Progress,
-    Protocol, SandboxState, Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
+    ErrorSubtype, FallbackModelDetails, FallbackModelSubtype, Frame, InitSubtype, McpServerState,
+    ModelMismatchDetails, ModelMismatchSubtype, ParameterDroppedDetails, ParameterDroppedSubtype,
+    Part, PermissionKind, PluginState, Progress, Protocol, SandboxState, Source, StoppedSubtype,
+    SuccessSubtype, Tokens, Totals,
 };
 use crate::line::written;
 
@@ -480,6 +481,19 @@ fn warned(warning: &Warning) -> Frame<'_> {
             subtype: ParameterDroppedSubtype::ParameterDropped,
             message,
             details: ParameterDroppedDetails { parameter },
+        },
+        WarningKind::Rerouted { hop } => Frame::FallbackModel {
+            subtype: FallbackModelSubtype::FallbackModel,
+            message,
+            details: FallbackModelDetails {
+                route_id: &hop.route_id,
+                purpose: hop.purpose.slug(),
+                kind: hop.kind.as_str(),
+                from: hop.from.to_string(),
+                to: hop.to.to_string(),
+                reason: &hop.reason,
+                markers_cleared: hop.markers_cleared,
+            },
         },
         WarningKind::UsageEstimated => Frame::Warning {
             subtype: kind.subtype(),

@@ -87,6 +87,12 @@ pub(crate) trait Family: Send + Sync + Debug {
 pub(crate) trait Decoder: Send {
     fn frame(&mut self, frame: &Frame, assembly: &mut Assembly) -> Result<(), Error>;
 
+    /// Whether all of an answer has come, though nothing says that it is the end: a connection
+    /// that fails now takes nothing away.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
     /// The body ended before the answer did.
     fn finish(&mut self, assembly: &mut Assembly) -> Result<(), Error> {
         Err(assembly.error(
@@ -341,7 +347,10 @@ impl Provider for Adapter {
                 return;
             }
             loop {
-                let chunk = until(&cancel, &origin, adapter.link.chunk(&origin, &mut response)).await??;
+                let chunk = match until(&cancel, &origin, adapter.link.chunk(&origin, &mut response)).await? {
+                    Err(_) if answer.decoder.is_complete() => None,
+                    chunk => chunk?,
+                };
                 let ended = chunk.is_none();
                 for event in answer.read(chunk.as_ref()).map_err(|error| adapter.advised(error))? {
                     yield event;

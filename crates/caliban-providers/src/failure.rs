@@ -117,12 +117,16 @@ pub(crate) fn kind_of(status: Option<u16>, codes: &[String], message: &str) -> E
         "api_key_invalid",
         "unauthenticated",
         "permission_denied",
+        // LiteLLM's, of a key that is not its own where it keeps no list of keys.
+        "no_db_connection",
     ]) || text.contains("api key not valid")
     {
         return ErrorKind::Auth;
     }
     if has(&["model_not_found", "deploymentnotfound"])
         || (text.contains("model") && text.contains("not found"))
+        // LiteLLM's, with status 400.
+        || text.contains("invalid model name passed")
     {
         return ErrorKind::Unavailable;
     }

@@ -123,7 +123,7 @@ impl Attempt {
             | StreamEvent::Stopped { .. }
             | StreamEvent::Retrying(_)
             | StreamEvent::Routed { .. }
-            | StreamEvent::Rerouted { .. }
+            | StreamEvent::Rerouted(_)
             | StreamEvent::Wasted { .. }
             | StreamEvent::Warning(_) => return,
         };

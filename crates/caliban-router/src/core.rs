@@ -69,6 +69,8 @@ pub struct Counts {
     pub trips: u64,
     pub hedges_started: u64,
     pub hedges_won: u64,
+    /// Marks for prompt caches that routes before a hop would have set and those after did not.
+    pub markers_cleared: u64,
 }
 
 impl Core {
@@ -235,6 +237,10 @@ impl Core {
 
     pub(crate) fn hedge_won(&self) {
         self.state().counts.hedges_won += 1;
+    }
+
+    pub(crate) fn cleared_markers(&self, marks: u32) {
+        self.state().counts.markers_cleared += u64::from(marks);
     }
 
     pub(crate) fn hopped(&self) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_stream::try_stream;
 use caliban_model::{
-    CancellationToken, Error, ErrorKind, EventStream, Origin, Request, Retry, RetryCategory, Shown,
-    StreamEvent, Usage, Warning,
+    CancellationToken, Error, ErrorKind, EventStream, Hop, HopKind, Origin, Request, Retry,
+    RetryCategory, Shown, StreamEvent, Usage, Warning,
 };
 
 use crate::attempt::Attempt;
@@ -17,6 +17,7 @@ use crate::breaker::Standing;
 use crate::consequence::{Next, follows};
 use crate::core::{Core, Hedging, Place};
 use crate::facts::Facts;
+use crate::hop::End;
 use crate::race::{Finish, Race};
 use crate::resolution::{Candidate, Plan, Resolution, Verdict, Why};
 use crate::retry::{Left, RetryPolicy};
@@ -180,40 +181,70 @@ impl Call {
         );
         let primary = self.resolution.primary.as_ref();
         let is_primary = primary.is_none_or(|primary| primary.id == self.current.id);
-        let reason = match (is_primary, self.resolution.verdict(&self.current.id)) {
+        let hop = match (is_primary, self.resolution.verdict(&self.current.id)) {
             (false, Some(Verdict::Kept(Why::Stays))) => None,
             (false, _) => primary.and_then(|primary| match self.resolution.verdict(&primary.id) {
-                Some(Verdict::Dropped(reason)) => Some(format!("`{}` {reason}", primary.id)),
+                Some(Verdict::Dropped(reason)) => Some((
+                    HopKind::Skipped,
+                    self.end_of(primary),
+                    format!("`{}` {reason}", primary.id),
+                )),
                 Some(Verdict::Kept(_)) | None => None,
             }),
             (true, Some(Verdict::Kept(Why::Saves))) if self.core.tells(&self.current.id) => {
-                Some("so much of the budget is spent that a cheaper model goes on".to_owned())
+                let reason = "so much of the budget is spent that a cheaper model goes on";
+                let from = End::new(asked.clone(), self.core.table.main());
+                Some((HopKind::Budget, from, reason.to_owned()))
             }
             (true, _) => None,
         };
-        match reason {
-            Some(reason) => events.push(self.rerouted(&self.current, reason)),
+        match hop {
+            Some((kind, from, reason)) => {
+                events.push(self.rerouted(kind, from, &self.current, reason));
+            }
             None if origin != asked => events.push(StreamEvent::Routed { origin }),
             None => {}
         }
         events
     }
 
-    fn rerouted(&self, candidate: &Candidate, mut reason: String) -> StreamEvent {
-        let origin = self.origin(candidate);
+    /// One end of a hop.
+    fn end_of(&self, candidate: &Candidate) -> End {
+        let route = self.core.table.routes.get(candidate.route);
+        End::new(self.origin(candidate), route)
+    }
+
+    fn rerouted(&self, kind: HopKind, from: End, to: &Candidate, reason: String) -> StreamEvent {
+        let marks = from.cleared_by(&self.end_of(to), &self.request);
+        self.core.cleared_markers(marks);
+        StreamEvent::Rerouted(Hop {
+            route_id: to.id.to_string(),
+            purpose: self.facts.purpose,
+            kind,
+            from: from.origin,
+            to: self.origin(to),
+            reason: reason + &self.price_of(to),
+            markers_cleared: marks,
+        })
+    }
+
+    /// What a hop costs, where that is worth telling.
+    fn price_of(&self, candidate: &Candidate) -> String {
         let tokens = self.facts.input_tokens;
-        if tokens >= DEAR_HOP {
-            let _ = write!(reason, "; it reads about {tokens} tokens anew");
-            let rate = self.core.rates.lookup(&origin.provider, &origin.model);
-            if let Some(rate) = rate {
-                let cost = rate.cost(&Usage {
-                    cache_write_5m: tokens,
-                    ..Usage::default()
-                });
-                let _ = write!(reason, ", for about ${}", cost.round_dp(4));
-            }
+        if tokens < DEAR_HOP {
+            return String::new();
         }
-        StreamEvent::Rerouted { origin, reason }
+        let mut told = format!("; it reads about {tokens} tokens anew");
+        let origin = self.origin(candidate);
+        let rate = self.core.rates.lookup(&origin.provider, &origin.model);
+        if let Some(rate) = rate {
+            let cost = rate.cost(&Usage {
+                cache_write_5m: tokens,
+                ..Usage::default()
+            });
+            let _ = write!(told, ", for about ${}", cost.round_dp(4));
+        }
+        told
     }
 
     /// The pause that everybody needs, where nobody is well.
@@ -371,7 +402,8 @@ impl Call {
                     self.core.hedge_won();
                     self.queue.retain(|other| other.id != winner.candidate.id);
                     let reason = format!("`{leader}` was slow, and it began first");
-                    events.push(self.rerouted(&winner.candidate, reason));
+                    let from = self.end_of(&self.current);
+                    events.push(self.rerouted(HopKind::Hedge, from, &winner.candidate, reason));
                     self.current = winner.candidate.clone();
                 }
                 (events, Raced::Won(winner))
@@ -438,7 +470,8 @@ impl Call {
             return (events, After::End(error));
         };
         self.core.hopped();
-        events.push(self.rerouted(&candidate, reason));
+        let from = self.end_of(&self.current);
+        events.push(self.rerouted(HopKind::Fallback, from, &candidate, reason));
         self.current = candidate;
         self.retries = 0;
         (events, After::Next)

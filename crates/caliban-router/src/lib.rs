@@ -13,6 +13,7 @@ mod dice;
 mod dispatch;
 mod effort;
 mod facts;
+mod hop;
 mod race;
 pub mod rehearsal;
 mod resolution;

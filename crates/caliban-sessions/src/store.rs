@@ -325,7 +325,8 @@ impl Store {
         let directory = &self.directory;
         let names = self.disk.list(directory);
         for file in names.map_err(Error::io("list", directory))? {
-            let Some((name, "journal.new" | "json.new" | "lock")) = file.split_once('.') else {
+            let Some((name, kind @ ("journal.new" | "json.new" | "lock"))) = file.split_once('.')
+            else {
                 continue;
             };
             let Ok(name) = name.parse::<SessionName>() else {
@@ -333,7 +334,7 @@ impl Store {
             };
             // Letting go of a lock removes it.
             if let Ok(_lock) = self.lock(&self.paths(&name))
-                && file.ends_with(".new")
+                && kind != "lock"
             {
                 let path = directory.join(&file);
                 let _ = self.disk.remove_file(&path);

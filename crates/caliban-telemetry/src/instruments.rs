@@ -21,6 +21,8 @@ pub(crate) enum Instrument {
     Commits,
     PullRequests,
     Compactions,
+    Hops,
+    ClearedMarkers,
     ModelTokens,
     ModelDuration,
     FirstChunk,
@@ -104,6 +106,18 @@ impl Instrument {
                 "caliban.compact.event",
                 "",
                 "Conversations that were shortened",
+                Whole,
+            ),
+            Self::Hops => (
+                "caliban.router.hop",
+                "",
+                "Changes of the route that answers",
+                Whole,
+            ),
+            Self::ClearedMarkers => (
+                "caliban.router.cache.markers_cleared",
+                "",
+                "Cache marks that a change of route made void",
                 Whole,
             ),
             Self::ModelTokens => (

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{Answer, CompactionReason, Event, Outcome, RunTotals};
-use caliban_model::{Message, Usage};
+use caliban_model::{Message, Usage, Warning, WarningKind};
 use caliban_session::{Facts, SessionEvent, What};
 use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
@@ -214,6 +214,10 @@ impl Translator {
                 cost,
             } => self.call_ended(message, usage, *cost, agent, at),
             Event::Retrying(retry) => self.retried(retry, agent, at),
+            Event::Warning(Warning {
+                kind: WarningKind::Rerouted { hop },
+                ..
+            }) => self.rerouted(hop, at),
             Event::ToolReady {
                 id,
                 name,

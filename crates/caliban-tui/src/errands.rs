@@ -1,7 +1,8 @@
 //! What is done outside of the face, off its loop; each comes back as one message.
 
+use std::ffi::OsString;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,6 +155,7 @@ impl Errands {
             | Effect::EditMemory { .. }
             | Effect::ShowText(_)
             | Effect::Dump(_)
+            | Effect::HandOver { .. }
             | Effect::Suspend
             | Effect::Repaint
             | Effect::CaptureMouse(_)
@@ -187,6 +189,24 @@ impl Errands {
             let text = text.filter(|text| !text.is_empty());
             let _ = done.send(Done::Status(text)).await;
         }));
+    }
+
+    /// Lets a program have the terminal, with everything that the operator's own programs see.
+    pub(crate) async fn hand_over(
+        &self,
+        program: &Path,
+        arguments: &[OsString],
+    ) -> Result<(), String> {
+        let ended = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.setup.cwd)
+            .status()
+            .await;
+        match ended {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("it ended with {status}")),
+            Err(error) => Err(format!("`{}`: {error}", program.display())),
+        }
     }
 
     /// Lets the operator change a text in his editor.

@@ -322,6 +322,14 @@ impl Face {
                     self.app.say(error);
                 }
             }
+            Effect::HandOver { program, arguments } => {
+                self.step_out()?;
+                let ended = self.errands.hand_over(&program, &arguments).await;
+                self.step_in()?;
+                if let Err(error) = ended {
+                    self.app.say(error);
+                }
+            }
             Effect::Dump(rows) => self.dump(&rows)?,
             Effect::Suspend => {
                 caliban_terminal::suspend().map_err(FaceError::Lost)?;

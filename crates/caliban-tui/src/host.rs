@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
+use crate::agents_desk::AgentsDesk;
 use crate::custom_theme::CustomTheme;
 use crate::keys_desk::KeysDesk;
 use crate::lists_desk::{ListRow, ListsDesk};
@@ -126,7 +127,7 @@ impl Display for FileChanged {
 }
 
 /// What can be looked up and written down while a session lives.
-pub trait Desk: ListsDesk + ServersDesk + SettingsDesk + Debug + Send + Sync {
+pub trait Desk: AgentsDesk + ListsDesk + ServersDesk + SettingsDesk + Debug + Send + Sync {
     /// Background jobs, in the order they began.
     fn jobs(&self) -> Vec<JobRow>;
 

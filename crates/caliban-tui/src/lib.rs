@@ -5,6 +5,7 @@
 //! the state looks like comes out of `view`; what is to be done outside are values that
 //! `errands` runs.
 
+mod agents_desk;
 mod app;
 mod canvas;
 mod clipboard;
@@ -37,6 +38,9 @@ mod transcript;
 mod view;
 mod viewer;
 
+pub use agents_desk::{
+    AgentAnswer, AgentChange, AgentLife, AgentQuestion, AgentRow, AgentsDesk, age,
+};
 pub use custom_theme::CustomTheme;
 pub use face::run;
 pub use farewell::{Farewell, Next};

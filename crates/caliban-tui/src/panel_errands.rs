@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::StreamExt;
 use tokio::sync::mpsc;
 
 use crate::app::{Done, PanelDone, PanelEffect};
@@ -33,6 +34,23 @@ pub(crate) fn run(effect: PanelEffect, host: Arc<dyn Host>, done: mpsc::Sender<D
                 let login = desk.log_in(&server, begun).await;
                 let login = PanelDone::LoggedIn(server, login);
                 let _ = done.send(Done::Panel(login)).await;
+            });
+        }
+        PanelEffect::WatchAgents(desk, watch) => {
+            tokio::spawn(async move {
+                let telling = async {
+                    let mut agents = desk.agents();
+                    while let Some(told) = agents.next().await {
+                        let _ = done.send(Done::Panel(PanelDone::Agents(told))).await;
+                    }
+                };
+                watch.run_until_cancelled(telling).await;
+            });
+        }
+        PanelEffect::ChangeAgent(desk, change) => {
+            tokio::spawn(async move {
+                let changed = PanelDone::AgentChanged(desk.change_agent(change).await);
+                let _ = done.send(Done::Panel(changed)).await;
             });
         }
         PanelEffect::Vet(desk, line) => {

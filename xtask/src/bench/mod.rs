@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: what the program costs, next to programs that do no more than must be
 //! done. Absolute times mean nothing on a shared machine; a ratio of interleaved runs does.
 
+#[cfg(target_os = "linux")]
+mod agents;
 mod answers;
 mod checkpoints;
 mod evaluation;
@@ -69,6 +71,9 @@ enum Rows {
     Sessions,
     /// Connections and events of `caliban serve`.
     Serving,
+    /// Agents in the background: their start, their memory, their events.
+    #[cfg(target_os = "linux")]
+    Agents,
     /// A confined program that does nothing.
     Sandbox,
     /// Verdicts and settings.
@@ -128,6 +133,8 @@ impl Rows {
             Self::Checkpoints => checkpoints::rows(stage),
             Self::Sessions => sessions::rows(stage),
             Self::Serving => serving::rows(stage),
+            #[cfg(target_os = "linux")]
+            Self::Agents => agents::rows(stage),
             Self::Sandbox => sandbox::rows(stage),
             Self::Evaluation => evaluation::rows(),
             Self::Instructions => instructions::rows(stage),

@@ -120,7 +120,7 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
     ])
 }
 
-fn minimal(stage: &Stage) -> Result<String> {
+pub(super) fn minimal(stage: &Stage) -> Result<String> {
     let host = stage.server.url().strip_prefix("http://");
     Ok(host.context("an address")?.to_owned())
 }
@@ -135,7 +135,7 @@ fn connections(mut once: impl FnMut() -> Result<()>) -> Result<f64> {
 }
 
 /// One answer of the minimal server: the number of its events.
-fn read(host: &str) -> Result<usize> {
+pub(super) fn read(host: &str) -> Result<usize> {
     let mut stream = TcpStream::connect(host)?;
     write!(stream, "GET / HTTP/1.1\r\nhost: {host}\r\n\r\n")?;
     let (mut events, mut line) = (0, String::new());
@@ -206,6 +206,6 @@ fn joined(reader: thread::ScopedJoinHandle<'_, Result<usize>>) -> Result<usize> 
 }
 
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-fn rate(count: usize, since: Instant) -> f64 {
+pub(super) fn rate(count: usize, since: Instant) -> f64 {
     count as f64 / since.elapsed().as_secs_f64()
 }

@@ -167,7 +167,9 @@ impl<B: Board> Attempt<'_, B> {
                     let asking = self.board.ask(job, question, frame.to_string().into());
                     asking.await.map_err(|error| error.to_string())?;
                 }
-                OnQuestion::Fail | OnQuestion::Deny => {
+                // The run has nobody to ask, and denies it by itself.
+                OnQuestion::Deny => {}
+                OnQuestion::Fail => {
                     let tool = frame["tool"].as_str().unwrap_or("a server");
                     course.cut(Cut::Asked(tool.to_owned()));
                 }

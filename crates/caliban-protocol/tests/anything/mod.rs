@@ -8,8 +8,8 @@ use caliban_agent::{
     Outcome, Question, RunTotals, ToolCall, ToolOutput, ToolStatus,
 };
 use caliban_model::{
-    Block, Error, ErrorKind, Image, ImageMime, ImageSource, Message, Retry, RetryCategory, Role,
-    Shown, ToolContent, Usage, Warning, WarningKind,
+    Block, Error, ErrorKind, Hop, HopKind, Image, ImageMime, ImageSource, Message, Origin, Purpose,
+    Retry, RetryCategory, Role, Shown, ToolContent, Usage, Warning, WarningKind,
 };
 use caliban_protocol::{
     Encoder, HookEvents, Init, McpServerState, Partial, PluginState, Replay, SandboxState,
@@ -250,7 +250,39 @@ fn warning() -> impl Strategy<Value = Warning> {
             kind: WarningKind::UsageEstimated,
             message
         }),
+        hop().prop_map(Warning::rerouted),
     ]
+}
+
+fn hop() -> impl Strategy<Value = Hop> {
+    let kind = prop_oneof![
+        Just(HopKind::Fallback),
+        Just(HopKind::Hedge),
+        Just(HopKind::Skipped),
+        Just(HopKind::Budget),
+    ];
+    let origin = || (text(), text()).prop_map(|(provider, model)| Origin::new(provider, model));
+    let purpose = prop::sample::select(Purpose::ALL.to_vec());
+    (
+        text(),
+        purpose,
+        kind,
+        origin(),
+        origin(),
+        text(),
+        any::<u32>(),
+    )
+        .prop_map(
+            |(route_id, purpose, kind, from, to, reason, markers_cleared)| Hop {
+                route_id,
+                purpose,
+                kind,
+                from,
+                to,
+                reason,
+                markers_cleared,
+            },
+        )
 }
 
 fn output() -> impl Strategy<Value = ToolOutput> {

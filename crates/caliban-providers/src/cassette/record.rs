@@ -117,7 +117,7 @@ impl Provider for Recording {
                         }
                     }
                     // Who answers is known whatever becomes of the answer.
-                    Ok(StreamEvent::Routed { .. } | StreamEvent::Rerouted { .. }) => {
+                    Ok(StreamEvent::Routed { .. } | StreamEvent::Rerouted(_)) => {
                         exchange.truncate(1);
                         exchange.push(json!(event.as_ref().ok()));
                         answering = exchange.len();

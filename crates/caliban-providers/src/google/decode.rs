@@ -53,6 +53,10 @@ impl Decoder for GeminiDecoder {
         self.chunks(&body, assembly)
     }
 
+    fn is_complete(&self) -> bool {
+        self.ending.is_some()
+    }
+
     fn finish(&mut self, assembly: &mut Assembly) -> Result<(), Error> {
         let Some(Ending { reason, message }) = self.ending.take() else {
             return Err(assembly.error(

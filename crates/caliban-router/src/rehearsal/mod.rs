@@ -133,7 +133,7 @@ async fn answer(router: &Router, clock: &VirtualClock, request: Request, session
                 is_restarted |= retry.shown == Shown::Superseded;
                 first = None;
             }
-            Ok(StreamEvent::Rerouted { .. }) => {
+            Ok(StreamEvent::Rerouted(_)) => {
                 begun = clock.now();
                 is_restarted |= first.is_some();
                 first = None;

@@ -25,7 +25,7 @@ fn one_retry_before_another_route_and_all_of_them_on_the_last() {
     assert_eq!((&*hops[0].provider, &*hops[0].model), ("openai", GPT));
     // Told with the reason.
     let reason = events.iter().find_map(|event| match event {
-        Ok(StreamEvent::Rerouted { reason, .. }) => Some(reason.clone()),
+        Ok(StreamEvent::Rerouted(hop)) => Some(hop.reason.clone()),
         _ => None,
     });
     assert!(reason.unwrap().contains("gave up after one retry"));

@@ -213,7 +213,7 @@ fn check_void(name: &str, events: &[Result<StreamEvent, Error>]) {
                 is_dirty = false;
                 ended_blocks = 0;
             }
-            Ok(StreamEvent::Rerouted { .. }) => {
+            Ok(StreamEvent::Rerouted(_)) => {
                 is_dirty = false;
                 ended_blocks = 0;
             }

@@ -292,7 +292,7 @@ pub(crate) fn said(events: &[Result<StreamEvent, Error>]) -> Result<String, Erro
     for event in events {
         match event {
             Ok(StreamEvent::TextDelta { text, .. }) => said.push_str(text),
-            Ok(StreamEvent::Rerouted { .. }) => said.clear(),
+            Ok(StreamEvent::Rerouted(_)) => said.clear(),
             Ok(StreamEvent::Retrying(retry)) if retry.shown != caliban_model::Shown::Nothing => {
                 said.clear();
             }
@@ -306,7 +306,7 @@ pub(crate) fn said(events: &[Result<StreamEvent, Error>]) -> Result<String, Erro
 /// Where the answer was sent to, hop by hop.
 pub(crate) fn hops(events: &[Result<StreamEvent, Error>]) -> Vec<Origin> {
     let hops = events.iter().filter_map(|event| match event {
-        Ok(StreamEvent::Rerouted { origin, .. }) => Some(origin.clone()),
+        Ok(StreamEvent::Rerouted(hop)) => Some(hop.to.clone()),
         _ => None,
     });
     hops.collect()

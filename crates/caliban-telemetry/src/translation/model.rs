@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use caliban_agent::AnswerStep;
-use caliban_model::{Message, Retry, Usage};
+use caliban_model::{Hop, Message, Retry, Usage};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
@@ -164,6 +164,27 @@ impl Translator {
             .with_known("status_code", retry.status.map(u32::from))
             .with("attempt", retry.attempt);
         self.log(at, "api_error", Severity::Warn, attributes);
+    }
+
+    pub(super) fn rerouted(&mut self, hop: &Hop, at: Timestamp) {
+        let attributes = Attributes::default()
+            .with("route_id", hop.route_id.clone())
+            .with("purpose", hop.purpose.slug())
+            .with("kind", hop.kind.as_str())
+            .with("from", hop.from.to_string())
+            .with("to", hop.to.to_string())
+            .with("markers_cleared", hop.markers_cleared)
+            .with("reason", shortened(&hop.reason, 2_000));
+        let counted = self
+            .common
+            .clone()
+            .with("kind", hop.kind.as_str())
+            .with("purpose", hop.purpose.slug());
+        self.instruments.count(Instrument::Hops, counted.clone(), 1);
+        let marks = u64::from(hop.markers_cleared);
+        self.instruments
+            .count(Instrument::ClearedMarkers, counted, marks);
+        self.log(at, "route_changed", Severity::Warn, attributes);
     }
 
     /// What is known of a call to a model.

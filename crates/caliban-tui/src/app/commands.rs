@@ -56,6 +56,7 @@ impl App {
             "quit" | "exit" => self.effect(Effect::Leave(Departure::Out)),
             "web" => self.go_to_page(),
             "help" => self.show_help(),
+            "agents" if arguments == "watch" => self.show_agents(),
             "hooks" | "skills" | "agents" | "output-style" => self.show_list(name),
             "memory" => match arguments.split_once(char::is_whitespace) {
                 None if matches!(arguments, "" | "list") => self.show_list(name),

@@ -1,14 +1,16 @@
 //! What the face wants done outside of itself, and what comes of it. Changing the state does
 //! none of it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_compose::ImageAtom;
-use caliban_model::{Image, Message};
+use caliban_model::{CancellationToken, Image, Message};
 use caliban_session::{Command, Rewind};
 use caliban_terminal::Raster;
 
+use crate::agents_desk::{AgentChange, AgentRow};
 use crate::custom_theme::CustomTheme;
 use crate::farewell::Departure;
 use crate::host::{
@@ -41,6 +43,11 @@ pub(crate) enum Effect {
     ShowText(String),
     /// Print rows on the main screen.
     Dump(Vec<String>),
+    /// Let a program have the terminal until it ends.
+    HandOver {
+        program: PathBuf,
+        arguments: Vec<OsString>,
+    },
     Suspend,
     /// Draw everything anew.
     Repaint,
@@ -105,6 +112,9 @@ pub(crate) enum PanelEffect {
     SearchSessions(String),
     ChangeSession(SessionChange),
     LogInToServer(Arc<dyn Desk>, String),
+    /// Tell of agents until this is cancelled.
+    WatchAgents(Arc<dyn Desk>, CancellationToken),
+    ChangeAgent(Arc<dyn Desk>, AgentChange),
     /// Let hooks hear a command.
     Vet(Arc<dyn Desk>, String),
     /// List the providers that have keys, for this.
@@ -126,6 +136,8 @@ pub(crate) enum PanelDone {
     /// A browser must open this address for the login to a server.
     LoginBegun(String),
     LoggedIn(String, Result<(), String>),
+    Agents(Result<Vec<AgentRow>, String>),
+    AgentChanged(Result<String, String>),
     /// What hooks made of a command.
     Vetted(Result<String, String>),
     /// The providers that have keys, and what is to be done about one.

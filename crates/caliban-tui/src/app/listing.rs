@@ -218,6 +218,21 @@ impl App {
                 self.effect(Effect::Send(Command::Servers(command)));
             }
             PanelDone::LoggedIn(_, Err(error)) => self.tell_of_servers(error),
+            PanelDone::Agents(told) => {
+                if let Some(panel) = self.agents_panel() {
+                    match told {
+                        Ok(rows) => panel.changed(rows),
+                        Err(error) => panel.tell(error),
+                    }
+                }
+            }
+            PanelDone::AgentChanged(done) => {
+                let text = done.unwrap_or_else(|error| error);
+                match self.agents_panel() {
+                    Some(panel) => panel.tell(text),
+                    None => self.say(text),
+                }
+            }
             PanelDone::Vetted(Ok(line)) => {
                 if !self.obey(&line) {
                     self.send_line(&line);

@@ -1,5 +1,7 @@
 //! What lies over the conversation, and what it wants.
 
+use std::sync::Arc;
+
 use caliban_session::{Command, ModelChange, PromptId, RuleChange};
 use caliban_terminal::Key;
 
@@ -7,7 +9,7 @@ use crate::app::effect::{Effect, PanelEffect};
 use crate::app::queueing::Fate;
 use crate::app::state::{App, Rewinding};
 use crate::farewell::Departure;
-use crate::layers::{Layer, Pager, Reaction, SessionsPanel, Wish};
+use crate::layers::{AgentsPanel, JobsPanel, Layer, Pager, Reaction, SessionsPanel, Wish};
 use crate::sessions_desk::SessionRow;
 
 impl App {
@@ -47,6 +49,34 @@ impl App {
             Some(Layer::Servers(panel)) => panel.tell(text),
             Some(_) | None => self.say(text),
         }
+    }
+
+    pub(crate) fn show_jobs(&mut self) {
+        match &self.desk {
+            Some(desk) => {
+                let panel = JobsPanel::new(Arc::clone(desk));
+                self.layers.push(Layer::Jobs(panel));
+            }
+            None => self.say("The session is not there yet"),
+        }
+    }
+
+    /// Shows agents in the background, and keeps listening as long as they are looked at.
+    pub(crate) fn show_agents(&mut self) {
+        let Some(desk) = self.desk.clone() else {
+            return self.say("The session is not there yet");
+        };
+        let (panel, watch) = AgentsPanel::new(Arc::clone(&desk));
+        self.layers.push(Layer::Agents(panel));
+        self.errand(PanelEffect::WatchAgents(desk, watch));
+    }
+
+    /// The panel of agents, though something of theirs may be read above it.
+    pub(crate) fn agents_panel(&mut self) -> Option<&mut AgentsPanel> {
+        self.layers.iter_mut().rev().find_map(|layer| match layer {
+            Layer::Agents(panel) => Some(panel),
+            _ => None,
+        })
     }
 
     /// What was asked about sessions has come.
@@ -100,6 +130,19 @@ impl App {
                     let text = desk.job_output(&job);
                     self.layers
                         .push(Layer::Pager(Pager::new(format!("Job {job}"), text)));
+                }
+            }
+            Wish::ShowJobs => self.show_jobs(),
+            Wish::ShowAgents => self.show_agents(),
+            Wish::AttachAgent(id) => {
+                if let Some(desk) = &self.desk {
+                    let (program, arguments) = desk.attachment(&id);
+                    self.effect(Effect::HandOver { program, arguments });
+                }
+            }
+            Wish::ChangeAgent(change) => {
+                if let Some(desk) = self.desk.clone() {
+                    self.errand(PanelEffect::ChangeAgent(desk, change));
                 }
             }
             Wish::CycleMode => self.cycle_mode(),

@@ -11,7 +11,7 @@ use crate::app::effect::Effect;
 use crate::app::state::{App, Link};
 use crate::farewell::Departure;
 use crate::keys::{Action, Meaning};
-use crate::layers::{HistorySearch, JobsPanel, Layer, Pager};
+use crate::layers::{HistorySearch, Layer, Pager};
 use crate::preferences::{Diffs, Mouse, View};
 use crate::questions::Attention;
 use crate::transcript::{Cell, CellKind};
@@ -244,13 +244,7 @@ impl App {
                 self.effect(Effect::Send(Command::Background));
                 self.say("To the background; Ctrl+B again shows commands");
             }
-            Action::Jobs => match &self.desk {
-                Some(desk) => {
-                    let panel = JobsPanel::new(std::sync::Arc::clone(desk));
-                    self.layers.push(Layer::Jobs(panel));
-                }
-                None => self.say("The session is not there yet"),
-            },
+            Action::Jobs => self.show_jobs(),
             Action::Todos => self.shows_todos = !self.shows_todos,
             Action::CycleMode => self.cycle_mode(),
             Action::DropLatch => {

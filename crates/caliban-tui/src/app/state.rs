@@ -353,6 +353,8 @@ impl App {
         let draft = self.draft_deadline();
         let layer = match self.layers.last() {
             Some(Layer::Jobs(panel)) if panel.is_live() => Some(self.now + JOBS),
+            // How long each is in its state is told, too.
+            Some(Layer::Agents(_)) => Some(self.now + JOBS),
             Some(Layer::Servers(panel)) if panel.is_live() => Some(self.now + JOBS),
             Some(Layer::Opening(question)) => question.deadline(self.now),
             Some(_) | None => None,

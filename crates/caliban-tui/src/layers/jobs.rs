@@ -42,6 +42,7 @@ impl JobsPanel {
             }
             KeyCode::Up | KeyCode::Char('k') => self.chosen = self.chosen.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.chosen = (self.chosen + 1).min(last),
+            KeyCode::Tab => return Reaction::CloseAnd(Wish::ShowAgents),
             KeyCode::Char('x') => {
                 if let Some(job) = chosen {
                     return Reaction::Do(Wish::EndJob(job));
@@ -103,7 +104,7 @@ impl JobsPanel {
             let skipped = rows.len().saturating_sub(usize::from(body.height));
             canvas.rows(body, &rows[skipped..]);
         }
-        let hint = "Enter reads all  x ends it  q closes";
+        let hint = "Enter reads all  x ends it  Tab agents  q closes";
         canvas.text(
             inside.x,
             inside.bottom().saturating_sub(1),

@@ -1,5 +1,6 @@
 //! What lies over the conversation and hears keys first.
 
+mod agents;
 mod catalogue;
 mod context;
 mod elicitation;
@@ -19,6 +20,7 @@ mod servers;
 mod sessions;
 mod settings;
 
+pub(crate) use agents::AgentsPanel;
 pub(crate) use catalogue::{
     COMMANDS, Catalogue, MEMORY, MODELS, PROFILES, READING, STYLES, Step, Thing,
 };
@@ -45,6 +47,7 @@ use caliban_settings::RuleAction;
 use caliban_terminal::Key;
 use ratatui_core::layout::Rect;
 
+use crate::agents_desk::AgentChange;
 use crate::app::Towards;
 use crate::canvas::{Canvas, overlay};
 use crate::host::ImportVerdict;
@@ -58,6 +61,7 @@ pub(crate) enum Layer {
     Picker(Picker),
     Opening(OpeningQuestion),
     Jobs(JobsPanel),
+    Agents(AgentsPanel),
     Queue(QueuePanel),
     History(HistorySearch),
     Rules(RulesPanel),
@@ -103,6 +107,10 @@ pub(crate) enum Wish {
     },
     EndJob(String),
     ShowJob(String),
+    ShowJobs,
+    ShowAgents,
+    AttachAgent(String),
+    ChangeAgent(AgentChange),
     LoadHistories,
     CycleMode,
     ForgetRule {
@@ -167,6 +175,7 @@ impl Layer {
             Self::Picker(picker) => picker.press(key),
             Self::Opening(question) => question.press(key),
             Self::Jobs(jobs) => jobs.press(key),
+            Self::Agents(agents) => agents.press(key),
             Self::Queue(queue) => queue.press(key),
             Self::History(search) => search.press(key),
             Self::Rules(rules) => rules.press(key),
@@ -183,6 +192,7 @@ impl Layer {
     pub(crate) fn paste(&mut self, text: &str) {
         match self {
             Self::Picker(picker) => picker.paste(text),
+            Self::Agents(agents) => agents.paste(text),
             Self::History(search) => search.paste(text),
             Self::Settings(settings) => settings.paste(text),
             Self::Sessions(sessions) => sessions.paste(text),
@@ -207,6 +217,7 @@ impl Layer {
             Self::Picker(picker) => picker.draw(canvas, area, theme),
             Self::Opening(question) => question.draw(canvas, area, theme, known.now),
             Self::Jobs(jobs) => jobs.draw(canvas, area, theme),
+            Self::Agents(agents) => agents.draw(canvas, area, theme),
             Self::Queue(queue) => queue.draw(canvas, area, theme),
             Self::History(search) => search.draw(canvas, known.input, theme),
             Self::Rules(rules) => rules.draw(canvas, area, theme, known.mode),

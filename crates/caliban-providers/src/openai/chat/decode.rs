@@ -278,6 +278,10 @@ impl Decoder for ChatDecoder {
     }
 
     /// Not every server marks the end; one that named a reason has said everything.
+    fn is_complete(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
     fn finish(&mut self, assembly: &mut Assembly) -> Result<(), Error> {
         if self.finish_reason.is_some() {
             return self.done(assembly);
