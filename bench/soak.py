@@ -23,7 +23,7 @@ import time
 TABS = 8
 PROMPTS_A_TAB = 50
 # What a server of sessions may grow by between a tenth of its work and all of it.
-GROWTH_KIB = 8 * 1024
+GROWTH_KIB = 4 * 1024
 # A command that nobody else starts.
 SLEEP = "sleep 98765"
 
@@ -53,6 +53,11 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request, address):
+        """Whoever asked was killed."""
 
 
 def events(block, delta, reason):
@@ -204,14 +209,14 @@ def main():
     words.add_argument("--turns", type=int, default=100_000)
     words.add_argument("--kills", type=int, default=500)
     options = words.parse_args()
-    model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
+    model = Server(("127.0.0.1", 0), Model)
     threading.Thread(target=model.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="soak-") as place:
         url = f"http://127.0.0.1:{model.server_address[1]}"
         soak = Soak(options.program.resolve(), pathlib.Path(place), url)
         for part, count in ((soak.runs, options.runs), (soak.turns, options.turns), (soak.kills, options.kills)):
             begun = time.monotonic()
-            found = part(count)
+            found = part(count) if count else {}
             print(json.dumps({**found, "seconds": round(time.monotonic() - begun, 1)}), flush=True)
         print(json.dumps({"files left": soak.leftovers(), "sessions": soak.sessions()}))
     for problem in soak.problems[:20]:

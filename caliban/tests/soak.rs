@@ -120,7 +120,7 @@ fn work_of_every_kind_leaves_nothing_behind() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/soak.py");
     let done = std::process::Command::new(python)
         .args([script, env!("CARGO_BIN_EXE_caliban")])
-        .args(["--runs=8", "--turns=320", "--kills=6"])
+        .args(["--runs=8", "--turns=480", "--kills=6"])
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&done.stdout);
