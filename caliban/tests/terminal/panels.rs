@@ -496,6 +496,9 @@ fn every_command_is_obeyed_on_a_screen() {
 #[case("output-style", "it counts after /clear")]
 #[case("memory", "e edits it")]
 #[case("login", "Enter keeps it")]
+#[case("agents", "e edits it")]
+#[case("model", "< > effort")]
+#[case("rewind", "before the first prompt")]
 fn panels_look_so(#[case] command: &str, #[case] seen: &str) {
     let settings = "[[hooks.Stop]]\nhooks = [{ type = 'command', command = 'true' }]\n\n[permissions]\ndeny = ['Bash:rm *']\n";
     let person = Person::answered("never").sized(100, 30).settings(settings);
