@@ -3,6 +3,7 @@
 //! puts the before-images of all later checkpoints into their places, the earliest first. A restore
 //! is itself a checkpoint, so that it can be taken back too.
 
+mod again;
 mod capture;
 mod disk;
 mod error;

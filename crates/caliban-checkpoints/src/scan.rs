@@ -8,6 +8,7 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::again::{self, Earlier};
 use crate::capture::{Change, Content, Prompt, too_large};
 use crate::disk;
 use crate::error::Error;
@@ -187,7 +188,7 @@ impl Scanner {
             stamps,
             mut coverage,
             rules,
-        } = walk::walk(&self.root, self.session.home(), self.limits.entries);
+        } = self.walk(last);
         let objects = match &self.git {
             // Asked once: later on what changed is copied.
             Some(git) if last.begun == 0 => {
@@ -220,6 +221,22 @@ impl Scanner {
             rules,
             begun,
         }
+    }
+
+    /// What is in the workspace now. What lay beyond a bound is no ground to stand on.
+    fn walk(&self, last: &Index) -> Found {
+        let (root, ours, most) = (&self.root, self.session.home(), self.limits.entries);
+        if last.begun == 0 || !last.coverage.is_full() {
+            return walk::walk(root, ours, most);
+        }
+        let stamps = last.known.iter();
+        let earlier = Earlier {
+            stamps: stamps.map(|(path, known)| (&**path, known.stamp)).collect(),
+            rules: &last.rules,
+        };
+        again::walk(root, ours, most, &earlier, |stamp| {
+            freshness(stamp, last.begun) == Freshness::Settled
+        })
     }
 
     /// What is not found any more may be ignored now, or beyond a bound, and still be there.

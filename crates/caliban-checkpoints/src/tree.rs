@@ -109,6 +109,9 @@ impl RealTree {
 }
 
 #[cfg(unix)]
+pub(crate) use real::stamp_at;
+
+#[cfg(unix)]
 mod real {
     use std::ffi::OsStr;
     use std::fs::File;
@@ -327,6 +330,12 @@ mod real {
             identity: (stat.st_dev as u64, stat.st_ino as u64),
             links: stat.st_nlink as u64,
         }
+    }
+
+    /// What is at a path beneath a directory that may be trusted on the way there.
+    pub(crate) fn stamp_at(directory: &File, path: &Path) -> io::Result<Stamp> {
+        let stat = rustix::fs::statat(directory, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(stamp(&stat))
     }
 
     /// The same of what the standard library says.

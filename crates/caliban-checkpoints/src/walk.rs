@@ -2,6 +2,7 @@
 //! ignored, and the few ignored ones that nobody can rebuild. Bounded; what is left out is told.
 
 use std::cmp::Ordering as CmpOrdering;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,14 @@ use crate::tree::{Shape, Stamp};
 
 /// Bytes of an ignored file that is kept nevertheless.
 const SMALL: u64 = 1 << 20;
-/// Bytes of `.worktreeinclude` that are read.
+/// Names ignored files that are kept nevertheless.
+const INCLUDED: &str = ".worktreeinclude";
+/// Bytes of it that are read.
 const INCLUDES: u64 = 256 << 10;
 /// Threads that look at the same time.
 const THREADS: usize = 4;
+/// Files that say what is ignored beneath them.
+const RULES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// What a walk found.
 #[derive(Debug, Default)]
@@ -34,13 +39,24 @@ pub(crate) struct Found {
 
 /// Looks at everything in a workspace but what lies in `ours`, at most so many entries.
 pub(crate) fn walk(root: &Path, ours: &Path, most: usize) -> Found {
+    let seen = visit(root, ours, most, &HashSet::new());
+    seen.found(root)
+}
+
+/// How many threads look at the same time.
+pub(crate) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |it| it.get().min(THREADS))
+}
+
+/// Looks at everything but what lies in directories that are known to be as they were.
+pub(crate) fn visit(root: &Path, ours: &Path, most: usize, calm: &HashSet<&Path>) -> Seen {
     let mut builder = WalkBuilder::new(root);
     builder
         .hidden(false)
         .follow_links(false)
         .require_git(false)
         .git_global(true)
-        .threads(std::thread::available_parallelism().map_or(1, |it| it.get().min(THREADS)))
+        .threads(threads())
         .filter_entry({
             let ours = ours.to_owned();
             move |entry| entry.path() != ours && is_users(entry)
@@ -49,35 +65,31 @@ pub(crate) fn walk(root: &Path, ours: &Path, most: usize) -> Found {
         root,
         includes: Includes::read(root),
         most,
+        calm,
         count: AtomicUsize::new(0),
         seen: Mutex::default(),
     };
     builder.build_parallel().visit(&mut &whole);
-    let Seen {
-        mut stamps,
-        shortfalls,
-        mut rules,
-    } = whole
+    whole
         .seen
         .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    let mut coverage = Coverage::default();
-    for shortfall in shortfalls {
-        coverage.lacks(shortfall);
-    }
-    rules.sort_by(|one, another| one.0.cmp(&another.0));
-    if let Ok(metadata) = fs::metadata(root.join(".git/info/exclude")) {
-        rules.push((PathBuf::new(), Stamp::from(&metadata)));
-    }
-    // What is kept nevertheless may not be ignored at all.
-    stamps.sort_unstable_by(|one, another| in_order(&one.0, &another.0));
-    stamps.dedup_by(|one, another| one.0 == another.0);
-    coverage.compared = stamps.len() as u64;
-    Found {
-        stamps,
-        coverage,
-        rules,
-    }
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The rules that are not in the workspace: the repository's own, those above it, and the user's;
+/// and what names ignored files that are kept nevertheless.
+fn rules_beside(root: &Path) -> Vec<(PathBuf, Stamp)> {
+    let above = root.ancestors().skip(1);
+    above
+        .flat_map(|directory| RULES.map(|name| directory.join(name)))
+        .chain(root.ancestors().map(|it| it.join(".git/info/exclude")))
+        .chain([root.join(INCLUDED)])
+        .chain(ignore::gitignore::gitconfig_excludes_path())
+        .filter_map(|path| {
+            let stamp = Stamp::from(&fs::metadata(&path).ok()?);
+            Some((path, stamp))
+        })
+        .collect()
 }
 
 /// The order of names as bytes, which is quick to tell.
@@ -91,16 +103,41 @@ struct Whole<'a> {
     root: &'a Path,
     includes: Includes,
     most: usize,
+    calm: &'a HashSet<&'a Path>,
     count: AtomicUsize,
     seen: Mutex<Seen>,
 }
 
 /// What was seen, in no order.
 #[derive(Debug, Default)]
-struct Seen {
-    stamps: Vec<(PathBuf, Stamp)>,
-    shortfalls: Vec<String>,
-    rules: Vec<(PathBuf, Stamp)>,
+pub(crate) struct Seen {
+    pub(crate) stamps: Vec<(PathBuf, Stamp)>,
+    pub(crate) shortfalls: Vec<String>,
+    pub(crate) rules: Vec<(PathBuf, Stamp)>,
+    /// Directories that were not looked into.
+    pub(crate) skipped: Vec<PathBuf>,
+}
+
+impl Seen {
+    pub(crate) fn found(mut self, root: &Path) -> Found {
+        let mut coverage = Coverage::default();
+        for shortfall in self.shortfalls {
+            coverage.lacks(shortfall);
+        }
+        self.rules.sort_by(|one, another| one.0.cmp(&another.0));
+        self.rules.extend(rules_beside(root));
+        // Those that are known come in their order already.
+        self.stamps
+            .sort_by(|one, another| in_order(&one.0, &another.0));
+        // What is kept nevertheless may not be ignored at all.
+        self.stamps.dedup_by(|one, another| one.0 == another.0);
+        coverage.compared = self.stamps.len() as u64;
+        Found {
+            stamps: self.stamps,
+            coverage,
+            rules: self.rules,
+        }
+    }
 }
 
 /// One thread of a walk, with what it alone has seen.
@@ -128,7 +165,7 @@ impl ParallelVisitor for Part<'_> {
             return WalkState::Quit;
         }
         match entry.and_then(|it| it.metadata().map(|meta| (it, meta))) {
-            Ok((entry, metadata)) => self.take(&entry, Stamp::from(&metadata)),
+            Ok((entry, metadata)) => return self.take(&entry, Stamp::from(&metadata)),
             Err(error) if is_gone(&error) => {}
             Err(error) => self.seen.shortfalls.push(error.to_string()),
         }
@@ -137,21 +174,26 @@ impl ParallelVisitor for Part<'_> {
 }
 
 impl Part<'_> {
-    fn take(&mut self, entry: &DirEntry, stamp: Stamp) {
+    fn take(&mut self, entry: &DirEntry, stamp: Stamp) -> WalkState {
         let whole = self.whole;
-        if stamp.shape == Shape::Directory {
-            let includes = &whole.includes;
-            includes.add(whole.root, entry.path(), &mut self.seen.stamps);
-        }
         let Ok(path) = entry.path().strip_prefix(whole.root) else {
-            return;
+            return WalkState::Continue;
         };
-        if matches!(entry.file_name().to_str(), Some(".gitignore" | ".ignore")) {
-            self.seen.rules.push((path.to_owned(), stamp));
-        }
         if !path.as_os_str().is_empty() {
             self.seen.stamps.push((path.to_owned(), stamp));
         }
+        if stamp.shape == Shape::Directory {
+            if whole.calm.contains(path) {
+                self.seen.skipped.push(path.to_owned());
+                return WalkState::Skip;
+            }
+            let includes = &whole.includes;
+            includes.add(whole.root, entry.path(), &mut self.seen.stamps);
+        }
+        if RULES.iter().any(|name| entry.file_name() == *name) {
+            self.seen.rules.push((path.to_owned(), stamp));
+        }
+        WalkState::Continue
     }
 }
 
@@ -166,6 +208,7 @@ impl Drop for Part<'_> {
         all.stamps.append(&mut self.seen.stamps);
         all.shortfalls.append(&mut self.seen.shortfalls);
         all.rules.append(&mut self.seen.rules);
+        all.skipped.append(&mut self.seen.skipped);
     }
 }
 
@@ -197,7 +240,7 @@ struct Includes {
 impl Includes {
     fn read(root: &Path) -> Self {
         let mut builder = GitignoreBuilder::new(root);
-        let path = root.join(".worktreeinclude");
+        let path = root.join(INCLUDED);
         let is_small =
             fs::symlink_metadata(&path).is_ok_and(|it| it.is_file() && it.len() <= INCLUDES);
         for line in is_small

@@ -10,6 +10,8 @@ mod body;
 mod connection;
 mod entry;
 mod environment;
+#[cfg(any(test, feature = "fuzzed"))]
+pub mod fuzzed;
 mod hello;
 mod host;
 mod http;
