@@ -22,8 +22,15 @@ pub(crate) enum PluginCommand {
         caliban plugin install reviewer@team-tools\n  \
         caliban plugin install reviewer@https://plugins.example.com/index.json\n  \
         caliban plugin install reviewer@owner/repository\n  \
-        caliban plugin install --dir ./my-plugin")]
+        caliban plugin install --dir ./my-plugin\n  \
+        caliban plugin install --frozen --yes")]
     Install(PluginInstallArgs),
+    /// Write what is installed into `.caliban/plugins.lock`, for `install --frozen` elsewhere.
+    Lock {
+        /// Whose plugins.
+        #[arg(long, value_enum, default_value_t)]
+        scope: PluginScope,
+    },
     /// Bring a plugin up to date; what changes is shown first.
     Update {
         #[arg(value_name = "NAME")]
@@ -135,8 +142,11 @@ pub(crate) struct PluginInstallArgs {
     /// A directory of this machine instead, which is copied.
     #[arg(long, value_name = "PATH", group = "what")]
     pub(crate) dir: Option<PathBuf>,
+    /// Everything that `.caliban/plugins.lock` of the project names, to the byte, or nothing.
+    #[arg(long, group = "what")]
+    pub(crate) frozen: bool,
     /// A version of it that the marketplace has [default: the latest].
-    #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["dir", "frozen"])]
     pub(crate) version: Option<String>,
     /// Whom it is for: the user, everybody who works on this project, or the user in this project.
     #[arg(long, value_enum, default_value_t)]

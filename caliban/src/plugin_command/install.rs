@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal};
 
 use caliban_harness::Configuration;
-use caliban_harness::plugins::{Manager, Plan, Wanted};
+use caliban_harness::plugins::{ManageError, Manager, Plan, Signing, Wanted};
 
 use crate::args::{PluginInstallArgs, PluginScope};
 use crate::console::{Console, note};
@@ -32,6 +32,14 @@ pub(super) async fn install(
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    if args.frozen {
+        let plans = manager.plan_locked().await?;
+        if plans.is_empty() {
+            return console.write("everything that is locked is installed\n");
+        }
+        let consent = Consent::of(args.yes);
+        return finish(plans, consent, manager, configuration, console);
+    }
     let wanted = match (&args.dir, &args.plugin) {
         (Some(path), _) => Wanted::Directory(path.clone()),
         (None, plugin) => {
@@ -60,6 +68,25 @@ pub(super) async fn install(
         note("it counts once this workspace is trusted: `caliban trust`");
     }
     Ok(())
+}
+
+/// Writes down what is installed, so that others can have the same.
+pub(super) fn lock(manager: &Manager<'_>, console: &mut Console) -> Result<(), Failure> {
+    let lockable = manager.lockable()?;
+    for name in &lockable.left_out {
+        note(&format!(
+            "warning: `{name}` is left out: it comes from a directory, which other machines do not have"
+        ));
+    }
+    let lock = manager.lock();
+    let names: Vec<String> = lockable.plugins.keys().map(ToString::to_string).collect();
+    lock.write(lockable.plugins).map_err(ManageError::from)?;
+    let names = if names.is_empty() {
+        "no plugins".to_owned()
+    } else {
+        names.join(", ")
+    };
+    console.write(&format!("locked {names} in `{}`\n", lock.path().display()))
 }
 
 pub(super) async fn update(
@@ -160,6 +187,13 @@ pub(super) fn described(plan: &Plan, message: Option<&str>) -> String {
         None => line(&format!("{} {version}", package.name())),
     }
     line(&format!("from      {}", plan.origin));
+    match &plan.signing {
+        None => {}
+        Some(Signing::By(name)) => {
+            line(&format!("signed    the list, with the key of `{name}`"));
+        }
+        Some(Signing::Unchecked) => line("signed    no: there is no key for its marketplace"),
+    }
     line(&format!("manifest  sha256:{}", package.manifest_sha256));
     line(&format!("files     {}", plan.tree.digest));
     line(&format!(

@@ -10,7 +10,7 @@ mod validate;
 
 use caliban_harness::Configuration;
 use caliban_harness::plugins::{Audience, ManageError, Manager, PluginSet, dependants};
-use caliban_plugins::{PluginName, create_skeleton};
+use caliban_plugins::{LockError, PluginName, create_skeleton};
 
 use crate::args::{MarketplaceCommand, PluginCommand, PluginScope};
 use crate::console::{Console, note};
@@ -31,6 +31,10 @@ pub(crate) async fn run(
         PluginCommand::Install(args) => {
             let manager = Manager::of(configuration, audience(args.scope));
             install::install(args, &manager, configuration, console).await
+        }
+        PluginCommand::Lock { scope } => {
+            let manager = Manager::of(configuration, audience(*scope));
+            install::lock(&manager, console)
         }
         PluginCommand::Update { name, yes, scope } => {
             let manager = keeper(configuration, name, *scope, Access::Fetches)?;
@@ -157,17 +161,21 @@ impl From<ManageError> for Failure {
         match error {
             ManageError::Address(_) | ManageError::Value { .. } => Self::Usage(error.to_string()),
             ManageError::NoMarketplace(_)
+            | ManageError::Lock(LockError::Absent(_))
             | ManageError::NoEntry { .. }
             | ManageError::NotInstalled(_) => Self::NoInput(error.to_string()),
             ManageError::Refused(_)
             | ManageError::Fetch { .. }
             | ManageError::Index { .. }
             | ManageError::Archive { .. }
+            | ManageError::Signature { .. }
+            | ManageError::NotAsLocked { .. }
             | ManageError::Package(_)
             | ManageError::Staging(_)
             | ManageError::Tree(_)
             | ManageError::LeadsOut(_)
             | ManageError::State(_)
+            | ManageError::Lock(LockError::Unusable { .. } | LockError::Write { .. })
             | ManageError::Uninstallable { .. }
             | ManageError::Unsuitable(..)
             | ManageError::Managed(_)

@@ -12,6 +12,7 @@ mod brings;
 mod formats;
 mod inline;
 mod installs;
+mod locks;
 mod managed;
 mod markets;
 mod safety;

@@ -8,6 +8,7 @@ mod discovery;
 mod effects;
 mod hooks;
 mod installed;
+mod lock;
 mod manifest;
 mod market;
 mod name;
@@ -28,14 +29,15 @@ pub use discovery::{Found, Owner, Roots, Rules, Standing, Workspace, discover};
 pub use effects::{Difference, Effects};
 pub use hooks::HookTable;
 pub use installed::{Installed, InstalledPlugins, data_directory};
+pub use lock::{LockError, Locked, PluginLock};
 pub use manifest::{
     CommandSource, Declared, Dependency, Form, Inlinable, Listing, Manifest, ManifestError,
     OptionKind, Requires, UserOption, written_value,
 };
 pub use market::{
     Acknowledgements, AddressError, Entry, EntrySource, GitAddress, INDEX_BYTES, INDEX_FILES,
-    IndexError, KnownMarketplace, KnownMarketplaces, MarketPolicy, MarketSource, Marketplace,
-    Origin, Refusal,
+    IndexError, KnownMarketplace, KnownMarketplaces, MarketKey, MarketPolicy, MarketSource,
+    Marketplace, Origin, Refusal, Renamed, SIGNATURE_BYTES, SIGNATURE_SUFFIX, SignatureError,
 };
 pub use name::{InvalidName, PluginName};
 pub use package::{MANIFESTS, Naming, Package, PackageError};

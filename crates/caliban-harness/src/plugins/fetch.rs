@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use caliban_git::{Git, GitError, Reach};
 use caliban_http::{Proxies, causes, is_loopback};
-use caliban_plugins::{GitAddress, INDEX_BYTES, INDEX_FILES, MarketSource};
+use caliban_plugins::{
+    GitAddress, INDEX_BYTES, INDEX_FILES, MarketSource, SIGNATURE_BYTES, SIGNATURE_SUFFIX,
+};
 use caliban_settings::{TREE_BYTES, hex};
 use futures::StreamExt;
 use reqwest::Url;
@@ -28,12 +30,23 @@ pub(super) struct FetchedMarket {
     pub(super) text: String,
     pub(super) root: Option<PathBuf>,
     pub(super) commit: Option<String>,
+    /// What lies beside the list to prove whose it is.
+    pub(super) signature: Option<String>,
 }
 
-/// Fetches a marketplace into an empty directory.
+/// Whether a signature is looked for where that takes another download.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    Wanted,
+    Unneeded,
+}
+
+/// Fetches a marketplace into an empty directory; of a repository this commit, where it is named.
 pub(super) async fn market(
     configuration: &Configuration,
     source: &MarketSource,
+    commit: Option<&str>,
+    proof: Proof,
     into: &Path,
 ) -> Result<FetchedMarket, ManageError> {
     match source {
@@ -41,15 +54,30 @@ pub(super) async fn market(
             let bytes = download(url, INDEX_BYTES).await?;
             let text =
                 String::from_utf8(bytes).map_err(|_| ManageError::fetch(url, "it is not text"))?;
-            write(&into.join("index.json"), text.as_bytes())?;
+            let file = into.join("index.json");
+            write(&file, text.as_bytes())?;
+            let signature = match proof {
+                Proof::Unneeded => None,
+                // Whether there must be one is for the key to say.
+                Proof::Wanted => {
+                    let address = format!("{url}{SIGNATURE_SUFFIX}");
+                    let bytes = download(&address, SIGNATURE_BYTES).await.ok();
+                    bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+                }
+            };
+            if let Some(signature) = &signature {
+                write(&beside(&file), signature.as_bytes())?;
+            }
             Ok(FetchedMarket {
                 text,
                 root: None,
                 commit: None,
+                signature,
             })
         }
         MarketSource::Git { url, reference } => {
-            let commit = checkout(configuration, url, reference.as_deref(), None, into).await?;
+            let reference = reference.as_deref();
+            let commit = checkout(configuration, url, reference, commit, into).await?;
             local(into, Some(commit))
         }
         MarketSource::Directory { path } => local(path, None),
@@ -81,11 +109,23 @@ pub(super) fn local(path: &Path, commit: Option<String>) -> Result<FetchedMarket
     if fs::metadata(&file).map_err(unreadable)?.len() > INDEX_BYTES {
         return Err(ManageError::fetch(&shown, "the list is too large"));
     }
+    let signature = beside(&file);
+    let is_small = fs::metadata(&signature).is_ok_and(|it| it.len() <= SIGNATURE_BYTES);
     Ok(FetchedMarket {
         text: fs::read_to_string(&file).map_err(unreadable)?,
         root: Some(root.canonicalize().map_err(unreadable)?),
         commit,
+        signature: is_small
+            .then(|| fs::read_to_string(&signature).ok())
+            .flatten(),
     })
+}
+
+/// Where the signature of a file is.
+fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(SIGNATURE_SUFFIX);
+    name.into()
 }
 
 /// Fetches one commit of a repository, and says which. Its history is not kept.

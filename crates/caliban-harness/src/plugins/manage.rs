@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use caliban_plugins::{
     Acknowledged, Difference, Effects, Entry, EntrySource, Installed, InstalledPlugins,
     KnownMarketplaces, MANIFESTS, MarketPolicy, MarketSource, Naming, Origin, Package, PluginName,
-    RelativePath, Staging, StagingError, Survey, TrustRecords, unpack,
+    RelativePath, Renamed, Staging, StagingError, Survey, TrustRecords, unpack,
 };
 use caliban_settings::Tree;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::markets::OpenMarket;
+use super::markets::{OpenMarket, Signing};
 use super::problem::ManageError;
 use super::{fetch, market_policy, npm, platform, version};
 use crate::configuration::Configuration;
@@ -52,6 +52,8 @@ pub struct Plan {
     pub changed: Vec<String>,
     /// Whether somebody agreed to exactly these files before, or need not.
     pub is_acknowledged: bool,
+    /// Whose the list of its marketplace is, where it comes from one.
+    pub signing: Option<Signing>,
     staging: Staging,
 }
 
@@ -140,7 +142,7 @@ impl<'a> Manager<'a> {
     ) -> Result<OpenMarket, ManageError> {
         match self.markets.all()?.get(name) {
             Some(known) if known.source == *source => self.open(name).await,
-            Some(_) | None => self.fetch(source.clone()).await,
+            Some(_) | None => self.fetch(source.clone(), None).await,
         }
     }
 
@@ -154,7 +156,12 @@ impl<'a> Manager<'a> {
                 version,
             } => {
                 let market = self.open(marketplace).await?;
-                self.plan_listed(plugin, version.as_deref(), &market).await
+                let renamed = match market.list.renamed(plugin) {
+                    Renamed::To(name) => Some(name),
+                    Renamed::TakenAway | Renamed::Never => None,
+                };
+                let name = renamed.as_ref().map_or(plugin.as_str(), PluginName::as_str);
+                self.plan_listed(name, version.as_deref(), &market).await
             }
         }
     }
@@ -184,9 +191,7 @@ impl<'a> Manager<'a> {
             }
         };
         let is_same = plan.tree.digest == installed.digest;
-        let is_there =
-            Tree::read(&self.root.join(name)).is_ok_and(|it| it.digest == installed.digest);
-        Ok((!is_same || !is_there).then_some(plan))
+        Ok((!is_same || !self.lies_as_installed(&parsed)).then_some(plan))
     }
 
     /// Does what was worked out. The record comes first: whatever happens in between, no files
@@ -228,6 +233,14 @@ impl<'a> Manager<'a> {
                 Err(error.into())
             }
         }
+    }
+
+    /// Whether the files of a plugin are those it was installed with.
+    pub(super) fn lies_as_installed(&self, name: &PluginName) -> bool {
+        let all = self.installed.all().unwrap_or_default();
+        all.get(name).is_some_and(|installed| {
+            Tree::read(&self.place(name)).is_ok_and(|it| it.digest == installed.digest)
+        })
     }
 
     /// Whether there is a plugin of this name here.
@@ -299,10 +312,18 @@ impl<'a> Manager<'a> {
     ) -> Result<Plan, ManageError> {
         let entry = market.list.entry(plugin).ok_or_else(|| {
             let names = market.list.entries.iter().map(|entry| entry.name.as_str());
+            let nearest = caliban_model::nearest(plugin, names);
             ManageError::NoEntry {
                 marketplace: market.name.clone(),
                 plugin: plugin.to_owned(),
-                nearest: caliban_model::nearest(plugin, names).map(str::to_owned),
+                remedy: match market.list.renamed(plugin) {
+                    Renamed::To(name) => format!(
+                        "; it is called `{name}` now: `caliban plugin remove {plugin}` and install that"
+                    ),
+                    Renamed::TakenAway => "; it was taken away from there".to_owned(),
+                    Renamed::Never => nearest
+                        .map_or_else(String::new, |name| format!("; did you mean `{name}`?")),
+                },
             }
         })?;
         let refused = |reason: String| ManageError::Uninstallable {
@@ -313,6 +334,20 @@ impl<'a> Manager<'a> {
         let entry = match version {
             Some(version) => &entry.at(version).map_err(refused)?,
             None => entry,
+        };
+        self.plan_entry(entry, market).await
+    }
+
+    /// Works out what installing an entry of a list would do.
+    pub(super) async fn plan_entry(
+        &self,
+        entry: &Entry,
+        market: &OpenMarket,
+    ) -> Result<Plan, ManageError> {
+        let refused = |reason: String| ManageError::Uninstallable {
+            marketplace: market.name.clone(),
+            plugin: entry.name.to_string(),
+            reason,
         };
         let source = entry.source.clone().map_err(refused)?;
         let staging = Staging::new(&self.root)?;
@@ -383,7 +418,11 @@ impl<'a> Manager<'a> {
             plugin: Box::new(source),
             commit,
         };
-        self.finish(staging, origin, version.or(short))
+        let plan = self.finish(staging, origin, version.or(short))?;
+        Ok(Plan {
+            signing: Some(market.signing.clone()),
+            ..plan
+        })
     }
 
     /// Reads what was put together, and compares it with what is there.
@@ -432,6 +471,7 @@ impl<'a> Manager<'a> {
             effects,
             previous,
             difference,
+            signing: None,
             staging,
         })
     }

@@ -5,11 +5,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use caliban_plugins::{
-    Acknowledgements, KnownMarketplace, MarketSource, Marketplace, Staging, StagingError,
+    Acknowledgements, KnownMarketplace, MarketKey, MarketSource, Marketplace, Staging, StagingError,
 };
+use caliban_settings::Scope;
 use jiff::Timestamp;
 
-use super::fetch;
+use super::fetch::{self, Proof};
 use super::manage::Manager;
 use super::problem::ManageError;
 
@@ -24,6 +25,15 @@ pub struct SearchHit {
     pub obstacle: Option<String>,
 }
 
+/// Whether the list of a marketplace is somebody's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signing {
+    /// It has a signature of the key that the settings name so.
+    By(String),
+    /// The settings have no key for it.
+    Unchecked,
+}
+
 /// A marketplace whose list was read.
 pub(super) struct OpenMarket {
     pub(super) name: String,
@@ -31,6 +41,7 @@ pub(super) struct OpenMarket {
     pub(super) list: Marketplace,
     pub(super) root: Option<PathBuf>,
     pub(super) commit: Option<String>,
+    pub(super) signing: Signing,
     /// Keeps what was fetched for this once.
     _fetched: Option<tempfile::TempDir>,
 }
@@ -132,7 +143,7 @@ impl Manager<'_> {
         if let Some(address) = settings.get(text) {
             let source = self.source(address)?;
             self.policy.judge_source(Some(text), &source)?;
-            let market = self.fetch(source).await?;
+            let market = self.fetch(source, None).await?;
             return Ok(OpenMarket {
                 name: text.to_owned(),
                 ..market
@@ -141,7 +152,7 @@ impl Manager<'_> {
         if !text.contains(['/', ':', '.']) {
             return Err(ManageError::NoMarketplace(text.to_owned()));
         }
-        self.fetch(self.source(text)?).await
+        self.fetch(self.source(text)?, None).await
     }
 
     /// A marketplace that was added, as it was fetched last.
@@ -156,25 +167,82 @@ impl Manager<'_> {
                 ..fetch::local(&self.markets.copy(name), None)?
             },
         };
-        Self::opened(known.source.clone(), fetched, None)
+        self.opened(known.source.clone(), fetched, Some(name), None)
     }
 
-    /// Fetches a marketplace for this once.
-    pub(super) async fn fetch(&self, source: MarketSource) -> Result<OpenMarket, ManageError> {
+    /// Fetches a marketplace for this once; of a repository this commit, where it is named.
+    pub(super) async fn fetch(
+        &self,
+        source: MarketSource,
+        commit: Option<&str>,
+    ) -> Result<OpenMarket, ManageError> {
         self.policy.judge_source(None, &source)?;
         let directory = tempfile::tempdir()
             .map_err(|error| ManageError::fetch(&source.to_string(), &error.to_string()))?;
-        let fetched = fetch::market(self.configuration, &source, directory.path()).await?;
-        let market = Self::opened(source, fetched, Some(directory))?;
+        let (place, proof) = (directory.path(), self.proof());
+        let fetched = fetch::market(self.configuration, &source, commit, proof, place).await?;
+        let market = self.opened(source, fetched, None, Some(directory))?;
         // It may call itself something that is blocked.
         self.policy
             .judge_source(Some(&market.name), &market.source)?;
         Ok(market)
     }
 
+    /// Whether signatures are looked for.
+    fn proof(&self) -> Proof {
+        if self.keys().is_empty() {
+            Proof::Unneeded
+        } else {
+            Proof::Wanted
+        }
+    }
+
+    /// The keys that lists are held to. A workspace names none, and the organisation's count first.
+    fn keys(&self) -> BTreeMap<String, String> {
+        let layers = self.configuration.loaded.layers();
+        let mut keys = BTreeMap::new();
+        for scope in [Scope::User, Scope::Cli, Scope::Managed] {
+            let found = layers.iter().filter(|layer| layer.scope == scope);
+            keys.extend(found.flat_map(|it| it.settings.plugins.marketplaces.keys.clone()));
+        }
+        keys
+    }
+
+    /// Holds a list to the keys of every name that its marketplace has: the one it was added
+    /// under, the one it gives itself, and those of the settings for its address.
+    fn signing(
+        &self,
+        source: &MarketSource,
+        names: &[&str],
+        fetched: &fetch::FetchedMarket,
+    ) -> Result<Signing, ManageError> {
+        let mut signing = Signing::Unchecked;
+        let known = &self.configuration.settings().plugins.marketplaces.known;
+        let added = self.markets.all()?;
+        let is_its_own = |name: &String| {
+            let told = known.get(name).and_then(|text| self.source(text).ok());
+            let told = told.or_else(|| added.get(name).map(|it| it.source.clone()));
+            names.contains(&name.as_str())
+                || told.is_some_and(|told| told.identity() == source.identity())
+        };
+        for (name, key) in self.keys().iter().filter(|(name, _)| is_its_own(name)) {
+            let wrong = |error| ManageError::Signature {
+                place: source.to_string(),
+                source: error,
+            };
+            let key = MarketKey::parse(name, key).map_err(wrong)?;
+            key.verify(&fetched.text, fetched.signature.as_deref())
+                .map_err(wrong)?;
+            signing = Signing::By(name.clone());
+        }
+        Ok(signing)
+    }
+
     fn opened(
+        &self,
         source: MarketSource,
         fetched: fetch::FetchedMarket,
+        known_as: Option<&str>,
         directory: Option<tempfile::TempDir>,
     ) -> Result<OpenMarket, ManageError> {
         let list = match &source {
@@ -187,8 +255,11 @@ impl Manager<'_> {
             place: source.to_string(),
             source: error,
         })?;
+        let called = list.called(&source);
+        let names = [known_as.unwrap_or(&called), &called];
         Ok(OpenMarket {
-            name: list.called(&source),
+            signing: self.signing(&source, &names, &fetched)?,
+            name: called,
             source,
             list,
             root: fetched.root,
@@ -207,8 +278,9 @@ impl Manager<'_> {
         let into = staging.plugin();
         fs::create_dir(&into)
             .map_err(|error| ManageError::fetch(&source.to_string(), &error.to_string()))?;
-        let fetched = fetch::market(self.configuration, &source, &into).await?;
-        let market = Self::opened(source, fetched, None)?;
+        let proof = self.proof();
+        let fetched = fetch::market(self.configuration, &source, None, proof, &into).await?;
+        let market = self.opened(source, fetched, known_as, None)?;
         let name = known_as.unwrap_or(&market.name).to_owned();
         self.policy.judge_source(Some(&name), &market.source)?;
         if let Some(other) = self.markets.all()?.get(&name)

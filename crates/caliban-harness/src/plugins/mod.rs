@@ -2,6 +2,7 @@
 
 mod checked;
 mod fetch;
+mod locked;
 mod manage;
 mod markets;
 mod npm;
@@ -30,8 +31,9 @@ use crate::inventory::Listed;
 use crate::options::{Extent, Part, RunOptions};
 
 pub use checked::Checked;
+pub use locked::Lockable;
 pub use manage::{Audience, Manager, Plan, Removed, Wanted};
-pub use markets::SearchHit;
+pub use markets::{SearchHit, Signing};
 pub use problem::ManageError;
 pub use values::Values;
 pub use wanted::dependants;

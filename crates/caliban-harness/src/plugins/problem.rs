@@ -1,8 +1,8 @@
 //! Why a plugin is not installed, brought up to date or removed.
 
 use caliban_plugins::{
-    AddressError, ArchiveError, IndexError, LeadsOut, PackageError, PluginName, Refusal,
-    StagingError, StateError,
+    AddressError, ArchiveError, IndexError, LeadsOut, LockError, PackageError, PluginName, Refusal,
+    SignatureError, StagingError, StateError,
 };
 use caliban_settings::TreeError;
 
@@ -16,6 +16,21 @@ pub enum ManageError {
     Refused(#[from] Refusal),
     #[error("`{place}`: {source}")]
     Index { place: String, source: IndexError },
+    #[error("`{place}`: {source}")]
+    Signature {
+        place: String,
+        source: SignatureError,
+    },
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(
+        "the plugin `{plugin}` is not as it is locked: its files are {found} and not {locked}; nothing was installed"
+    )]
+    NotAsLocked {
+        plugin: PluginName,
+        locked: String,
+        found: String,
+    },
     #[error("the archive `{place}` is not taken: {source}")]
     Archive { place: String, source: ArchiveError },
     #[error(transparent)]
@@ -30,11 +45,11 @@ pub enum ManageError {
     State(#[from] StateError),
     #[error("there is no marketplace `{0}`; `caliban plugin marketplace add` adds one")]
     NoMarketplace(String),
-    #[error("the marketplace `{marketplace}` has no plugin `{plugin}`{}", meant(nearest.as_deref()))]
+    #[error("the marketplace `{marketplace}` has no plugin `{plugin}`{remedy}")]
     NoEntry {
         marketplace: String,
         plugin: String,
-        nearest: Option<String>,
+        remedy: String,
     },
     #[error("the plugin `{plugin}` of `{marketplace}` cannot be installed: {reason}")]
     Uninstallable {
@@ -86,10 +101,6 @@ pub enum ManageError {
     },
     #[error("{0}")]
     Settings(String),
-}
-
-fn meant(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 impl ManageError {

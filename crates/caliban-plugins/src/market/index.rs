@@ -40,8 +40,29 @@ pub struct Marketplace {
     pub name: Option<String>,
     pub description: Option<String>,
     pub entries: Vec<Entry>,
+    /// What plugins are called now that had another name; nothing for those that were taken away.
+    renames: BTreeMap<String, Option<String>>,
     /// What is worth knowing about it: entries that cannot be read.
     pub remarks: Vec<String>,
+}
+
+/// What became of the name of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Renamed {
+    To(PluginName),
+    TakenAway,
+    Never,
+}
+
+fn renames(document: &Map<String, Value>) -> BTreeMap<String, Option<String>> {
+    let table = document.get("renames").and_then(Value::as_object);
+    let table = table.into_iter().flatten().take(MOST);
+    let read = |(old, new): (&String, &Value)| match new {
+        Value::Null => Some((old.clone(), None)),
+        Value::String(new) => Some((old.clone(), Some(new.clone()))),
+        _ => None,
+    };
+    table.filter_map(read).collect()
 }
 
 /// A plugin of a list.
@@ -140,8 +161,26 @@ impl Marketplace {
             name,
             description: description.and_then(Value::as_str).map(str::to_owned),
             entries: entries.into_values().collect(),
+            renames: renames(&document),
             remarks,
         })
+    }
+
+    /// What a plugin that is not in the list is called now.
+    pub fn renamed(&self, name: &str) -> Renamed {
+        let mut known = name;
+        // Names may have changed several times, and lead in a circle where somebody erred.
+        for _ in 0..=self.renames.len() {
+            match self.renames.get(known) {
+                Some(Some(next)) => known = next,
+                Some(None) => return Renamed::TakenAway,
+                None => break,
+            }
+        }
+        match self.entry(known) {
+            Some(entry) if known != name => Renamed::To(entry.name.clone()),
+            Some(_) | None => Renamed::Never,
+        }
     }
 
     pub fn entry(&self, name: &str) -> Option<&Entry> {
@@ -430,6 +469,26 @@ mod tests {
         assert_eq!(list.entries.len(), 1);
         assert_eq!(list.entries[0].version.as_deref(), Some("2.0.0"));
         assert_eq!(list.remarks.len(), 1);
+    }
+
+    #[rstest]
+    #[case("p", Renamed::Never)]
+    #[case("old", Renamed::To("p".parse().unwrap()))]
+    #[case("oldest", Renamed::To("p".parse().unwrap()))]
+    #[case("dropped", Renamed::TakenAway)]
+    #[case("lost", Renamed::Never)]
+    #[case("one", Renamed::Never)]
+    #[case("strange", Renamed::Never)]
+    fn names_that_changed_are_followed(#[case] name: &str, #[case] expected: Renamed) {
+        let list = json!({
+            "plugins": [{"name": "p", "source": "./p"}],
+            "renames": {
+                "oldest": "old", "old": "p", "dropped": null, "lost": "nobody",
+                "one": "other", "other": "one", "strange": 3,
+            },
+        });
+        let list = Marketplace::parse(&list.to_string()).unwrap();
+        assert_eq!(list.renamed(name), expected);
     }
 
     #[test]

@@ -4,14 +4,16 @@ mod address;
 mod index;
 mod known;
 mod policy;
+mod signature;
 mod source;
 
 use serde::{Deserialize, Serialize};
 
 pub use address::{AddressError, GitAddress, MarketSource};
-pub use index::{Entry, INDEX_BYTES, INDEX_FILES, IndexError, Marketplace};
+pub use index::{Entry, INDEX_BYTES, INDEX_FILES, IndexError, Marketplace, Renamed};
 pub use known::{Acknowledgements, KnownMarketplace, KnownMarketplaces};
 pub use policy::{MarketPolicy, Refusal};
+pub use signature::{MarketKey, SIGNATURE_BYTES, SIGNATURE_SUFFIX, SignatureError};
 pub use source::EntrySource;
 
 /// Where an installed plugin came from.

@@ -67,6 +67,10 @@ pub struct PluginMarketplaces {
     /// Names and sources that are refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
+    /// Public keys of minisign, by the name of a marketplace: its list counts only with a signature
+    /// of that key. A workspace names none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
 }
 
 impl PluginMarketplaces {
