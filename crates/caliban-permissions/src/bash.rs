@@ -95,7 +95,7 @@ impl Judge {
         }
         let home = self.places.home.as_deref();
         let values = mentions::values(line);
-        decision = self.closed_operands(decision, line, &read.candidates, base, now);
+        decision = self.closed_operands(decision, line, &read.candidates, &values, base, now);
         let candidates = read.candidates.iter().map(|candidate| &candidate.words);
         let surroundings = Surroundings::of(candidates, &values, home);
         let mut vital = catastrophe::in_line(line);

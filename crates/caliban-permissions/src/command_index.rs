@@ -48,9 +48,12 @@ impl CommandIndex {
             self.by_word.get(begin)
         });
         let mut indices = self.any_program.clone();
+        let any = indices.len();
         indices.extend(by_program.into_iter().chain(by_word).flatten());
-        indices.sort_unstable();
-        indices.dedup();
+        if indices.len() > any {
+            indices.sort_unstable();
+            indices.dedup();
+        }
         indices
     }
 }

@@ -3,6 +3,7 @@
 //! program is known to look at names only. What a program opens without being told cannot be seen
 //! here.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -57,7 +58,7 @@ const FEEDERS: &[&str] = &["parallel", "xargs"];
 /// A line as far as the files in its words matter.
 struct Line<'a> {
     judge: &'a Judge,
-    values: Values,
+    values: &'a Values,
     bases: Vec<PathBuf>,
     names: Names,
     now: Timestamp,
@@ -82,6 +83,7 @@ impl Judge {
         decision: Decision,
         line: &str,
         candidates: &[Candidate],
+        values: &Values,
         cwd: Option<&str>,
         now: Timestamp,
     ) -> Decision {
@@ -92,7 +94,6 @@ impl Judge {
             .iter()
             .filter(|candidate| candidate.from == shell::Origin::Command);
         let commands: Vec<&[String]> = commands.map(|it| it.words.as_slice()).collect();
-        let values = mentions::values(line);
         let is_feeding = commands
             .iter()
             .any(|words| words.iter().any(|word| FEEDERS.contains(&word.as_str())));
@@ -106,7 +107,7 @@ impl Judge {
         };
         let line = Line {
             judge: self,
-            bases: self.bases(&commands, &values, cwd),
+            bases: self.bases(&commands, values, cwd),
             values,
             names: if is_feeding {
                 Names::Opened
@@ -118,7 +119,7 @@ impl Judge {
             twins: OnceCell::new(),
         };
         let mut decision = decision;
-        let mut names = 0;
+        let (mut names, mut files) = (0, 0);
         let mut seen: HashSet<PathBuf> = HashSet::new();
         let stored: Vec<(Operand, PathBuf)> = commands
             .iter()
@@ -135,12 +136,18 @@ impl Judge {
         for operand in commands.flat_map(|words| line.operands(words)) {
             for path in line.paths(&operand.word) {
                 names += 1;
-                if names > MAX_NAMES || seen.len() > MAX_FILES {
+                if names > MAX_NAMES || files > MAX_FILES {
                     return unproved(decision);
                 }
-                if !line.may_be_read(&path) || !seen.insert(path.clone()) {
+                // The same words stand in many commands, and to look at the disk takes long.
+                if seen.contains(&path) {
                     continue;
                 }
+                seen.insert(path.clone());
+                if !line.may_be_read(&path) {
+                    continue;
+                }
+                files += 1;
                 let objection = line.objection(&path, &operand, &decision);
                 decision = decision.and_maybe(objection);
             }
@@ -175,13 +182,13 @@ impl Judge {
         bases
     }
 
-    fn at_home(&self, path: &str) -> PathBuf {
+    fn at_home<'a>(&'a self, path: &'a str) -> Cow<'a, Path> {
         match (path.strip_prefix('~'), &self.places.home) {
-            (Some(""), Some(home)) => home.clone(),
+            (Some(""), Some(home)) => Cow::Borrowed(home),
             (Some(rest), Some(home)) if rest.starts_with('/') => {
-                home.join(rest.trim_start_matches('/'))
+                Cow::Owned(home.join(rest.trim_start_matches('/')))
             }
-            _ => PathBuf::from(path),
+            _ => Cow::Borrowed(Path::new(path)),
         }
     }
 }
@@ -263,23 +270,17 @@ impl Line<'_> {
     /// Every path that a word, or a part of it, may spell: `-d @file`, `if=file`, `from:to`, an
     /// argument that is a program of its own.
     fn paths(&self, word: &str) -> Vec<PathBuf> {
-        let parts = |word: &str| -> Vec<String> {
-            let separators =
-                |letter: char| letter.is_whitespace() || "=@:,;()[]{}<>|&'\"`".contains(letter);
-            let option = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
-            // The value may stand at its letter: `-T/file`.
-            let attached = option.and_then(|rest| Some(&rest[rest.find(['/', '~', '.'])?..]));
-            let parts = word.split(separators).chain(attached).chain([word]);
-            let parts = parts.filter(|part| !part.is_empty() && !part.starts_with('-'));
-            parts.map(str::to_owned).collect()
-        };
         let mut paths = Vec::new();
         for reading in self.values.readings(word).into_words() {
             for base in &self.bases {
-                let here = base.to_string_lossy();
-                let reading = reading.replace("${PWD}", &here).replace("$PWD", &here);
-                let parts = parts(&reading).into_iter();
-                paths.extend(parts.map(|part| base.join(self.judge.at_home(&part))));
+                let reading = if reading.contains('$') {
+                    let here = base.to_string_lossy();
+                    let reading = reading.replace("${PWD}", &here).replace("$PWD", &here);
+                    Cow::Owned(reading)
+                } else {
+                    Cow::Borrowed(&reading)
+                };
+                paths.extend(parts(&reading).map(|part| base.join(self.judge.at_home(part))));
             }
         }
         paths.sort();
@@ -359,6 +360,17 @@ impl Line<'_> {
         };
         objects.then_some(verdict)
     }
+}
+
+/// A word and the parts of it that may be a name.
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    let separators =
+        |letter: char| letter.is_whitespace() || "=@:,;()[]{}<>|&'\"`".contains(letter);
+    let option = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    // The value may stand at its letter: `-T/file`.
+    let attached = option.and_then(|rest| Some(&rest[rest.find(['/', '~', '.'])?..]));
+    let parts = word.split(separators).chain(attached).chain([word]);
+    parts.filter(|part| !part.is_empty() && !part.starts_with('-'))
 }
 
 /// A file by a name that no link is part of.
