@@ -145,8 +145,11 @@ pub(crate) fn combine(
     let mut written: Vec<(Scope, Vec<WrittenRule>)> = Vec::new();
     for (scope, root) in &mut roots {
         let mut rules = WrittenRule::all(&permissions(root)?);
-        ignored.extend(apply_gate(root, *scope, trust, own_mode));
-        WrittenRule::mark(&mut rules, &permissions(root)?, IgnoredBecause::Untrusted);
+        let left_out = apply_gate(root, *scope, trust, own_mode);
+        if !left_out.is_empty() {
+            WrittenRule::mark(&mut rules, &permissions(root)?, IgnoredBecause::Untrusted);
+        }
+        ignored.extend(left_out);
         written.push((*scope, rules));
     }
     if let Some(managed) = locking(&roots) {
@@ -208,8 +211,8 @@ pub(crate) fn combine(
 
 /// What a document says about permissions.
 fn permissions(root: &Node) -> Result<Permissions, SettingsError> {
-    let settings: Settings = typed(root)?;
-    Ok(settings.permissions)
+    root.at(&["permissions"])
+        .map_or_else(|| Ok(Permissions::default()), typed)
 }
 
 /// The managed document, where it locks the others.

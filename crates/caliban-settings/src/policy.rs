@@ -160,16 +160,16 @@ pub(crate) fn rows() -> impl Iterator<Item = (&'static str, Nature)> {
 pub fn gate(key: &str, value: &Value, scope: Scope, trust: Trust) -> Effect {
     let path: Vec<&str> = key.split('.').collect();
     match find(&path) {
-        Found::Row(nature) => nature.effect(value, scope, trust, None),
+        Found::Row(nature) => nature.effect(|| value.clone(), scope, trust, None),
         Found::Above | Found::Nothing => Effect::Applies,
     }
 }
 
 impl Nature {
-    /// As [`gate`]; `own_mode` is the mode of the scopes that are not the workspace's.
+    /// As [`gate`]; the value is asked for where it matters, and `own_mode` is the mode of the scopes that are not the workspace's.
     pub(crate) fn effect(
         self,
-        value: &Value,
+        value: impl FnOnce() -> Value,
         scope: Scope,
         trust: Trust,
         own_mode: Option<PermissionMode>,
@@ -184,10 +184,14 @@ impl Nature {
         if !scope.is_workspace() {
             return Effect::Applies;
         }
-        if self == Self::Mode && mode(value) == Some(PermissionMode::BypassPermissions) {
+        if trust == Trust::Trusted && self != Self::Mode {
+            return Effect::Applies;
+        }
+        let value = value();
+        if self == Self::Mode && mode(&value) == Some(PermissionMode::BypassPermissions) {
             return Effect::Never;
         }
-        if trust == Trust::Trusted || !self.loosens(value, own_mode) {
+        if trust == Trust::Trusted || !self.loosens(&value, own_mode) {
             Effect::Applies
         } else {
             Effect::NeedsTrust

@@ -27,7 +27,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<String>, SettingsError> {
             path: path.to_owned(),
         });
     }
-    let mut bytes = Vec::new();
+    let expected = usize::try_from(metadata.len().min(SIZE_LIMIT)).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(expected + 1);
     File::open(path)
         .and_then(|file| file.take(SIZE_LIMIT + 1).read_to_end(&mut bytes))
         .map_err(|error| unreadable(&error))?;
@@ -62,6 +63,12 @@ pub(crate) enum WorkspaceFile {
 
 /// Reads a file of a workspace, whose path must be canonical.
 pub(crate) fn read_workspace_file(workspace: &Path, path: &Path) -> WorkspaceFile {
+    // Most names lead nowhere, and to resolve one asks about every directory above it.
+    if let Err(error) = fs::symlink_metadata(path)
+        && is_absence(error.kind())
+    {
+        return WorkspaceFile::Absent;
+    }
     let resolved = match fs::canonicalize(path) {
         Ok(resolved) => resolved,
         Err(error) if is_absence(error.kind()) => return WorkspaceFile::Absent,

@@ -19,7 +19,7 @@ pub(crate) fn canonicalise(root: &mut Node) -> Result<(), SettingsError> {
         // Meant for editors, and nobody's setting.
         table.remove("$schema");
     }
-    respell(root, &SCHEMA)
+    respell(root, &Kind::of(&SCHEMA))
 }
 
 /// Second names of keys that are no other spelling of the first.
@@ -27,40 +27,45 @@ const ALIASES: [(&str, &str); 1] = [("transport", "type")];
 
 /// Gives every key that the schema knows in another spelling its own: `apiKeyHelper` is
 /// `api_key_helper`, and `status_line` is `statusLine`.
-fn respell(node: &mut Node, schema: &Value) -> Result<(), SettingsError> {
+fn respell(node: &mut Node, kind: &Kind) -> Result<(), SettingsError> {
     match &mut node.content {
         Content::Table(table) => {
-            let shapes = shapes(&SCHEMA, schema);
-            let Some(shape) = shapes.into_iter().find_map(Shape::of) else {
+            let Some(shape) = &kind.table else {
                 return Ok(());
             };
-            let keys: Vec<String> = table.iter().map(|entry| entry.key.clone()).collect();
-            for key in keys {
-                let mut known = shape
-                    .names()
-                    .filter(|name| shape.member(&key).is_none() && is_twin(name, &key));
-                if let Some(name) = known.next() {
+            let strange: Vec<String> = table
+                .iter()
+                .filter(|entry| shape.member(&entry.key).is_none())
+                .map(|entry| entry.key.clone())
+                .collect();
+            for key in strange {
+                if let Some(name) = shape.names().find(|name| is_twin(name, &key)) {
                     rename(table, &key, name)?;
                 }
             }
-            for entry in table.iter_mut() {
+            for entry in table.iter_mut().filter(|entry| holds_others(&entry.node)) {
                 if let Some(member) = shape.member(&entry.key) {
-                    respell(&mut entry.node, member)?;
+                    respell(&mut entry.node, &Kind::of(member))?;
                 }
             }
         }
         Content::List(nodes) => {
-            let shapes = shapes(&SCHEMA, schema);
-            let Some(items) = shapes.into_iter().find_map(|shape| shape.get("items")) else {
+            let Some(items) = kind.items else {
                 return Ok(());
             };
+            let items = Kind::of(items);
             for node in nodes {
-                respell(node, items)?;
+                respell(node, &items)?;
             }
         }
         Content::Null | Content::Bool(_) | Content::Number(_) | Content::String(_) => {}
     }
     Ok(())
+}
+
+/// Whether there are names in it to look at.
+fn holds_others(node: &Node) -> bool {
+    matches!(node.content, Content::Table(_) | Content::List(_))
 }
 
 /// Whether a key is a name in the spelling of the other convention.
@@ -109,52 +114,52 @@ const FOREIGN: [&str; 1] = ["router"];
 
 /// Reports keys that no type knows: as an error in a closed table, as a warning elsewhere.
 pub(crate) fn check_names(root: &Node) -> Result<Vec<String>, SettingsError> {
-    let mut checker = Checker {
-        schema: &SCHEMA,
-        warnings: Vec::new(),
-    };
-    checker.visit(root, &SCHEMA, &mut Vec::new())?;
+    let mut checker = Checker::default();
+    checker.visit(root, &Kind::of(&SCHEMA), &mut Vec::new())?;
     Ok(checker.warnings)
 }
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(settings_schema);
 
-struct Checker<'a> {
-    schema: &'a Value,
+#[derive(Default)]
+struct Checker {
     warnings: Vec<String>,
 }
 
-impl<'a> Checker<'a> {
+impl Checker {
     fn visit(
         &mut self,
         node: &Node,
-        schema: &'a Value,
+        kind: &Kind,
         path: &mut Vec<Step>,
     ) -> Result<(), SettingsError> {
         match &node.content {
             Content::Table(table) => {
-                let Some(shape) = shapes(self.schema, schema).into_iter().find_map(Shape::of)
-                else {
+                let Some(shape) = &kind.table else {
                     return Ok(());
                 };
                 for entry in table.iter() {
+                    let member = shape.member(&entry.key);
+                    if member.is_some() && !holds_others(&entry.node) {
+                        continue;
+                    }
                     path.push(Step::Key(entry.key.clone()));
-                    match shape.member(&entry.key) {
+                    match member {
                         Some(_) if path.len() == 1 && FOREIGN.contains(&entry.key.as_str()) => {}
-                        Some(member) => self.visit(&entry.node, member, path)?,
-                        None => self.unknown(entry, &shape, path)?,
+                        Some(member) => self.visit(&entry.node, &Kind::of(member), path)?,
+                        None => self.unknown(entry, shape, path)?,
                     }
                     path.pop();
                 }
             }
             Content::List(nodes) => {
-                let shapes = shapes(self.schema, schema);
-                let Some(items) = shapes.into_iter().find_map(|shape| shape.get("items")) else {
+                let Some(items) = kind.items else {
                     return Ok(());
                 };
+                let items = Kind::of(items);
                 for (index, node) in nodes.iter().enumerate() {
                     path.push(Step::Index(index));
-                    self.visit(node, items, path)?;
+                    self.visit(node, &items, path)?;
                     path.pop();
                 }
             }
@@ -198,6 +203,24 @@ impl<'a> Checker<'a> {
                 Ok(())
             }
             Shape::Map(_) => Ok(()),
+        }
+    }
+}
+
+/// What the schema says about a value, found once for all entries of a list.
+struct Kind {
+    /// What it may contain where it is a table.
+    table: Option<Shape<'static>>,
+    /// What is in it where it is a list.
+    items: Option<&'static Value>,
+}
+
+impl Kind {
+    fn of(schema: &'static Value) -> Self {
+        let shapes = shapes(&SCHEMA, schema);
+        Self {
+            table: shapes.iter().copied().find_map(Shape::of),
+            items: shapes.iter().find_map(|shape| shape.get("items")),
         }
     }
 }

@@ -131,8 +131,8 @@ impl Gate {
                 | Content::List(_) => Some(entry),
             },
             Found::Row(nature) => {
-                let value = entry.node.to_value();
-                match nature.effect(&value, self.scope, self.trust, self.own_mode) {
+                let value = || entry.node.to_value();
+                match nature.effect(value, self.scope, self.trust, self.own_mode) {
                     Effect::Applies => Some(entry),
                     Effect::Never => {
                         self.ignore(path, None, IgnoredBecause::Scope);
