@@ -80,7 +80,8 @@ impl Listing {
     }
 }
 
-fn threads() -> usize {
+/// How many threads work side by side.
+pub(crate) fn threads() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS))
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::str;
 use std::sync::Arc;
+use std::thread;
 
 use caliban_model::{Message, Reasoning, Role, Usage};
 use jiff::Timestamp;
@@ -21,6 +22,7 @@ use crate::accounts::Accounts;
 use crate::blobs::Blobs;
 use crate::disk::{Disk, DiskReader};
 use crate::error::{Error, Warning};
+use crate::listing::threads;
 use crate::name::SessionName;
 use crate::past::{Earlier, Past, Piece};
 use crate::paths::Paths;
@@ -33,6 +35,8 @@ use crate::stored::{OpenCall, Stored};
 const LARGEST: u64 = 2 << 30;
 /// A record's number beyond which nobody has counted.
 const LARGEST_SEQ: u64 = 1 << 53;
+/// The length from which on a session is read by several threads.
+const LONG: usize = 4 << 20;
 /// How far a listing reads, in steps.
 const HEAD: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 512 << 10];
 /// Messages among which the first prompt is looked for.
@@ -279,7 +283,8 @@ impl SnapshotText {
         let Some(mut reader) = open(disk, path)? else {
             return Ok(None);
         };
-        let bytes = read_all(&mut *reader, path)?;
+        let len = disk.stat(path).ok().flatten().map_or(0, |stat| stat.len);
+        let bytes = read_all(&mut *reader, path, len)?;
         Self::of(disk, path, bytes).map(Some)
     }
 
@@ -307,7 +312,7 @@ impl SnapshotText {
         reader
             .seek(SeekFrom::Start(0))
             .map_err(Error::io("read", path))?;
-        let bytes = read_all(&mut *reader, path)?;
+        let bytes = read_all(&mut *reader, path, 0)?;
         Self::of(disk, path, bytes).map(Some)
     }
 
@@ -357,13 +362,7 @@ impl SnapshotText {
         blobs: &Blobs,
         warnings: &mut Vec<Warning>,
     ) -> Result<Replica, Error> {
-        let mut messages = Vec::with_capacity(snapshot.messages.len());
-        for raw in &snapshot.messages {
-            let message = blobs.restore::<Message>(raw, warnings);
-            messages.push(Arc::new(
-                message.map_err(|error| self.misread(raw, &error))?,
-            ));
-        }
+        let messages = self.messages(&snapshot.messages, blobs, warnings)?;
         let mut calls = Vec::with_capacity(snapshot.calls.len());
         for raw in &snapshot.calls {
             let call = blobs.restore::<OpenCall>(raw, warnings);
@@ -403,6 +402,47 @@ impl SnapshotText {
             unknown: snapshot.unknown_records,
             extra: snapshot.extra,
         })
+    }
+
+    /// The messages, of a long conversation in several threads: whoever opens it again waits.
+    fn messages(
+        &self,
+        raw: &[&RawValue],
+        blobs: &Blobs,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Vec<Arc<Message>>, Error> {
+        let restored = |raw: &[&RawValue]| {
+            let mut warnings = Vec::new();
+            let messages = raw.iter().map(|raw| {
+                let message = blobs.restore::<Message>(raw, &mut warnings);
+                message
+                    .map(Arc::new)
+                    .map_err(|error| self.misread(raw, &error))
+            });
+            let messages = messages.collect::<Result<Vec<_>, Error>>();
+            messages.map(|messages| (messages, warnings))
+        };
+        let threads = if self.text.len() < LONG { 1 } else { threads() };
+        let share = raw.len().div_ceil(threads).max(1);
+        let parts: Vec<_> = thread::scope(|scope| {
+            let mut shares = raw.chunks(share);
+            let own = shares.next().unwrap_or_default();
+            let others: Vec<_> = shares
+                .map(|raw| scope.spawn(move || restored(raw)))
+                .collect();
+            let others = others.into_iter().map(|other| match other.join() {
+                Ok(part) => part,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            std::iter::once(restored(own)).chain(others).collect()
+        });
+        let mut messages = Vec::with_capacity(raw.len());
+        for part in parts {
+            let (part, told) = part?;
+            messages.extend(part);
+            warnings.extend(told);
+        }
+        Ok(messages)
     }
 
     fn past(
@@ -488,8 +528,11 @@ fn open(disk: &dyn Disk, path: &Path) -> Result<Option<Box<dyn DiskReader>>, Err
     }
 }
 
-fn read_all(reader: &mut dyn DiskReader, path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+/// Everything in a file that probably has this length.
+fn read_all(reader: &mut dyn DiskReader, path: &Path, len: u64) -> Result<Vec<u8>, Error> {
+    // One more, so that the end is seen without room for twice as much.
+    let len = usize::try_from(len.min(LARGEST) + 1).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(len);
     reader
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)

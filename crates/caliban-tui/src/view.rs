@@ -213,10 +213,10 @@ fn offers(app: &App, menu: &Menu, canvas: &mut Canvas, bottom: u16) -> u16 {
     canvas.clear(Rect::new(0, top, app.width, bottom - top));
     let widest = menu.offers.iter().skip(first).take(count);
     let widest = widest
-        .map(|offer| caliban_text::width(&offer.label) + caliban_text::width(&offer.hint) + 1)
+        .map(|offer| caliban_text::width(&offer.label) + caliban_text::width(&offer.hint) + 2)
         .max()
         .unwrap_or_default();
-    let column = u16::try_from(widest.min(usize::from(app.width) / 2)).unwrap_or_default() + 4;
+    let column = u16::try_from(widest.min(usize::from(app.width) / 2)).unwrap_or_default() + 3;
     let mut group = "";
     for (y, (place, offer)) in (top..bottom).zip(menu.offers.iter().enumerate().skip(first)) {
         let (sign, style) = if place == menu.chosen {
@@ -225,16 +225,24 @@ fn offers(app: &App, menu: &Menu, canvas: &mut Canvas, bottom: u16) -> u16 {
             (" ", palette.text)
         };
         let label = sanitise(&offer.label, Strength::Name);
-        let x = canvas.text(0, y, app.width, &format!("{sign} {label}"), style);
-        canvas.text(x + 1, y, column, &offer.hint, palette.dim);
+        let x = canvas.text(0, y, app.width, &format!("{sign} {label}"), style) + 1;
+        // A blank stays between what is to be written and what it does.
+        let hint_room = usize::from(column.saturating_sub(x + 1));
+        let hint = app.theme.cut(&offer.hint, hint_room);
+        canvas.text(x, y, column, &hint, palette.dim);
         if menu.kind == Kind::Command {
-            let about = sanitise(&offer.about, Strength::Name);
-            let x = canvas.text(column, y, app.width, &about, palette.dim);
+            let mut end = app.width;
             if offer.group != group && menu.is_grouped() {
                 group = offer.group;
-                let text = format!("  {group}");
-                canvas.text(x, y, app.width, &text, palette.accent);
+                let wide = u16::try_from(caliban_text::width(group)).unwrap_or_default();
+                end = end.saturating_sub(wide + 1).max(column);
+                canvas.text(end, y, app.width, &format!(" {group}"), palette.accent);
             }
+            let about = sanitise(&offer.about, Strength::Name);
+            let about = app
+                .theme
+                .cut(&about, usize::from(end.saturating_sub(column)));
+            canvas.text(column, y, end, &about, palette.dim);
         }
     }
     top

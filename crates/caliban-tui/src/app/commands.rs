@@ -167,19 +167,20 @@ impl App {
 
     pub(crate) fn show_keys(&mut self) {
         let mut text = String::from(
-            "Enter            send; while work goes on it joins between two steps\n\
-             Tab              send when the work is done; complete; turn to a question\n\
+            "Enter             send; while work goes on it joins between two steps\n\
+             Tab               send after the work; complete; turn to a question\n\
              Shift+Enter, Alt+Enter, Ctrl+J, \\ and Enter   a new line\n\
-             Up, Down         earlier prompts\n\
-             Esc              close, clear, stop; twice: take prompts back\n\
-             !line            run a line in the shell\n\
-             @path            bring a file along\n\
-             /                commands\n\n",
+             Up, Down          earlier prompts\n\
+             Esc               close, clear, stop; twice: take prompts back\n\
+             !line             run a line in the shell\n\
+             @path             bring a file along\n\
+             /                 commands\n\n",
         );
         for known in ACTIONS {
             let keys = self.keys.keys_of(known.action).join(", ");
             let name = known.name;
-            let _ = writeln!(text, "{keys:<24} {:<44} {name}", known.about);
+            let _ = writeln!(text, "{keys:<17} {}", known.about);
+            let _ = writeln!(text, "{:<17} bound as {name}", "");
         }
         text.push_str("\nOthers in the settings: [tui.keys] \"alt+k\" = \"viewer\"\n");
         self.layers.push(Layer::Pager(Pager::new("Keys", text)));

@@ -338,6 +338,7 @@ impl Cell {
         let count = text.lines().filter(|line| !line.trim().is_empty()).count();
         let title = match spoken {
             Spoken::Live(_) => format!("{sign} Thinking{}", signs.more),
+            Spoken::Kept(..) if count == 1 => format!("{sign} Thought, 1 line"),
             Spoken::Kept(..) => format!("{sign} Thought, {count} lines"),
         };
         let mut rows = vec![Row::plain(title, palette.dim)];
