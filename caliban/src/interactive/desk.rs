@@ -80,12 +80,14 @@ impl Desk for ProgramDesk {
             ..RuleSpec::new(rule.pattern.clone(), rule.action)
         };
         let consent = Consent::of(&self.configuration);
-        self.configuration
-            .writer()
-            .append_rule(&path, &spec)
-            .map_err(|error| error.to_string())?;
-        let remark = consent.kept(scope, &self.configuration);
-        Ok(FileChanged { path, remark })
+        self.session.write_settings(|| {
+            self.configuration
+                .writer()
+                .append_rule(&path, &spec)
+                .map_err(|error| error.to_string())?;
+            let remark = consent.kept(scope, &self.configuration);
+            Ok(FileChanged { path, remark })
+        })
     }
 
     fn matches(&self, patterns: &[String], calls: &[(String, Value)]) -> Vec<Matched> {
@@ -131,13 +133,15 @@ impl Desk for ProgramDesk {
             .ok_or_else(|| format!("the {scope} scope has no file for rules"))?;
         let consent = Consent::of(&self.configuration);
         let which = RuleRef::Pattern(pattern.to_owned());
-        let removed = self.configuration.writer().remove_rule(&path, &which);
-        let removed = removed.map_err(|error| error.to_string())?;
-        let remark = consent.kept(scope, &self.configuration);
-        match removed {
-            0 => Err(format!("`{pattern}` is not in `{}`", path.display())),
-            _ => Ok(FileChanged { path, remark }),
-        }
+        self.session.write_settings(|| {
+            let removed = self.configuration.writer().remove_rule(&path, &which);
+            let removed = removed.map_err(|error| error.to_string())?;
+            let remark = consent.kept(scope, &self.configuration);
+            match removed {
+                0 => Err(format!("`{pattern}` is not in `{}`", path.display())),
+                _ => Ok(FileChanged { path, remark }),
+            }
+        })
     }
 
     fn judged(&self, call: &str) -> String {

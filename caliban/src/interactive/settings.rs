@@ -34,7 +34,8 @@ impl SettingsDesk for ProgramDesk {
         }
         let mut configuration = self.configuration.clone();
         configuration.loaded = load(&configuration.request).map_err(|error| error.to_string())?;
-        changed(&configuration, change)
+        self.session
+            .write_settings(|| changed(&configuration, change))
     }
 }
 

@@ -121,6 +121,26 @@ fn always_writes_the_rule_that_it_shows(#[case] right: usize, #[case] file: &str
 }
 
 #[test]
+fn a_rule_that_was_written_counts_at_once_without_another_word() {
+    let person = Person::new([
+        bash("touch one"),
+        bash("touch one"),
+        Reply::text("All done."),
+    ]);
+    let terminal = asked(&person);
+    terminal.keys("Y");
+    terminal.until_text("Enter writes it and answers");
+    terminal.key("enter");
+    // The settings are looked at before the second call, which is not asked about.
+    terminal.until_text("All done.");
+    let screen = terminal.until_text("is written to");
+    assert!(!screen.contains("settings changed"), "{}", screen.drawn());
+    let settings = fs::read_to_string(person.work().join(".caliban/settings.toml")).unwrap();
+    assert!(settings.contains("touch one"), "{settings}");
+    leave(terminal);
+}
+
+#[test]
 fn always_for_the_session_writes_nothing() {
     let person = Person::new([
         bash("touch one"),

@@ -137,6 +137,20 @@ impl ConfigWatch {
         configuration.key_helpers.follow(&configuration)
     }
 
+    /// Lets the operator write settings by this program and takes them over: nothing of it is held
+    /// back, and it is told by whoever wrote it.
+    pub(crate) fn rewrite<T>(
+        &self,
+        write: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        let (written, reload) = self.live.rewrite(write)?;
+        if let (Some(targets), Reload::Applied(change)) = (self.targets.get(), reload) {
+            self.take_over(targets).map_err(|error| error.to_string())?;
+            tell_observers(targets, change.keys);
+        }
+        Ok(written)
+    }
+
     /// Takes over what has changed since the last look.
     pub(crate) async fn look(&self) {
         let _looking = self.looking.lock().await;
@@ -220,6 +234,19 @@ impl Adviser for ConfigWatch {
             Advice::Allow
         }
         .boxed()
+    }
+}
+
+/// Observers hear of a change while whoever made it goes on.
+fn tell_observers(targets: &Targets, keys: Vec<String>) {
+    let observers = targets.observers.clone();
+    let event = HookEvent::ConfigChange { keys };
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move {
+            for observer in &observers {
+                observer.notify(&event).await;
+            }
+        });
     }
 }
 

@@ -17,6 +17,7 @@ use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
 use crate::checkpoints::Checkpoints;
+use crate::config_watch::ConfigWatch;
 use crate::gate::Gate;
 use crate::inventory::{Inventory, Listed, ListedProfile};
 use crate::mcp::status_name;
@@ -50,6 +51,7 @@ pub struct SessionDesk {
     /// The models that may be chosen.
     pub models: ModelList,
     pub earlier: Earlier,
+    watch: Option<Arc<ConfigWatch>>,
 }
 
 /// What a session came to before this process.
@@ -108,6 +110,18 @@ impl SessionDesk {
             reasoning: session.agent.settings.reasoning,
             models: session.models.clone(),
             earlier: Earlier { turns, cost, used },
+            watch: session.watch.clone(),
+        }
+    }
+
+    /// Writes settings for the operator, which count at once.
+    pub fn write_settings<T>(
+        &self,
+        write: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        match &self.watch {
+            Some(watch) => watch.rewrite(write),
+            None => write(),
         }
     }
 

@@ -74,6 +74,7 @@ pub(crate) fn draw(app: &App, canvas: &mut Canvas, y: u16) {
     let palette = &app.theme.palette;
     if let Some((text, _)) = &app.toast {
         let text = sanitise(text, Strength::Name);
+        let text = app.theme.cut(&text, usize::from(app.width));
         canvas.text(0, y, app.width, &text, palette.warning);
         return;
     }

@@ -161,10 +161,27 @@ impl LiveSettings {
         &self.request
     }
 
+    /// Lets the operator write settings and takes over what was written; nobody reads it in
+    /// between. Where something else in the files is held back already, that stays so.
+    pub fn rewrite<T, E>(&self, write: impl FnOnce() -> Result<T, E>) -> Result<(T, Reload), E> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = write()?;
+        let reload = if held.is_empty() {
+            self.read_again(&mut held, Consent::Given)
+        } else {
+            Reload::Unchanged
+        };
+        Ok((written, reload))
+    }
+
     /// Reads the files again. Whoever gives consent for a workspace whose trust is recorded
     /// grants the new content first; without that its keys are left out, as at the start.
     pub fn reload(&self, consent: Consent) -> Reload {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read_again(&mut held, consent)
+    }
+
+    fn read_again(&self, held: &mut Vec<Loosening>, consent: Consent) -> Reload {
         let old = self.load();
         let loaded = load(&self.request).and_then(|new| match consent {
             Consent::Given => Ok((new, Vec::new())),
