@@ -1,7 +1,7 @@
 //! Trust in what the operator writes by a command: it is not a stranger's.
 
 use caliban_harness::Configuration;
-use caliban_settings::Scope;
+use caliban_settings::{Scope, Trust, load};
 
 use crate::console::note;
 
@@ -13,14 +13,19 @@ pub(crate) enum Consent {
 }
 
 impl Consent {
+    /// By the files of this moment: whoever changed them since they were loaded is not the
+    /// operator, and what cannot be read is nobody's consent.
     pub(crate) fn of(configuration: &Configuration) -> Self {
+        let Ok(now) = load(&configuration.request) else {
+            return Self::Missing;
+        };
         // What plugins of the workspace would run waits for trust without any setting.
         let plugins = configuration
             .locations
             .project_plugins(configuration.project());
         let has_plugins = std::fs::read_dir(plugins).is_ok_and(|mut it| it.next().is_some());
-        let waits = has_plugins || !configuration.loaded.ignored.is_empty();
-        if configuration.is_trusted() || !waits {
+        let waits = has_plugins || !now.ignored.is_empty();
+        if now.trust == Trust::Trusted || !waits {
             Self::Given
         } else {
             Self::Missing

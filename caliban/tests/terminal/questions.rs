@@ -140,6 +140,35 @@ fn a_rule_that_was_written_counts_at_once_without_another_word() {
     leave(terminal);
 }
 
+/// What somebody else wrote meanwhile does not come in with what the person writes.
+#[rstest]
+#[case::project(0)]
+#[case::user(1)]
+fn a_rule_that_is_written_lets_no_other_in(#[case] right: usize) {
+    let person = Person::new([
+        bash("touch one"),
+        bash("touch two"),
+        Reply::text("All done."),
+    ]);
+    let terminal = asked(&person);
+    let settings = person.work().join(".caliban/settings.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "[permissions]\nallow = [\"Bash:touch *\"]\n").unwrap();
+    terminal.keys("Y");
+    terminal.until_text("Enter writes it and answers");
+    terminal.key("tab");
+    for _ in 0..right {
+        terminal.key("right");
+    }
+    terminal.key("enter");
+    terminal.until_text("touch two");
+    terminal.until_text(LISTENS);
+    assert!(!person.work().join("two").exists());
+    terminal.keys("n");
+    terminal.until_text("All done.");
+    leave(terminal);
+}
+
 #[test]
 fn always_for_the_session_writes_nothing() {
     let person = Person::new([

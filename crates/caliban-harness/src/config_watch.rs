@@ -138,11 +138,15 @@ impl ConfigWatch {
     }
 
     /// Lets the operator write settings by this program and takes them over: nothing of it is held
-    /// back, and it is told by whoever wrote it.
+    /// back, and it is told by whoever wrote it. While somebody looks, it is only written, and
+    /// that look or the next one finds it.
     pub(crate) fn rewrite<T>(
         &self,
         write: impl FnOnce() -> Result<T, String>,
     ) -> Result<T, String> {
+        let Ok(_looking) = self.looking.try_lock() else {
+            return write();
+        };
         let (written, reload) = self.live.rewrite(write)?;
         if let (Some(targets), Reload::Applied(change)) = (self.targets.get(), reload) {
             self.take_over(targets).map_err(|error| error.to_string())?;

@@ -1,5 +1,7 @@
 //! The settings of a running program, swapped as a whole.
 
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -117,6 +119,9 @@ struct Stamp {
     length: u64,
     #[cfg(unix)]
     inode: u64,
+    /// When anything of it changed, which nobody can set.
+    #[cfg(unix)]
+    touched: (i64, i64),
 }
 
 impl Stamp {
@@ -126,7 +131,9 @@ impl Stamp {
             changed: metadata.modified().ok(),
             length: metadata.len(),
             #[cfg(unix)]
-            inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+            inode: metadata.ino(),
+            #[cfg(unix)]
+            touched: (metadata.ctime(), metadata.ctime_nsec()),
         })
     }
 }
@@ -162,16 +169,18 @@ impl LiveSettings {
     }
 
     /// Lets the operator write settings and takes over what was written; nobody reads it in
-    /// between. Where something else in the files is held back already, that stays so.
+    /// between. Where somebody else has changed a file, or something is held back already, it is
+    /// only written: consent to one change is none to another, and the next look tells of both.
     pub fn rewrite<T, E>(&self, write: impl FnOnce() -> Result<T, E>) -> Result<(T, Reload), E> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ours_alone = held.is_empty() && *seen == stamps(&self.paths);
         let written = write()?;
-        let reload = if held.is_empty() {
-            self.read_again(&mut held, Consent::Given)
-        } else {
-            Reload::Unchanged
-        };
-        Ok((written, reload))
+        if !is_ours_alone {
+            return Ok((written, Reload::Unchanged));
+        }
+        *seen = stamps(&self.paths);
+        Ok((written, self.read_again(&mut held, Consent::Given)))
     }
 
     /// Reads the files again. Whoever gives consent for a workspace whose trust is recorded
