@@ -45,6 +45,15 @@ const ATTEMPTS: usize = 8;
 #[cfg(target_os = "linux")]
 const FOUND_OUT: &str = "probe.json";
 
+/// That bubblewrap can do everything here, and which one it was.
+#[cfg(target_os = "linux")]
+#[derive(serde::Serialize, serde::Deserialize)]
+struct FoundOut {
+    circumstances: String,
+    /// Its words for its version.
+    printed: String,
+}
+
 /// What confines programs.
 #[derive(Debug, Clone)]
 pub(crate) enum Backend {
@@ -231,6 +240,9 @@ impl Sandbox {
     async fn bwrap(&self) -> Result<Bwrap, BwrapError> {
         let search = environment::search(&self.place.environment);
         let path = bwrap::find(self.policy.bwrap.as_deref(), search, &self.policy.roots)?;
+        if let Some(known) = self.found_out(&Self::circumstances(&path)) {
+            return Bwrap::new(path, &known.printed);
+        }
         let invocation = Invocation {
             program: path.clone().into(),
             args: vec!["--version".into()],
@@ -249,13 +261,16 @@ impl Sandbox {
             namespaces,
         };
         let full = with(Namespaces::All);
-        let key = Self::circumstances(&bwrap);
-        if self.found_out().as_deref() == Some(key.as_str()) {
+        let key = Self::circumstances(&bwrap.path);
+        if self.found_out(&key).is_some() {
             return Ok(full);
         }
         let said = match self.try_out(&full).await {
             Ok(()) => {
-                self.remember(&key);
+                self.remember(&FoundOut {
+                    circumstances: key,
+                    printed: bwrap.printed(),
+                });
                 return Ok(full);
             }
             Err(said) => said,
@@ -313,29 +328,33 @@ impl Sandbox {
 
     /// Everything that what was found out depends on. The inner step looks around again each time,
     /// so that nothing worse than a refusal comes of an error here.
-    fn circumstances(bwrap: &Bwrap) -> String {
+    fn circumstances(bwrap: &Path) -> String {
         use std::os::unix::fs::MetadataExt;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let found = bwrap.path.metadata();
-        let file = found.map_or((0, 0, 0), |it| (it.ino(), it.mtime(), it.size()));
+        let found = bwrap.metadata();
+        let file = found.map_or((0, 0, 0, 0, 0), |it| {
+            (it.dev(), it.ino(), it.ctime(), it.ctime_nsec(), it.size())
+        });
         format!(
             "{} {} {} {file:?} {}",
             boot.trim(),
             rustix::process::getuid().as_raw(),
-            bwrap.path.display(),
+            bwrap.display(),
             env!("CARGO_PKG_VERSION")
         )
     }
 
-    fn found_out(&self) -> Option<String> {
+    /// What was found out in these circumstances.
+    fn found_out(&self, circumstances: &str) -> Option<FoundOut> {
         let text = std::fs::read_to_string(self.place.cache.join(FOUND_OUT)).ok()?;
-        serde_json::from_str(&text).ok()
+        let found: FoundOut = serde_json::from_str(&text).ok()?;
+        (found.circumstances == circumstances).then_some(found)
     }
 
     /// Where it cannot be kept it is found out again.
-    fn remember(&self, key: &str) {
+    fn remember(&self, found: &FoundOut) {
         let written = tempfile::NamedTempFile::new_in(&self.place.cache).and_then(|mut file| {
-            serde_json::to_writer(&mut file, key)?;
+            serde_json::to_writer(&mut file, found)?;
             file.persist(self.place.cache.join(FOUND_OUT))?;
             Ok(())
         });

@@ -144,6 +144,11 @@ impl Bwrap {
         }
     }
 
+    /// What it printed, to be read by [`Self::new`] again.
+    pub(crate) fn printed(&self) -> String {
+        format!("bubblewrap {}", self.version)
+    }
+
     /// Everything that it is told. `blank` is an empty file to put over files.
     pub(crate) fn arguments(
         &self,

@@ -294,7 +294,8 @@ impl SnapshotText {
         let Some(mut reader) = open(disk, path)? else {
             return Ok(None);
         };
-        let mut bytes = Vec::new();
+        // Room for one byte more, or the end of a file that fits exactly is looked for elsewhere.
+        let mut bytes = Vec::with_capacity(HEAD[0] + 1);
         for limit in HEAD {
             let wanted = (limit - bytes.len()) as u64;
             (&mut *reader)
