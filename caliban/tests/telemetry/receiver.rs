@@ -1,7 +1,9 @@
-//! A collector that understands telemetry by its official classes.
+//! Collectors: one of ours that understands telemetry by its official classes and all that a client
+//! may do, and one that somebody else made.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
@@ -20,13 +22,23 @@ pub(crate) struct Told(pub(crate) Vec<Value>);
 impl Receiver {
     /// Nothing where the classes are not installed.
     pub(crate) fn start() -> Option<Self> {
+        Self::of("receiver.py")
+    }
+
+    /// The collector of the package `oteltest`. It knows no compression over HTTP, and takes the
+    /// digits of ids in JSON for base64.
+    pub(crate) fn foreign() -> Option<Self> {
+        Self::of("foreign.py")
+    }
+
+    fn of(script: &str) -> Option<Self> {
         let Some(python) = std::env::var_os("CALIBAN_TEST_PYTHON") else {
             eprintln!("skipped: CALIBAN_TEST_PYTHON is not set; run `cargo xtask test`");
             return None;
         };
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/telemetry/receiver.py");
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telemetry");
         let mut child = Command::new(python)
-            .arg(script)
+            .arg(scripts.join(script))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -93,6 +105,11 @@ impl Told {
     pub(crate) fn events<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
         let records = self.of(["resourceLogs", "scopeLogs", "logRecords"]);
         records.filter(move |record| attribute(record, "event.name") == Some(name))
+    }
+
+    pub(crate) fn signals(&self) -> BTreeSet<&str> {
+        let lines = self.0.iter();
+        lines.filter_map(|line| line["signal"].as_str()).collect()
     }
 
     pub(crate) fn metric_names(&self) -> BTreeSet<String> {

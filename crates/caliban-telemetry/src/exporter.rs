@@ -35,7 +35,9 @@ pub(crate) fn client(
         |what: &str, error: &dyn std::fmt::Display| SendError::Never(format!("{what}: {error}"));
     let mut builder =
         caliban_http::builder(&collector.url, caliban_http::Proxies::NotForThisMachine)
-            .timeout(collector.timeout);
+            .timeout(collector.timeout)
+            // There are collectors that look for `Content-Type` and find nothing else.
+            .http1_title_case_headers();
     if collector.protocol == Protocol::Grpc && collector.url.scheme() == "http" {
         builder = builder.http2_prior_knowledge();
     }
