@@ -162,6 +162,7 @@ export async function queue({ page, another }) {
   await other.waitForFunction(() => document.querySelectorAll("#queue li").length === 1);
   // The two windows hear of it in either order.
   await page.waitForFunction(() => document.getElementById("prompt").value === "third");
+  await transcript(page).getByText("Taken back.").waitFor();
   await page.locator("#mode").selectOption("plan");
   await other.waitForFunction(() => document.getElementById("mode").value === "plan");
   await page.locator("#model").fill("claude-opus-4-6");

@@ -69,7 +69,10 @@ function connected(is) {
 function heard(line) {
   if (line.event === undefined) return;
   last.seq = line.seq;
-  told(line.event);
+  if (line.event.type === "user") last.begun = line.request;
+  // A prompt that ends without having begun was taken back out of the queue.
+  if (line.event.type === "result" && line.event.subtype === "cancelled" && line.request !== last.begun) transcript.note("Taken back.");
+  else told(line.event);
 }
 
 function told(event) {
