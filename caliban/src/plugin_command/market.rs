@@ -16,8 +16,8 @@ pub(super) async fn add(
         note(&format!("warning: {remark}"));
     }
     console.write(&format!(
-        "added the marketplace `{name}` with {} plugins; `caliban plugin search` lists them\n",
-        list.entries.len()
+        "added the marketplace `{name}` with {}; `caliban plugin search` lists them\n",
+        plugins(list.entries.len())
     ))
 }
 
@@ -61,7 +61,8 @@ pub(super) async fn update(
     };
     for name in names {
         let list = manager.update_market(&name).await?;
-        console.write(&format!("`{name}` lists {} plugins\n", list.entries.len()))?;
+        let entries = plugins(list.entries.len());
+        console.write(&format!("`{name}` lists {entries}\n"))?;
     }
     Ok(())
 }
@@ -103,4 +104,11 @@ pub(super) fn search(
         })
         .collect();
     console.write(&lines.concat())
+}
+
+fn plugins(count: usize) -> String {
+    match count {
+        1 => "1 plugin".to_owned(),
+        _ => format!("{count} plugins"),
+    }
 }

@@ -95,7 +95,7 @@ fn a_plugin_of_a_git_marketplace_lives_and_dies() {
     let url = format!("file://{}", market.display());
 
     let added = plugin_ok(&bench, &["marketplace", "add", &url]);
-    assert!(added.contains("`team` with 1 plugins"), "{added}");
+    assert!(added.contains("`team` with 1 plugin;"), "{added}");
     assert!(plugin_ok(&bench, &["marketplace", "list"]).contains(&url));
     assert!(plugin_ok(&bench, &["search", "TEAM"]).contains("tools@team"));
     assert!(plugin_ok(&bench, &["search", "nothing"]).contains("nothing found"));

@@ -41,7 +41,7 @@ pub fn create(directory: &Path, name: &PluginName) -> Result<Vec<PathBuf>, Skele
                 .to_owned(),
         ),
         (
-            "commands/example.md",
+            "commands/ask.md",
             "---\ndescription: Says what the command does\nargument-hint: \"[what]\"\n---\n\n\
              What the model is asked to do about $ARGUMENTS.\n"
                 .to_owned(),

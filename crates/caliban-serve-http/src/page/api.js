@@ -43,7 +43,11 @@ export class Feed {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}${this.path}${this.query()}`);
     this.socket = socket;
-    socket.onopen = () => { this.wait = FIRST; this.state(true); };
+    socket.onopen = () => {
+      if (this.over) { socket.close(); return; }
+      this.wait = FIRST;
+      this.state(true);
+    };
     socket.onmessage = (message) => { if (!this.over) this.line(JSON.parse(message.data)); };
     socket.onclose = () => {
       if (this.over) return;
@@ -56,6 +60,7 @@ export class Feed {
   close() {
     this.over = true;
     clearTimeout(this.timer);
-    this.socket.close();
+    // One that is still being opened is closed once it is: until then browsers call that an error.
+    if (this.socket.readyState !== WebSocket.CONNECTING) this.socket.close();
   }
 }

@@ -69,9 +69,8 @@ function connected(is) {
 function heard(line) {
   if (line.event === undefined) return;
   last.seq = line.seq;
-  if (line.event.type === "user") last.begun = line.request;
-  // A prompt that ends without having begun was taken back out of the queue.
-  if (line.event.type === "result" && line.event.subtype === "cancelled" && line.request !== last.begun) transcript.note("Taken back.");
+  // A prompt that ends while it waits was taken back.
+  if (line.event.type === "result" && last.queue?.includes(line.request)) transcript.note("Taken back.");
   else told(line.event);
 }
 
@@ -169,6 +168,7 @@ function state(now) {
 
 /// Requests that wait, with what they say.
 async function queue(waiting) {
+  last.queue = waiting;
   if (!waiting.length) { showQueue([], takeBack); return; }
   const tab = current;
   const found = await attempt(() => call("GET", `${session(tab)}/prompts`));
