@@ -194,7 +194,12 @@ fn credentials(
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Credentials>, ConfigError> {
     match (key(kind, variable), kind.key_variables().first()) {
-        (Some((_, key)), _) => Ok(Arc::new(StaticKey::new(key.trim().to_owned()))),
+        (Some((name, key)), _) => {
+            let remedy = format!("set `{name}` to a valid key");
+            Ok(Arc::new(
+                StaticKey::new(key.trim().to_owned()).with_remedy(remedy),
+            ))
+        }
         (None, Some(first)) if is_vendors(kind, base) => Err(ConfigError::MissingKey {
             provider: kind,
             variable: first,

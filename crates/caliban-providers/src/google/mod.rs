@@ -126,6 +126,10 @@ impl Family for Gemini {
     }
 
     fn refusal(&self, refusal: Refusal<'_>) -> Error {
+    fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
+        error::remedy(kind)
+    }
+
         error::refusal(refusal)
     }
 

@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod wire;
 
-use caliban_model::{Error, ModelInfo, Request};
+use caliban_model::{Error, ErrorKind, ModelInfo, Request};
 use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value};
@@ -60,6 +60,10 @@ impl Family for Responses {
     }
 
     fn refusals(&self) -> Refusals {
+    fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
+        error::remedy(kind)
+    }
+
         Refusals::Lasting
     }
 
@@ -93,7 +97,7 @@ fn revise(reasoning: &mut Map<String, Value>, error: &Error) -> Revision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caliban_model::{ErrorKind, Origin};
+    use caliban_model::Origin;
     use serde_json::json;
 
     fn call(reasoning: Value) -> Call {
