@@ -8,7 +8,8 @@ use caliban_model::{Message, RateCard};
 use caliban_permissions::Latch;
 use caliban_sandbox::Sandbox;
 use caliban_session::{
-    Bounds, Engine, Events, Facts, Fanout, Parts, Prompt, Questions, Retention, SessionHandle,
+    Bounds, Engine, Events, Facts, Fanout, PROTOCOL, Parts, Prompt, Questions, Retention,
+    SessionHandle,
 };
 use caliban_sessions::SessionState;
 use caliban_slash::BUILT_IN;
@@ -252,6 +253,7 @@ impl Listener for Notices {
 /// What is known of a session by itself, without its configuration.
 pub(crate) fn facts_of(session: &Session) -> Facts {
     let agent = session.agent();
+        protocol: Some(PROTOCOL),
     Facts {
         session_id: agent.session_id.to_string(),
         provider: agent.provider.id().to_owned(),
@@ -339,7 +341,7 @@ impl Prepared {
             )?;
             servers.settle().await;
             let news = prepared.dialect.seat.as_ref().and_then(Seat::news);
-            let launched =
+            let mut launched =
                 prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
             let session = &launched.session;
             hosts.follow(&session.gate, &session.agent.company.observers);

@@ -115,7 +115,26 @@ impl Tab {
                 self.messages = messages.len();
                 0
             }
-            _ => 0,
+            Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => 0,
         };
     }
 
