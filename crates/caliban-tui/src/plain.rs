@@ -318,7 +318,26 @@ impl Plain {
             Event::Warning(warning) => self.tell(&format!("Warning: {}", warning.message)),
             Event::Notice { message, .. } => self.tell(&format!("Notice: {message}")),
             Event::AssistantMessage { .. } => self.end_line(),
-            _ => {}
+            Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
         }
     }
 

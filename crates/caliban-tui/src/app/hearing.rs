@@ -209,7 +209,30 @@ impl App {
                     self.take_tasks(tasks);
                 }
             }
-            _ => {}
+            Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
         }
         match event {
             Event::PromptAccepted { prompt: message }
@@ -224,7 +247,27 @@ impl App {
                 self.messages.extend(said.clone());
                 self.messages.push(Arc::clone(note));
             }
-            _ => {}
+            Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::AssistantMessage { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
         }
         let now = self.now;
         self.feed.hear(event, now);
