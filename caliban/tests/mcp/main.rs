@@ -94,4 +94,3 @@ fn told(bench: &Bench) -> String {
             .join("\n"),
     }
 }
-

@@ -16,7 +16,6 @@ mod scopes;
 #[path = "../support/mod.rs"]
 mod support;
 
-
 use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
 use support::homes::write;
