@@ -164,6 +164,11 @@ async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
         console.write(HELP)?;
         return Ok(0);
     }
+    if let Some(name) = unbuilt_cloud(environment.reader()) {
+        return Err(Failure::Config(format!(
+            "`{name}`: Bedrock's Messages endpoint (Mantle) is not built in; set `CLAUDE_CODE_USE_BEDROCK=1` to reach Claude at Bedrock with InvokeModel"
+        )));
+    }
     let invocation = Invocation::new(&flags, &environment, privilege())?;
     Box::pin(driver::run(invocation, environment)).await
 }
@@ -177,12 +182,19 @@ const CLOUDS: [(&str, ProviderKind); 3] = [
 
 /// The cloud that a variable chooses; `0` and `false` choose none.
 fn cloud(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let is_on = |name: &str| {
-        let value = read(name).unwrap_or_default().to_ascii_lowercase();
-        !matches!(value.trim(), "" | "0" | "false" | "no" | "off")
-    };
-    let chosen = CLOUDS.iter().find(|(name, _)| is_on(name));
+    let chosen = CLOUDS.iter().find(|(name, _)| is_on(read, name));
     chosen.map(|(_, kind)| kind.as_str().to_owned())
+}
+
+/// The variable that chooses a cloud which is not here, unless another one is chosen as well.
+fn unbuilt_cloud(read: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let name = "CLAUDE_CODE_USE_MANTLE";
+    (is_on(read, name) && cloud(read).is_none()).then_some(name)
+}
+
+fn is_on(read: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
+    let value = read(name).unwrap_or_default().to_ascii_lowercase();
+    !matches!(value.trim(), "" | "0" | "false" | "no" | "off")
 }
 
 const HELP: &str = "\

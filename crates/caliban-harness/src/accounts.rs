@@ -166,7 +166,7 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
     usage += inherited;
     let mut rows = vec![
         ("turns".to_owned(), totals.turns.to_string()),
-        ("calls".to_owned(), totals.tool_calls.to_string()),
+        ("tool calls".to_owned(), totals.tool_calls.to_string()),
         ("tokens".to_owned(), buckets(&usage)),
     ];
     if earlier != Usage::default() {
@@ -254,9 +254,9 @@ fn models_report(accounts: &Accounts) -> Vec<Value> {
 /// `/cost` for programs.
 pub(crate) fn cost_report((_, before): Before, session: &Session) -> Value {
     let accounts = accounts(session);
-    let purposes = grouped(&accounts, |row| row.purpose).into_iter().map(
-        |(purpose, sums)| json!({"purpose": purpose_name(purpose), "cost_usd": dollars(sums.cost)}),
-    );
+    let purposes = grouped(&accounts, |row| row.purpose)
+        .into_iter()
+        .map(|(purpose, sums)| json!({"purpose": purpose.slug(), "cost_usd": dollars(sums.cost)}));
     let purposes: Vec<Value> = purposes.collect();
     let all = accounts.total();
     json!({

@@ -169,7 +169,7 @@ pub(crate) enum Frame<'a> {
     Warning {
         /// What it is about, such as `superseded`: what was sent of this turn is void. Others may
         /// be added.
-        #[schemars(extend("not" = {"enum": ["model_mismatch", "parameter_dropped", "fallback_model"]}))]
+        #[schemars(extend("not" = {"enum": ["model_mismatch", "parameter_dropped", "fallback_model", "hedge_loss"]}))]
         subtype: &'a str,
         message: &'a str,
     },
@@ -177,6 +177,13 @@ pub(crate) enum Frame<'a> {
     #[serde(rename = "result")]
     Success {
         subtype: SuccessSubtype,
+    /// A route that was asked at the same time as another was not needed: it is paid all the same.
+    #[serde(rename = "warning")]
+    HedgeLoss {
+        subtype: HedgeLossSubtype,
+        message: &'a str,
+        details: HedgeLossDetails<'a>,
+    },
         /// The model's answer.
         result: &'a str,
         #[serde(flatten)]
@@ -342,7 +349,7 @@ pub(crate) struct FallbackModelDetails<'a> {
     /// What the call is for.
     pub(crate) purpose: &'a str,
     /// `fallback`: the call failed. `hedge`: the other was slower. `skipped`: the other was not
-    /// asked. `budget`: a cheaper model goes on.
+    /// asked. `budget`: a cheaper model goes on. `return`: the first one answers again.
     pub(crate) kind: &'a str,
     /// `provider/model`.
     pub(crate) from: String,
@@ -365,6 +372,29 @@ macro_rules! constants {
         #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
         #[serde(rename_all = "snake_case")]
         #[schemars(inline)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HedgeLossDetails<'a> {
+    /// The route that lost.
+    pub(crate) route_id: &'a str,
+    /// What the call is for.
+    pub(crate) purpose: &'a str,
+    /// `hedge_loss`.
+    pub(crate) kind: &'a str,
+    /// Who lost, as `provider/model`.
+    pub(crate) from: String,
+    /// Who answers, as `provider/model`.
+    pub(crate) to: String,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// The provider reported nothing before its connection was closed.
+    pub(crate) estimated: bool,
+    /// In dollars, where the price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64", range(min = 0))]
+    pub(crate) cost_usd: Option<f64>,
+}
+
         pub(crate) enum $name {
             $($value),+
         }
@@ -392,6 +422,7 @@ fn tool_input(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 impl Frame<'_> {
+    HedgeLossSubtype: HedgeLoss;
     pub(crate) fn value(&self) -> Value {
         // Only a map with keys that are no texts could fail, and there is none.
         serde_json::to_value(self).unwrap_or_default()

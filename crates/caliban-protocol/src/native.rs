@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::frame::{
     self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ElicitationKind,
-    ErrorSubtype, FallbackModelDetails, FallbackModelSubtype, Frame, InitSubtype, McpServerState,
-    ModelMismatchDetails, ModelMismatchSubtype, ParameterDroppedDetails, ParameterDroppedSubtype,
-    Part, PermissionKind, PluginState, Progress, Protocol, SandboxState, Source, StoppedSubtype,
-    SuccessSubtype, Tokens, Totals,
+    ErrorSubtype, FallbackModelDetails, FallbackModelSubtype, Frame, HedgeLossDetails,
+    HedgeLossSubtype, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
+    ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, PluginState, Progress,
+    Protocol, SandboxState, Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
 use crate::line::written;
 
@@ -498,6 +498,21 @@ fn warned(warning: &Warning) -> Frame<'_> {
         WarningKind::UsageEstimated => Frame::Warning {
             subtype: kind.subtype(),
             message,
+        },
+        WarningKind::HedgeLoss { loss } => Frame::HedgeLoss {
+            subtype: HedgeLossSubtype::HedgeLoss,
+            message,
+            details: HedgeLossDetails {
+                route_id: &loss.route_id,
+                purpose: loss.purpose.slug(),
+                kind: kind.subtype(),
+                from: loss.from.to_string(),
+                to: loss.to.to_string(),
+                input_tokens: loss.usage.total_input(),
+                output_tokens: loss.usage.output,
+                estimated: loss.usage.estimated,
+                cost_usd: loss.cost.and_then(|cost| cost.to_f64()),
+            },
         },
     }
 }

@@ -16,6 +16,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link};
 use crate::failure::{Refusal, fail};
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+pub(crate) use encode::body;
 
 /// The provider's short name.
 const ID: &str = "google";
@@ -125,11 +126,11 @@ impl Family for Gemini {
         Box::new(decode::GeminiDecoder::default())
     }
 
-    fn refusal(&self, refusal: Refusal<'_>) -> Error {
     fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
         error::remedy(kind)
     }
 
+    fn refusal(&self, refusal: Refusal<'_>) -> Error {
         error::refusal(refusal)
     }
 

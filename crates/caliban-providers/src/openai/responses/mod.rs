@@ -15,6 +15,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link, Refusals, Revision};
 use crate::failure::Refusal;
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+pub(crate) use encode::encode;
 
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
@@ -59,11 +60,11 @@ impl Family for Responses {
         error::refused(refusal)
     }
 
-    fn refusals(&self) -> Refusals {
     fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
         error::remedy(kind)
     }
 
+    fn refusals(&self) -> Refusals {
         Refusals::Lasting
     }
 
