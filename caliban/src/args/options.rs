@@ -14,6 +14,7 @@ use caliban_harness::options::{
 use caliban_permissions::{AutoAllow, Gating, Latch};
 use caliban_settings::{RuleAction, RuleSpec, SettingsError, TrustDecision};
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde_json::Value;
 
@@ -27,6 +28,44 @@ use crate::print::Attends;
 
 /// Asks the program that reads our frames, in the place of a tool.
 const EVENTS: &str = "events";
+
+/// The flags of a run on a command line, before its command or after it, as one would type them again.
+/// `words` begin with the program's name.
+pub(crate) fn run_flags(words: impl IntoIterator<Item = OsString>) -> Vec<String> {
+    let command = Cli::command();
+    // It was understood before.
+    let Ok(matches) = command.clone().try_get_matches_from(words) else {
+        return Vec::new();
+    };
+    let mut levels = vec![&matches];
+    while let Some((_, below)) = levels.last().and_then(|level| level.subcommand()) {
+        levels.push(below);
+    }
+    let mut flags = Vec::new();
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        let is_given = |level: &&&ArgMatches| {
+            level.try_contains_id(id).is_ok_and(|is_known| is_known)
+                && level.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let (Some(long), Some(level)) = (arg.get_long(), levels.iter().rev().find(is_given)) else {
+            continue;
+        };
+        if !arg.get_action().takes_values() {
+            flags.push(format!("--{long}"));
+            continue;
+        }
+        for value in level.get_raw(id).into_iter().flatten() {
+            let value = value.to_string_lossy();
+            if value.starts_with('-') {
+                flags.push(format!("--{long}={value}"));
+            } else {
+                flags.extend([format!("--{long}"), value.into_owned()]);
+            }
+        }
+    }
+    flags
+}
 
 /// A command line, and the order of its rules, which the arguments by themselves do not keep.
 #[derive(Debug)]
@@ -294,6 +333,10 @@ fn part(is_off: bool) -> Part {
     }
 }
 
+fn no_sense(error: SettingsError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
 fn of_settings(args: &SettingsArgs) -> Result<SettingsOptions, Failure> {
     Ok(SettingsOptions {
         overlay: args.settings.clone(),
@@ -333,10 +376,6 @@ fn of_tools(args: &ToolArgs) -> ToolOptions {
         parallel: match (args.no_parallel_tools, args.parallel_tool_limit) {
             (true, _) => Parallel::Off,
             (false, Some(limit)) => Parallel::AtMost(limit),
-fn no_sense(error: SettingsError) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
             (false, None) => Parallel::AsConfigured,
         },
         ..ToolOptions::default()
