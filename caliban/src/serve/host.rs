@@ -10,17 +10,20 @@ use caliban_harness::{
     forget_checkpoints, launch_apart, locations, provider,
 };
 use caliban_model::{Message, Reasoning};
-use caliban_permissions::Precedence;
+use caliban_permissions::{ModeError, Precedence};
 use caliban_serve::{HostedSession, Open, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 use caliban_session::{Closed, Command, EventBatch, Events, Facts, SessionEvent, SessionHandle};
 use caliban_sessions::{Store, Summary};
-use caliban_settings::{RuleAction, RuleSpec};
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec, claims};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive;
+use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::time::timeout;
+
+use crate::doctor::Doctor;
 
 /// How long a provider may take to tell which models it has.
 const OFFERS: Duration = Duration::from_secs(10);
@@ -49,9 +52,14 @@ impl SessionHost for InProcess {
         async move {
             let options = self.options(&wanted)?;
             let attends = options.servers.prompt_tool.is_none();
+            let doctor = Doctor {
+                options: options.clone(),
+                process: self.process.clone(),
+            };
             let surroundings = Surroundings {
                 process: self.process.clone(),
                 dialect: DialectParts {
+                    examiner: Some(Arc::new(doctor)),
                     patience: Some(wanted.patience),
                     ..DialectParts::default()
                 },
@@ -175,7 +183,14 @@ impl InProcess {
                         .to_owned(),
                 ));
             }
-            options.settings.overlay = Some(serde_json::Value::from(settings.clone()).to_string());
+            self.roots.admit(
+                settings,
+                options
+                    .workspace
+                    .as_deref()
+                    .unwrap_or(&self.process.current_directory),
+            )?;
+            options.settings.overlay = Some(Value::from(settings.clone()).to_string());
         }
         options.model.model = open.model.clone().or(options.model.model);
         if let Some(effort) = open.effort {
@@ -268,11 +283,52 @@ impl Roots {
     }
 }
 
+impl Roots {
+    /// Settings of somebody who reaches the server must run nothing on this machine and loosen
+    /// nothing; an application that started it could do all of that itself.
+    fn admit(&self, settings: &Map<String, Value>, cwd: &Path) -> Result<(), Unopened> {
+        match self {
+            Self::Anywhere => return Ok(()),
+            Self::Only(_) => {}
+        }
+        // What the field `mode` may say, they may say.
+        let claimed = claims(settings, PermissionMode::DontAsk)
+            .map_err(|error| Unopened::Misused(error.to_string()))?;
+        let refused = |key: &str, remedy: &str| {
+            Err(Unopened::Refused(format!(
+                "`{key}` runs or loosens something on this machine; {remedy}"
+            )))
+        };
+        if let Some(key) = claimed.keys.first() {
+            return match key.as_str() {
+                key if key == "permissions.allow" || key.starts_with("permissions.rules") => {
+                    refused(key, "say what runs unasked in `allow`")
+                }
+                key => refused(key, "it belongs into the server's own settings"),
+            };
+        }
+        for directory in &claimed.directories {
+            if self.check(&cwd.join(directory)).is_err() {
+                let outside = format!("additional_directories: {directory}");
+                return refused(&outside, "start the server with `--root` for it");
+            }
+        }
+        Ok(())
+    }
+}
+
 fn unopened(error: &LaunchError) -> Unopened {
     let reason = error.to_string();
+    let cause = std::error::Error::source(error);
     match error {
+        LaunchError::Configuration(_) if cause.is_some_and(|cause| cause.is::<ModeError>()) => {
+            Unopened::Refused(reason)
+        }
         LaunchError::Usage(_) | LaunchError::NoInput(_) => Unopened::Misused(reason),
-        LaunchError::Busy(_) => Unopened::Busy(reason),
+        // Whoever asks has a request, and no command line.
+        LaunchError::Busy(_) => {
+            Unopened::Busy(reason.replace("`--fork-session`", "`\"fork\": true`"))
+        }
         LaunchError::Configuration(_) | LaunchError::Runtime(_) => Unopened::Failed(reason),
     }
 }
