@@ -153,7 +153,12 @@ impl Session {
     /// Whether a word after a slash means something that is not built in: a command, a prompt of
     /// a server, or simply a path.
     fn knows(&self, name: &str) -> Known {
+        let begins_a_plugins = |command: &caliban_context::Command| {
+            let plugin = command.name().split_once(':').map(|(plugin, _)| plugin);
+            plugin == Some(name)
+        };
         let is_known = self.commands.get(name).is_some()
+            || self.commands.iter().any(begins_a_plugins)
             || name.starts_with("mcp__")
             || Path::new("/").join(name).exists();
         if is_known { Known::Yes } else { Known::No }

@@ -250,7 +250,14 @@ impl Commands {
     fn called<'a>(&self, line: &'a str) -> Option<(&Command, &'a str)> {
         let call = line.trim().strip_prefix('/')?;
         let (name, given) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        Some((self.get(name)?, given.trim()))
+        let given = given.trim();
+        if let Some(command) = self.get(name) {
+            return Some((command, given));
+        }
+        // Some write the command of a plugin with a blank.
+        let (own, rest) = given.split_once(char::is_whitespace).unwrap_or((given, ""));
+        let command = self.get(&format!("{name}:{own}"))?;
+        Some((command, rest.trim()))
     }
 
     /// The model that the command of a line asks for.

@@ -199,6 +199,7 @@ impl OutputStyles {
         let found = self.get(requested).or_else(|| {
             self.iter()
                 .find(|style| style.name.eq_ignore_ascii_case(requested))
+                .or_else(|| names::only_of_plugins(&self.entries, requested))
         });
         let known = || {
             let names: Vec<&str> = self.iter().map(OutputStyle::name).collect();
