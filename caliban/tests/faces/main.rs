@@ -15,6 +15,7 @@ mod attachments;
 mod bench;
 mod budget;
 mod claude;
+mod commands;
 mod endings;
 mod face;
 mod heddle;

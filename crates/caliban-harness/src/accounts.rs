@@ -42,7 +42,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::MainLoop => "the conversation",
         Purpose::Summarization => "summaries",
-        Purpose::FastClassifier => "judging calls",
+        Purpose::FastClassifier => "judging calls and side questions",
         Purpose::SubAgent => "sub-agents",
         Purpose::Embedding => "embeddings",
         Purpose::Other => "other things",
@@ -130,6 +130,11 @@ pub(crate) fn cost((_, before): Before, session: &Session) -> String {
     for ((provider, model), sums) in grouped(&accounts, of_model) {
         rows.push((format!("{provider}/{model}"), price(&sums)));
     }
+    // A copy brings the sum of its original along, and not which model took which part of it.
+    let inherited = accounts.inherited().1;
+    if !inherited.is_zero() {
+        rows.push(("before the copy".to_owned(), format!("${inherited:.4}")));
+    }
     let purposes = grouped(&accounts, |row| row.purpose);
     if purposes.len() > 1 {
         for (purpose, sums) in purposes {
@@ -175,6 +180,9 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
     for ((provider, model), sums) in grouped(&accounts, of_model) {
         rows.push((format!("{provider}/{model}"), buckets(&sums.usage)));
     }
+    if inherited != Usage::default() {
+        rows.push(("before the copy".to_owned(), buckets(&inherited)));
+    }
     rows.extend(routes(session).iter().map(route_line));
     let images = Images::of(session.conversation.messages());
     if images.count > 0 {
@@ -189,7 +197,8 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
         rows.push(("time".to_owned(), lasting(work.active_ms)));
     }
     if work.denials > 0 {
-        rows.push(("denied".to_owned(), format!("{} calls", work.denials)));
+        let calls = if work.denials == 1 { "call" } else { "calls" };
+        rows.push(("denied".to_owned(), format!("{} {calls}", work.denials)));
     }
     columns(rows)
 }

@@ -1,5 +1,6 @@
 //! The gate before every call of every agent of a session: rules, then mode, then the operator.
 
+mod foreseen;
 mod lasting;
 mod reading;
 mod reasons;

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::{Event, Listener, ToolSource};
-use caliban_context::Commands;
 use caliban_model::{Message, RateCard};
 use caliban_permissions::Latch;
 use caliban_sandbox::Sandbox;
@@ -12,7 +11,6 @@ use caliban_session::{
     SessionHandle,
 };
 use caliban_sessions::SessionState;
-use caliban_slash::BUILT_IN;
 use caliban_tools::{AgentKind, GENERAL};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -47,6 +45,7 @@ use crate::surroundings::{DialectParts, Process, Surroundings};
 use crate::switches::{Switched, Switches};
 use crate::telemetry::Telemetry;
 use crate::tool_sources::ToolSources;
+use crate::typeable;
 
 /// Begins the session that options ask for.
 pub async fn launch(
@@ -343,6 +342,9 @@ impl Prepared {
             let news = prepared.dialect.seat.as_ref().and_then(Seat::news);
             let mut launched =
                 prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
+            let prompts = typeable::prompts(launched.session.servers()).await;
+            typeable::list(&mut launched.facts, &prompts);
+            launched.session.server_prompts = prompts;
             let session = &launched.session;
             hosts.follow(&session.gate, &session.agent.company.observers);
             if let Some(news) = news {
@@ -385,7 +387,7 @@ impl Prepared {
             let _ = notes.bootstrap(&configuration.workspace);
         }
         let context = &extras.context;
-        let commands = typeable(&context.commands);
+        let commands = typeable::typeable(&context.commands);
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
         let plugin_facts = extras.plugins.facts();
@@ -460,7 +462,8 @@ impl Prepared {
         session.examiner = dialect.examiner;
         let facts = Facts {
             fallback_model: chosen.fallback_model,
-            commands,
+            commands: typeable::named(&commands),
+            hints: typeable::hints(&commands),
             skills,
             plugins: plugin_facts,
             setting_sources: configuration.sources(),
@@ -490,18 +493,6 @@ fn unknown_default(configuration: &Configuration, kinds: &[AgentKind]) -> Option
     (!is_known).then(|| {
         format!("`agent` in the settings names `{name}`, and there is no such agent profile")
     })
-}
-
-/// The commands that can be typed where there is no screen, with what they do.
-fn typeable(own: &Commands) -> Vec<(String, String)> {
-    // Where both have a name, the user's own is meant.
-    let built_in = BUILT_IN
-        .iter()
-        .filter(|entry| entry.works_anywhere() && own.get(entry.name).is_none());
-    let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
-    let own = own.iter();
-    let own = own.map(|command| (command.name().to_owned(), command.description().to_owned()));
-    own.chain(built_in).collect()
 }
 
 /// Who answers. Where nobody can be set up, it is who stands in, if anybody does.

@@ -144,6 +144,18 @@ pub struct Selection<'a> {
     pub notice: Option<Notice>,
 }
 
+/// Those that are built in.
+impl Default for OutputStyles {
+    fn default() -> Self {
+        let styles = BUILT_IN.into_iter();
+        let styles = styles.map(|(name, description, body)| built_in(name, description, body));
+        Self {
+            entries: styles.map(|style| (style.name.clone(), style)).collect(),
+            default: built_in(DEFAULT_STYLE, "", ""),
+        }
+    }
+}
+
 impl OutputStyles {
     /// Finds the styles. Files that are not styles are notices.
     pub fn load(places: &Places, options: &Options, notices: &mut Vec<Notice>) -> Self {

@@ -135,13 +135,16 @@ impl App {
         match outcome {
             Outcome::Success { .. } | Outcome::Cancelled => {}
             Outcome::Obeyed { text, .. } if text.is_empty() => {}
-            Outcome::Obeyed { text, report } if overlay.is_some() => {
-                let title = overlay.unwrap_or_default();
-                self.layers.push(reading(title, text, report.as_deref()));
-            }
-            Outcome::Obeyed { text, .. } => {
-                self.feed
-                    .push(Cell::new(CellKind::Report(text.as_str().into())));
+            Outcome::Obeyed { text, report } => {
+                match overlay.filter(|reader| self.may_open(*reader)) {
+                    Some(reader) => {
+                        let layer = reading(reader.title, text, report.as_deref());
+                        self.layers.push(layer);
+                    }
+                    None => self
+                        .feed
+                        .push(Cell::new(CellKind::Report(text.as_str().into()))),
+                }
             }
             outcome => {
                 if let Some(message) = outcome.message() {

@@ -18,7 +18,7 @@ use crate::host::{Desk, Earlier, Which};
 use crate::keys::KeyTable;
 use crate::layers::Layer;
 use crate::preferences::{Mouse, Preferences, Screen, View};
-use crate::questions::Questions;
+use crate::questions::{QUIET, Questions};
 use crate::theme::Theme;
 use crate::transcript::{Feed, Lay, Scroll};
 
@@ -85,8 +85,16 @@ pub(crate) struct Waiting {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) text: String,
     pub(crate) steers: bool,
-    /// The title of the overlay that shows what comes of it; nothing where the transcript does.
-    pub(crate) overlay: Option<&'static str>,
+    /// The overlay that shows what comes of it; nothing where the transcript does.
+    pub(crate) overlay: Option<Reader>,
+}
+
+/// An overlay that opens when there is something to read in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    pub(crate) title: &'static str,
+    /// When somebody typed last before it was asked for.
+    pub(crate) asked: Option<Instant>,
 }
 
 /// What the status line tells.
@@ -180,7 +188,7 @@ pub(crate) struct App {
     pub(crate) calls: Vec<(String, serde_json::Value)>,
     pub(crate) counter: u64,
     /// The overlay that shows what comes of what is being worked on.
-    pub(crate) overlay: Option<&'static str>,
+    pub(crate) overlay: Option<Reader>,
     /// Prompts that are being taken back.
     pub(crate) rewinding: Option<Rewinding>,
     /// The session that begins when the one that is open is over.
@@ -419,6 +427,16 @@ impl App {
     pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.toast = Some((text.into(), self.now + TOAST));
     }
+    /// Whether an overlay may open by itself: nobody has typed since it was asked for, or nobody
+    /// is writing or reading anything else. No key that was meant for something else acts in it.
+    pub(crate) fn may_open(&self, reader: Reader) -> bool {
+        let is_quiet = self
+            .last_typed
+            .is_none_or(|typed| typed + QUIET <= self.now);
+        let is_untouched = self.last_typed == reader.asked || is_quiet;
+        self.layers.is_empty() && self.finding.is_none() && self.editor.is_empty() && is_untouched
+    }
+
 
     pub(crate) fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);

@@ -125,6 +125,8 @@ pub(crate) enum Wish {
     /// Show what going back would do.
     PreviewRewind(Rewind),
     Rewind {
+    /// Ask whether the conversation is to be condensed.
+    AskToCompact,
         rewind: Rewind,
         /// What was typed for the first prompt that goes.
         next: Option<String>,

@@ -93,11 +93,18 @@ impl RulesPanel {
             RuleHome::File(scope) => {
                 match self.desk.remove_rule(scope, &rule.pattern) {
                     Ok(changed) => {
-                        self.rules.remove(place);
-                        self.said = format!(
-                            "`{}` is gone; this session keeps it; written to {changed}",
-                            rule.pattern,
-                        );
+                        // What was written counts at once, and another file may hold it, too.
+                        self.rules = self.desk.rules();
+                        let is_still = self
+                            .rules
+                            .iter()
+                            .any(|left| left.pattern == rule.pattern && left.action == rule.action);
+                        let counts = if is_still {
+                            "a rule like it still counts"
+                        } else {
+                            "it does not count any more"
+                        };
+                        self.said = format!("`{}` is gone from {changed}: {counts}", rule.pattern);
                     }
                     Err(error) => self.said = error,
                 }

@@ -95,6 +95,7 @@ impl SessionsPanel {
         self.list.choose(0);
         self.found = Some(hits);
     }
+        self.preview = Preview::Hidden;
 
     /// The rows that are shown, with what stands beside them.
     fn shown(&self) -> Vec<(&SessionRow, String)> {
@@ -144,12 +145,24 @@ impl SessionsPanel {
             Asks::Nothing => {
                 let line = text.lines().next().unwrap_or_default();
                 self.query.extend(line.chars().take(LONGEST));
-                self.narrowed();
+                // What is seen below is that of one that may not be chosen any more.
+                self.preview = Preview::Hidden;
+                let _ = self.narrowed();
             }
         }
     }
+        self.look_on()
+    }
 
-    fn narrowed(&mut self) {
+    /// Looks into the one that is chosen now, where another was looked into.
+    fn look_on(&mut self) -> Reaction {
+        match std::mem::replace(&mut self.preview, Preview::Hidden) {
+            Preview::Hidden => Reaction::Stay,
+            Preview::Of(..) => self.look(),
+        }
+
+    /// Other sessions are shown: the first of them is looked into, where one was.
+    fn narrowed(&mut self) -> Reaction {
         self.found = None;
         self.list.choose(0);
     }
@@ -225,21 +238,18 @@ impl SessionsPanel {
             KeyCode::Char('d') if is_ctrl => self.ask_to_delete(),
             KeyCode::Backspace => {
                 self.query.pop();
-                self.narrowed();
+                return self.narrowed();
             }
             KeyCode::Char(char) if is_plain => {
                 if self.query.len() < LONGEST {
                     self.query.push(char);
                 }
-                self.narrowed();
+                return self.narrowed();
             }
             _ => {
                 let length = self.shown().len();
-                if self.list.press(key, length) == Heard::Taken
-                    && let Preview::Of(..) = self.preview
-                {
-                    self.preview = Preview::Hidden;
-                    return self.look();
+                if self.list.press(key, length) == Heard::Taken {
+                    return self.look_on();
                 }
             }
         }
