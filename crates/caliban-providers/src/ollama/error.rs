@@ -138,7 +138,7 @@ mod tests {
     fn remedies_say_what_to_do(#[case] status: u16, #[case] body: &str, #[case] remedy: &str) {
         let error = refused(status, body);
         let general = super::remedy(&error.kind);
-        assert_eq!(error.remedy().or(general.as_deref()), Some(remedy));
+        assert_eq!(error.remedy.or(general).as_deref(), Some(remedy));
     }
 
     #[test]

@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_bad_key_names_its_variable() {
         let error = refusal(401, r#"{"error":{"message":"no"}}"#);
-        assert_eq!(error.remedy(), None);
+        assert_eq!(error.remedy, None);
         let remedy = remedy(&error.kind).unwrap();
         assert_eq!(remedy, "set `OPENAI_API_KEY` to a valid key");
     }
