@@ -118,6 +118,18 @@ pub(crate) enum Frame<'a> {
         reason: &'a str,
         /// The rule that asks.
         rule: Option<&'a str>,
+        /// The scope in which that rule stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        rule_scope: Option<&'a str>,
+        /// The file in which it is written.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        rule_written: Option<&'a str>,
+        /// What its author noted there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        rule_comment: Option<&'a str>,
         /// Rules that would permit this call and as little else as possible.
         suggestions: &'a [String],
     },
@@ -165,6 +177,13 @@ pub(crate) enum Frame<'a> {
         message: &'a str,
         details: FallbackModelDetails<'a>,
     },
+    /// A route that was asked at the same time as another was not needed: it is paid all the same.
+    #[serde(rename = "warning")]
+    HedgeLoss {
+        subtype: HedgeLossSubtype,
+        message: &'a str,
+        details: HedgeLossDetails<'a>,
+    },
     /// Anything else worth knowing that does not end the run.
     Warning {
         /// What it is about, such as `superseded`: what was sent of this turn is void. Others may
@@ -177,13 +196,6 @@ pub(crate) enum Frame<'a> {
     #[serde(rename = "result")]
     Success {
         subtype: SuccessSubtype,
-    /// A route that was asked at the same time as another was not needed: it is paid all the same.
-    #[serde(rename = "warning")]
-    HedgeLoss {
-        subtype: HedgeLossSubtype,
-        message: &'a str,
-        details: HedgeLossDetails<'a>,
-    },
         /// The model's answer.
         result: &'a str,
         #[serde(flatten)]
@@ -362,18 +374,6 @@ pub(crate) struct FallbackModelDetails<'a> {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ParameterDroppedDetails<'a> {
-    pub(crate) parameter: &'a str,
-}
-
-/// Names that are always the same.
-macro_rules! constants {
-    ($($name:ident: $($value:ident)|+;)+) => {$(
-        #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-        #[serde(rename_all = "snake_case")]
-        #[schemars(inline)]
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct HedgeLossDetails<'a> {
     /// The route that lost.
     pub(crate) route_id: &'a str,
@@ -395,6 +395,18 @@ pub(crate) struct HedgeLossDetails<'a> {
     pub(crate) cost_usd: Option<f64>,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ParameterDroppedDetails<'a> {
+    pub(crate) parameter: &'a str,
+}
+
+/// Names that are always the same.
+macro_rules! constants {
+    ($($name:ident: $($value:ident)|+;)+) => {$(
+        #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[schemars(inline)]
         pub(crate) enum $name {
             $($value),+
         }
@@ -410,6 +422,7 @@ constants! {
     ModelMismatchSubtype: ModelMismatch;
     ParameterDroppedSubtype: ParameterDropped;
     FallbackModelSubtype: FallbackModel;
+    HedgeLossSubtype: HedgeLoss;
     SuccessSubtype: Success;
     ErrorSubtype: Error;
     StoppedSubtype: MaxTurns | BudgetExceeded | Cancelled | MaxTokens;
@@ -422,7 +435,6 @@ fn tool_input(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 impl Frame<'_> {
-    HedgeLossSubtype: HedgeLoss;
     pub(crate) fn value(&self) -> Value {
         // Only a map with keys that are no texts could fail, and there is none.
         serde_json::to_value(self).unwrap_or_default()

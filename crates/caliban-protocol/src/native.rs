@@ -318,6 +318,7 @@ pub fn question(asked: &Asked) -> Value {
     let frame = match &asked.kind {
         QuestionKind::Permission(inquiry) => {
             let Inquiry { call, question, .. } = &**inquiry;
+            let place = question.place.as_ref();
             Frame::PermissionQuestion {
                 question: &asked.question,
                 kind: PermissionKind::Permission,
@@ -327,6 +328,9 @@ pub fn question(asked: &Asked) -> Value {
                 agent: asked.agent.as_deref(),
                 reason: &question.reason,
                 rule: question.rule.as_deref(),
+                rule_scope: place.map(|place| place.scope.as_str()),
+                rule_written: place.and_then(|place| place.written.as_deref()),
+                rule_comment: place.and_then(|place| place.comment.as_deref()),
                 suggestions: &question.suggestions,
             }
         }
@@ -495,10 +499,6 @@ fn warned(warning: &Warning) -> Frame<'_> {
                 markers_cleared: hop.markers_cleared,
             },
         },
-        WarningKind::UsageEstimated => Frame::Warning {
-            subtype: kind.subtype(),
-            message,
-        },
         WarningKind::HedgeLoss { loss } => Frame::HedgeLoss {
             subtype: HedgeLossSubtype::HedgeLoss,
             message,
@@ -513,6 +513,10 @@ fn warned(warning: &Warning) -> Frame<'_> {
                 estimated: loss.usage.estimated,
                 cost_usd: loss.cost.and_then(|cost| cost.to_f64()),
             },
+        },
+        WarningKind::UsageEstimated => Frame::Warning {
+            subtype: kind.subtype(),
+            message,
         },
     }
 }

@@ -158,6 +158,8 @@ pub(crate) struct App {
     pub(crate) is_clearing: bool,
     pub(crate) layers: Vec<Layer>,
     pub(crate) questions: Questions,
+    /// The call that ends plan mode, where edits are accepted from then on.
+    pub(crate) after_plan: Option<Arc<str>>,
     pub(crate) queue: Vec<Waiting>,
     /// What becomes of prompts that are being taken back.
     pub(crate) fates: Vec<(PromptId, Fate)>,
@@ -278,6 +280,7 @@ impl App {
             is_clearing: false,
             layers: Vec::new(),
             questions: Questions::default(),
+            after_plan: None,
             queue: Vec::new(),
             fates: Vec::new(),
             reordering: Reordering::default(),
@@ -351,6 +354,7 @@ impl App {
             }
             Msg::Tick => self.tick(),
         }
+        self.settle_plan();
         self.tell_queue();
     }
 
@@ -423,10 +427,6 @@ impl App {
         };
     }
 
-    /// Says something in passing.
-    pub(crate) fn say(&mut self, text: impl Into<String>) {
-        self.toast = Some((text.into(), self.now + TOAST));
-    }
     /// Whether an overlay may open by itself: nobody has typed since it was asked for, or nobody
     /// is writing or reading anything else. No key that was meant for something else acts in it.
     pub(crate) fn may_open(&self, reader: Reader) -> bool {
@@ -437,6 +437,10 @@ impl App {
         self.layers.is_empty() && self.finding.is_none() && self.editor.is_empty() && is_untouched
     }
 
+    /// Says something in passing.
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
+        self.toast = Some((text.into(), self.now + TOAST));
+    }
 
     pub(crate) fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);
