@@ -132,13 +132,16 @@ impl Fleet {
             let directory = registry.directory(&id);
             if directory.is_held() {
                 let report = directory.report().ok();
-                self.enlist(&id, report.as_ref().and_then(|report| report.pid), None);
+                // One that cannot be reached takes no more room than it did when it was.
+                let state = report.as_ref().map_or(Phase::Spawning, |it| it.state);
+                let pid = report.as_ref().and_then(|report| report.pid);
+                self.enlist(&id, state, pid, None);
                 self.supervise_adopted(id, report.and_then(|report| report.socket));
             }
         }
     }
 
-    fn enlist(&self, id: &AgentId, pid: Option<u32>, launch: Option<Launch>) {
+    fn enlist(&self, id: &AgentId, state: Phase, pid: Option<u32>, launch: Option<Launch>) {
         let mut inner = self.inner();
         let restarts = inner
             .active
@@ -146,7 +149,7 @@ impl Fleet {
             .map(|active| active.restarts)
             .unwrap_or_default();
         let active = Active {
-            state: Phase::Spawning,
+            state,
             pid,
             launch,
             restarts,
@@ -295,7 +298,7 @@ impl Fleet {
     /// Starts the process of an agent; one that cannot be started has failed.
     fn start(self: &Arc<Self>, launch: Launch, held: Held) {
         let id = launch.spec.id.clone();
-        self.enlist(&id, None, Some(launch.clone()));
+        self.enlist(&id, Phase::Spawning, None, Some(launch.clone()));
         match self.host(&launch, &held) {
             Ok((pid, connecting)) => {
                 if let Some(active) = self.inner().active.get_mut(&id) {
