@@ -175,7 +175,7 @@ fn a_call_is_tried_by_rules_and_mode_and_a_rule_that_is_gone_does_not_count() {
     terminal.keys("/Bash:rm");
     terminal.key("enter");
     terminal.keys("d");
-    terminal.until_text("it does not count any more");
+    terminal.until_text("`Bash:rm *` does not count any more");
     tried("Bash: rm x", "ask by `");
     let file = person.home().join(".config/caliban/settings.toml");
     assert!(!fs::read_to_string(file).unwrap().contains("rm *"));

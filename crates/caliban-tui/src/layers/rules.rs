@@ -99,12 +99,13 @@ impl RulesPanel {
                             .rules
                             .iter()
                             .any(|left| left.pattern == rule.pattern && left.action == rule.action);
-                        let counts = if is_still {
-                            "a rule like it still counts"
+                        // What counts comes first: the row may be too short for the rest.
+                        let pattern = &rule.pattern;
+                        self.said = if is_still {
+                            format!("a rule like `{pattern}` still counts; gone from {changed}")
                         } else {
-                            "it does not count any more"
+                            format!("`{pattern}` does not count any more; gone from {changed}")
                         };
-                        self.said = format!("`{}` is gone from {changed}: {counts}", rule.pattern);
                     }
                     Err(error) => self.said = error,
                 }
