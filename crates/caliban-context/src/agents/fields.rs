@@ -139,8 +139,14 @@ pub(super) fn read(text: &str) -> Result<Read<'_>, (usize, String)> {
         let line = error.location().map_or(0, |location| location.line());
         let line = usize::try_from(line).unwrap_or(0) + 1;
         let text = error.to_string();
-        let reason = text.lines().next().unwrap_or_default().to_owned();
-        (line, reason)
+        let reason = text.lines().next().unwrap_or_default();
+        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+        // The line that it counts is the block's, and ours has been said.
+        let reason = match reason.split_once(": ") {
+            Some((place, reason)) if place.starts_with("line ") => reason,
+            Some(_) | None => reason,
+        };
+        (line, reason.to_owned())
     })?;
     let keys = keys(block).filter(|(_, key)| !KNOWN.contains(key) && !HARMLESS.contains(key));
     let remarks = keys.map(|(line, key)| (line, format!("`{key}` is not known and not used")));

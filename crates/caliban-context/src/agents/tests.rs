@@ -198,3 +198,11 @@ fn a_plugins_agents_do_not_lead_out() {
     assert_eq!(profiles.iter().count(), 1);
     assert!(notices.join("\n").contains("somewhere else"), "{notices:?}");
 }
+
+#[test]
+fn a_mistake_has_one_line_number_which_is_that_of_the_file() {
+    let text = "---\nname: y\ndescription: b\neffort: 7x\n---\nhi\n";
+    let (line, reason) = super::fields::read(text).err().unwrap();
+    assert_eq!(line, 4, "{reason}");
+    assert!(reason.starts_with("unknown variant"), "{reason}");
+}
