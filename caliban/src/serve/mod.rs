@@ -2,6 +2,7 @@
 
 mod acp;
 mod app;
+mod ground;
 mod heddle;
 mod host;
 #[cfg(unix)]
@@ -10,6 +11,8 @@ mod lines;
 #[cfg(unix)]
 mod peer;
 mod registry;
+#[cfg(unix)]
+mod workers;
 
 use std::time::Duration;
 
@@ -116,9 +119,11 @@ pub(crate) async fn page(
     Err(no_sockets())
 }
 
-/// Ends every session; one that takes too long ends with the process.
-async fn farewell(registry: &Registry) {
-    let _ = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
+/// Ends every session; one that takes too long ends with the process. Returns the ids of those that
+/// go on without it.
+async fn farewell(registry: &Registry) -> Vec<String> {
+    let ended = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
+    ended.map(|ended| ended.going_on).unwrap_or_default()
 }
 
 #[cfg(not(unix))]

@@ -15,7 +15,7 @@ use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::bench;
-use crate::support::{Bench, Wire, run};
+use crate::support::{Bench, Wire, bare, run};
 use exchange::{Answer, Exchange};
 
 /// A server at a socket and at an address.
@@ -25,6 +25,51 @@ pub(super) struct Http {
     pub(super) port: u16,
     pub(super) token: String,
     pub(super) file: PathBuf,
+    swept: Swept,
+}
+
+/// Ends what servers of a home have begun that outlives them: workers, and their daemon.
+pub(super) struct Swept {
+    home: PathBuf,
+    workspace: PathBuf,
+}
+
+impl Swept {
+    pub(super) fn of(bench: &Bench) -> Self {
+        Self {
+            home: bench.home.path().to_owned(),
+            workspace: bench.workspace.path().to_owned(),
+        }
+    }
+
+    fn run(&self, args: &[&str]) -> String {
+        run(bare(&self.home, &self.workspace).args(args)).stdout
+    }
+
+    /// The agents of the workspace.
+    pub(super) fn agents(&self) -> Vec<Value> {
+        let text = self.run(&["agents", "list", "--json"]);
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        if !self.home.join(".local/share/caliban/agents").exists() {
+            return;
+        }
+        for agent in self.agents() {
+            self.run(&["rm", agent["id"].as_str().unwrap_or_default(), "--force"]);
+        }
+        self.run(&["daemon", "stop"]);
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Http {
@@ -61,6 +106,7 @@ impl Http {
             port,
             token: known["token"].as_str().unwrap().to_owned(),
             file,
+            swept: Swept::of(bench),
         }
     }
 

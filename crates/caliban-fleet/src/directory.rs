@@ -364,6 +364,7 @@ mod tests {
                 isolation: Isolation::None,
                 withheld: Vec::new(),
                 handover: None,
+                served: None,
             },
         };
         directory.write_spec(&spec).unwrap();

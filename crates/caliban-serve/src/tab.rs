@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use caliban_agent::RunTotals;
 use caliban_model::Message;
-use caliban_session::{Asked, Command, Facts, SessionEvent, Shutdown};
+use caliban_session::{Asked, Command, Facts, Prompt, Shutdown};
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
@@ -22,7 +21,7 @@ use crate::answer::{Code, Done, Problem, PromptView};
 use crate::blobs::{self, Blob};
 use crate::content::Content;
 use crate::encode::Encoder;
-use crate::host::{HostedSession, SessionWanted, Wanted};
+use crate::host::{HostedSession, News, SessionWanted, Wanted};
 use crate::ledger::Ledger;
 use crate::log::TabLog;
 use crate::partial::Partial;
@@ -68,6 +67,15 @@ pub(crate) enum Letter {
     /// What is worked on and what waits.
     Prompts(oneshot::Sender<Vec<PromptView>>),
     Close(Purge, oneshot::Sender<Outcome>),
+    /// The server ends.
+    Leave(oneshot::Sender<Parting>),
+}
+
+/// What becomes of a tab's session when its server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parting {
+    Closed,
+    GoesOn,
 }
 
 /// Whether a result is waited for.
@@ -136,6 +144,8 @@ pub(crate) struct Tab {
     partial: Partial,
     queue: VecDeque<Waiting>,
     running: Option<Running>,
+    /// What somebody else has worked on in the session, who is attached to it.
+    foreign: Option<Arc<str>>,
     /// Its turn is waited for.
     turn: Option<Turn>,
     questions: Vec<(Box<Asked>, QuestionView)>,
@@ -165,9 +175,10 @@ struct Waiting {
 #[derive(Debug)]
 struct Running {
     request: Arc<str>,
-    message: Message,
-    /// One of the places of all tabs; given back when it is dropped.
-    _place: OwnedSemaphorePermit,
+    prompt: Prompt,
+    /// One of the places of all tabs; given back when it is dropped. What goes on from before the
+    /// server began may have found none.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// The next free place among all tabs. Those who wait are served in order, so a tab that has had
@@ -269,6 +280,7 @@ impl Tab {
             partial: Partial::default(),
             queue: VecDeque::new(),
             running: None,
+            foreign: None,
             turn: None,
             questions: Vec::new(),
             answered: VecDeque::new(),
@@ -297,13 +309,19 @@ impl Tab {
                         let _ = reply.send(closed);
                         return;
                     }
+                    Some(Letter::Leave(reply)) => {
+                        mailbox.close();
+                        let parting = self.leave().await;
+                        let _ = reply.send(parting);
+                        return;
+                    }
                     Some(letter) => self.obey(letter).await,
                     None => {
-                        let _ = self.close(Purge::Keep).await;
+                        self.leave().await;
                         return;
                     }
                 },
-                events = next(&mut self.hosted) => self.hear(events).await,
+                heard = next(&mut self.hosted) => self.hear(heard).await,
                 place = turn(&mut self.turn) => {
                     self.turn = None;
                     if let Some(place) = place {
@@ -317,7 +335,7 @@ impl Tab {
 
     /// When the session is written away, if nothing happens until then.
     fn idle_deadline(&self) -> Option<Instant> {
-        let is_idle = self.hosted.is_some() && self.running.is_none() && self.queue.is_empty();
+        let is_idle = self.hosted.is_some() && !self.is_working() && self.queue.is_empty();
         let idle = self.shared.limits.idle.filter(|_| is_idle)?;
         Some(self.idle_since + idle)
     }
@@ -335,9 +353,36 @@ impl Tab {
             let _ = hosted.send(Command::Shutdown { when }).await;
         }
         while self.hosted.is_some() {
-            let events = next(&mut self.hosted).await;
-            self.hear(events).await;
+            let heard = next(&mut self.hosted).await;
+            self.hear(heard).await;
         }
+    }
+
+    /// Whether anything is worked on in the session.
+    fn is_working(&self) -> bool {
+        self.running.is_some() || self.foreign.is_some()
+    }
+
+    /// Names the process of the session, where that outlives this one.
+    fn life(&self) -> Option<Arc<str>> {
+        self.hosted.as_ref()?.life()
+    }
+
+    /// The server ends. A session that outlives it goes on with what it works on; what waits is
+    /// written down and waits for the next server.
+    async fn leave(&mut self) -> Parting {
+        if self.hosted.is_some() && self.life().is_none() {
+            let _ = self.close(Purge::Keep).await;
+            return Parting::Closed;
+        }
+        self.over = Some("the server has ended".to_owned());
+        self.publish();
+        if self.is_working() {
+            self.hosted = None;
+            return Parting::GoesOn;
+        }
+        self.end_session(Shutdown::WhenIdle).await;
+        Parting::Closed
     }
 
     /// Brings the session back where it was written away.
@@ -401,7 +446,7 @@ impl Tab {
             TabState::Ended
         } else if !self.questions.is_empty() {
             TabState::Waiting
-        } else if self.running.is_some() {
+        } else if self.is_working() {
             TabState::Running
         } else {
             TabState::Idle
@@ -414,7 +459,9 @@ impl Tab {
             running: self
                 .running
                 .as_ref()
-                .map(|running| running.request.to_string()),
+                .map(|running| &running.request)
+                .or(self.foreign.as_ref())
+                .map(ToString::to_string),
             queue: self
                 .queue
                 .iter()
@@ -504,12 +551,8 @@ fn not_kept(error: &std::io::Error) -> Problem {
     )
 }
 
-fn now() -> Timestamp {
-    Timestamp::now()
-}
-
 /// What the session tells, for ever where there is none.
-async fn next(hosted: &mut Option<Box<dyn HostedSession>>) -> Option<Vec<Arc<SessionEvent>>> {
+async fn next(hosted: &mut Option<Box<dyn HostedSession>>) -> Option<News> {
     match hosted {
         Some(hosted) => hosted.next().await,
         None => std::future::pending().await,

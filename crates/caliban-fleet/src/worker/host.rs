@@ -34,6 +34,26 @@ pub struct Conduct {
     pub on_question: OnQuestion,
     /// How long a question waits.
     pub question_patience: Duration,
+    pub on_failure: OnFailure,
+    pub attendance: Attends,
+}
+
+/// What becomes of an agent whose work failed while nobody was there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    #[default]
+    End,
+    /// It waits for somebody who wants to know.
+    Stay,
+}
+
+/// Whether questions wait for those who are attached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Attends {
+    #[default]
+    Yes,
+    /// Something else stands in.
+    No,
 }
 
 /// A session and all that its worker has to do with.
@@ -65,7 +85,7 @@ struct Life {
     /// What it had come to before this process: cost and turns.
     before: (Decimal, u32),
     /// So that questions wait for those who attach instead of being refused.
-    _attendance: Attendance,
+    _attendance: Option<Attendance>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +116,10 @@ impl Host {
         } = self;
         let before = room.report();
         let mut life = Life {
-            _attendance: handle.attend(),
+            _attendance: match conduct.attendance {
+                Attends::Yes => Some(handle.attend()),
+                Attends::No => None,
+            },
             handle,
             room,
             directory,
@@ -118,6 +141,7 @@ impl Host {
                     Some(EventBatch::Missed(_)) => {}
                     Some(EventBatch::Events(batch)) => {
                         for event in batch {
+                            life.room.note(&event);
                             life.hear(&event.what).await;
                         }
                     }
@@ -220,6 +244,9 @@ impl Life {
             Outcome::Success { .. } | Outcome::Obeyed { .. } | Outcome::Cancelled => None,
             failed => Some(failed.message().unwrap_or_default()),
         });
+        if self.conduct.on_failure == OnFailure::Stay {
+            return;
+        }
         if let (Some(reason), Presence::Nobody) = (failure, self.presence()) {
             self.leave(Phase::Failed, Some(reason), Shutdown::Now).await;
         }
@@ -387,9 +414,10 @@ impl Life {
             report.since = Timestamp::now();
         }
         self.room.tell(Kind::Other, &[line(&state_frame(&report))]);
-        self.room.show(report.clone());
-        let directory = self.directory.clone();
+        let (directory, shown) = (self.directory.clone(), report.clone());
         let written = tokio::task::spawn_blocking(move || directory.write_report(&report)).await;
+        // Whoever hears of it finds it written.
+        self.room.show(shown);
         if let Ok(Err(error)) = written {
             // The state is told over the socket all the same, and the next one is written again.
             self.room.tell(

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use caliban_session::{SessionEvent, Standing};
 use tokio::sync::{Notify, watch};
 
 use super::ring::{Cursor, Kind, Next, Ring};
@@ -17,6 +18,7 @@ pub(crate) struct Room {
     inner: Mutex<Inner>,
     grown: Notify,
     report: watch::Sender<Report>,
+    standing: Mutex<Standing>,
 }
 
 #[derive(Debug, Default)]
@@ -36,11 +38,13 @@ pub(crate) enum Role {
     Viewer,
     /// Answer questions, and type while the lease is theirs.
     Operator,
+    /// Say everything that a session can be told, beside whoever types.
+    Server,
 }
 
 /// Whether this process saw the beginning of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beginning {
+pub enum Beginning {
     Here,
     /// Those who come are told what is on disk.
     Elsewhere,
@@ -76,7 +80,22 @@ impl Room {
             }),
             grown: Notify::new(),
             report: watch::Sender::new(report),
+            standing: Mutex::default(),
         }
+    }
+
+    /// Something happened in the session.
+    pub(crate) fn note(&self, event: &SessionEvent) {
+        self.stands().hear(event);
+    }
+
+    /// Where the session stands.
+    pub(crate) fn standing(&self) -> Standing {
+        self.stands().clone()
+    }
+
+    fn stands(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -154,7 +173,7 @@ impl Room {
 
     pub(crate) fn has_operators(&self) -> bool {
         let inner = self.inner();
-        inner.visitors.values().any(|role| *role == Role::Operator)
+        inner.visitors.values().any(|role| *role != Role::Viewer)
     }
 
     /// What somebody has not heard yet, at most about so many bytes; waits until there is

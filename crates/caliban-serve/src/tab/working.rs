@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{Kept, Running, Tab, Turn, Waiting};
 use crate::answer::{Done, Sent, SentState};
+use crate::content::Content;
 use crate::ledger::Standing;
 use crate::view::Last;
 
@@ -25,12 +26,37 @@ impl Tab {
         for (request, standing) in self.ledger.open_requests() {
             match standing {
                 Standing::Accepted(content) => self.queue.push_back(Waiting { request, content }),
-                Standing::Began => {
+                Standing::Began { content, life } if life.is_some() && life == self.life() => {
+                    self.take_over(request, &content).await;
+                }
+                Standing::Began { .. } => {
                     let result = self.encoder.failure(CUT_OFF);
                     self.settle(&request, Last::Failed, vec![result]).await;
                 }
                 Standing::Ended(_) => {}
             }
+        }
+    }
+
+    /// What the session was given by an earlier server goes on.
+    async fn take_over(&mut self, request: Arc<str>, content: &Content) {
+        let prompt = content.prompt(&request);
+        let place = Arc::clone(&self.shared.places).try_acquire_owned();
+        self.running = Some(Running {
+            request,
+            prompt,
+            _place: place.ok(),
+        });
+        self.kept = Kept::OnDisk;
+        self.tell_again().await;
+    }
+
+    /// Tells the session again what it is to work on: it works on it once, and says how it ended.
+    pub(super) async fn tell_again(&mut self) {
+        if let (Some(running), Some(hosted)) = (&self.running, &self.hosted) {
+            let prompt = running.prompt.clone();
+            let delivery = Delivery::Queue;
+            let _ = hosted.send(Command::Prompt { prompt, delivery }).await;
         }
     }
 
@@ -59,13 +85,19 @@ impl Tab {
             return;
         }
         let woken = self.wake().await;
+        if self.running.is_some() {
+            return;
+        }
         let Some(Waiting { request, content }) = self.queue.pop_front() else {
             return;
         };
         let begun = match woken {
-            Ok(()) => self.ledger.begin(&request).await.map_err(|error| {
-                format!("it cannot be written down that this is worked on: {error}")
-            }),
+            Ok(()) => {
+                let begun = self.ledger.begin(&request, self.life()).await;
+                begun.map_err(|error| {
+                    format!("it cannot be written down that this is worked on: {error}")
+                })
+            }
             Err(problem) => Err(problem.message),
         };
         if let Err(reason) = begun {
@@ -76,8 +108,8 @@ impl Tab {
         let prompt = content.prompt(&request);
         self.running = Some(Running {
             request,
-            message: prompt.message.clone(),
-            _place: place,
+            prompt: prompt.clone(),
+            _place: Some(place),
         });
         self.kept = Kept::OnDisk;
         let delivery = Delivery::Queue;

@@ -8,11 +8,11 @@ use caliban_agent::{
     RunTotals, ToolCall,
 };
 use caliban_model::{CancellationToken, Message, Reasoning};
-use caliban_serve::{HostedSession, Saved, SessionHost, SessionWanted, Unopened, Wanted};
+use caliban_serve::{HostedSession, News, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 use caliban_session::{
     Bounds, Closed, Command, Controls, Engine, EventBatch, Events, ExchangeEnd, Facts, Fanout,
     ModelChange, Parts, Prompt, PromptId, Questions, Retention, Rewind, RuleChange, ServerCommand,
-    SessionEvent, SessionHandle, begin,
+    SessionHandle, begin,
 };
 use caliban_settings::PermissionMode;
 use futures::FutureExt;
@@ -110,10 +110,10 @@ impl HostedSession for Hosted {
         self.handle.send(command).boxed()
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Vec<Arc<SessionEvent>>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<News>> {
         async move {
             match self.events.next().await? {
-                EventBatch::Events(events) => Some(events),
+                EventBatch::Events(events) => Some(News::Events(events)),
                 EventBatch::Missed(count) => panic!("the first hearer missed {count}"),
             }
         }
