@@ -5,11 +5,12 @@ mod encryption;
 mod exchange;
 mod load;
 mod security;
+mod workers;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
@@ -25,7 +26,8 @@ pub(super) struct Http {
     pub(super) port: u16,
     pub(super) token: String,
     pub(super) file: PathBuf,
-    swept: Swept,
+    /// What is ended with it.
+    swept: Option<Swept>,
 }
 
 /// Ends what servers of a home have begun that outlives them: workers, and their daemon.
@@ -62,6 +64,11 @@ impl Drop for Swept {
             self.run(&["rm", agent["id"].as_str().unwrap_or_default(), "--force"]);
         }
         self.run(&["daemon", "stop"]);
+        // A directory that is no repository has a daemon of its own.
+        let inside = self.workspace.join("inside");
+        if inside.exists() {
+            run(bare(&self.home, &inside).args(["daemon", "stop"]));
+        }
     }
 }
 
@@ -79,9 +86,12 @@ impl Http {
 
     /// The same where addresses begin in another way.
     pub(super) fn start_as(bench: &Bench, flags: &[&str], scheme: &str) -> Self {
+        Self::launch(bench, bench.command(), flags, scheme)
+    }
+
+    fn launch(bench: &Bench, mut command: Command, flags: &[&str], scheme: &str) -> Self {
         let socket = bench.home.path().join("run/http.sock");
-        let mut child = bench
-            .command()
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--listen"])
             .arg(format!("unix:{}", socket.display()))
             .args(flags)
@@ -106,7 +116,7 @@ impl Http {
             port,
             token: known["token"].as_str().unwrap().to_owned(),
             file,
-            swept: Swept::of(bench),
+            swept: Some(Swept::of(bench)),
         }
     }
 
@@ -118,6 +128,23 @@ impl Http {
 
     pub(super) fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.local(method, path).json(body).answer()
+    }
+
+    /// Ends it at once. What it began goes on until the guard is dropped.
+    pub(super) fn kill(mut self) -> Swept {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.swept.take().unwrap()
+    }
+
+    /// Ends it as `stop` does; returns what it said.
+    pub(super) fn leave(mut self) -> (Swept, String) {
+        let mut errors = self.child.stderr.take().unwrap();
+        let swept = self.swept.take().unwrap();
+        self.stop();
+        let mut said = String::new();
+        errors.read_to_string(&mut said).unwrap();
+        (swept, said)
     }
 
     pub(super) fn stop(mut self) {
