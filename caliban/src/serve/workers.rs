@@ -15,7 +15,7 @@ use caliban_model::{Message, Reasoning};
 use caliban_serve::{
     HostedSession, News, Open, Saved, SessionHost, SessionWanted, Unopened, Wanted,
 };
-use caliban_session::{Closed, Command, Facts, ModelChange, Shutdown, Standing, What};
+use caliban_session::{Closed, Command, Facts, ModelChange, Settled, Shutdown, Standing, What};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use sha2::{Digest, Sha256};
@@ -43,9 +43,9 @@ pub(super) struct Workers {
     operator: String,
 }
 
-/// A session that has a process.
+/// A session that has a process, or had one.
 #[derive(Debug, Clone)]
-struct Living {
+struct Seat {
     id: AgentId,
     directory: AgentDirectory,
     places: Places,
@@ -58,21 +58,24 @@ impl SessionHost for Workers {
             let options = self.ground.options(&wanted)?;
             let configuration = configure(&options, self.ground.process.clone());
             let configuration = configuration.map_err(|error| unopened(&error))?;
-            let living = match &wanted.session {
+            let known = match &wanted.session {
                 SessionWanted::Earlier {
                     session,
                     copy: None,
-                } => self.living(session).await?,
-                SessionWanted::Earlier { .. } | SessionWanted::New(_) => None,
+                } => self.processes(session).await?,
+                SessionWanted::Earlier { .. } | SessionWanted::New(_) => Vec::new(),
             };
-            let found = match living {
-                Some(living) => self.go_on(living, &wanted).await?,
-                None => None,
-            };
-            let worker = match found {
-                Some(worker) => worker,
-                None => self.begin(&options, &configuration, &wanted).await?,
-            };
+            let living = known.iter().find(|it| it.directory.is_held());
+            if let Some(living) = living
+                && let Some(worker) = self.go_on(living.clone(), &wanted).await?
+            {
+                return Ok(Box::new(worker) as Box<dyn HostedSession>);
+            }
+            let mut worker = self.begin(&options, &configuration, &wanted).await?;
+            for before in &known {
+                worker.settled.extend(before.directory.settled());
+                before.forget_done().await;
+            }
             Ok(Box::new(worker) as Box<dyn HostedSession>)
         }
         .boxed()
@@ -106,8 +109,8 @@ impl Workers {
         }
     }
 
-    /// The process that has a session, by the session's name or id.
-    async fn living(&self, session: &str) -> Result<Option<Living>, Unopened> {
+    /// The processes that have or had a session, by the session's name or id.
+    async fn processes(&self, session: &str) -> Result<Vec<Seat>, Unopened> {
         let agents = locations(&self.ground.process).data_dir().join("agents");
         let runtime = locations(&self.ground.process).runtime_dir().to_owned();
         let (store, session) = (self.ground.store(), session.to_owned());
@@ -115,12 +118,11 @@ impl Workers {
             let registry = Registry::everywhere(&agents);
             let ids = registry.ids();
             let ids = ids.map_err(|error| format!("`{}`: {error}", agents.display()))?;
-            let mut alive = Vec::new();
+            let mut all = Vec::new();
             for id in ids {
                 let directory = registry.directory(&id);
-                let spec = directory.spec().ok().filter(|_| directory.is_held());
                 let known = directory.report().ok().and_then(|it| it.session_id);
-                if let (Some(spec), Some(known)) = (spec, known)
+                if let (Ok(spec), Some(known)) = (directory.spec(), known)
                     && let Some(served) = spec.task.served
                 {
                     let places = Places {
@@ -128,17 +130,17 @@ impl Workers {
                         agents: agents.clone(),
                         runtime: runtime.clone(),
                     };
-                    let living = Living {
+                    let living = Seat {
                         id,
                         directory,
                         places,
                         served,
                     };
-                    alive.push((known, living));
+                    all.push((known, living));
                 }
             }
-            if alive.is_empty() {
-                return Ok(None);
+            if all.is_empty() {
+                return Ok(Vec::new());
             }
             // What is not kept yet has no name but its id.
             let kept = store.find(&session).ok().and_then(|name| {
@@ -147,14 +149,14 @@ impl Workers {
                 Some(summary.session_id.to_string())
             });
             let wanted = kept.unwrap_or(session);
-            let found = alive.into_iter().find(|(known, _)| *known == wanted);
-            Ok(found.map(|(_, living)| living))
+            let found = all.into_iter().filter(|(known, _)| *known == wanted);
+            Ok(found.map(|(_, living)| living).collect())
         });
         found.await.map_err(Unopened::Failed)
     }
 
     /// Goes on with a session that lives; nothing where it ended, so that it can be begun again.
-    async fn go_on(&self, living: Living, wanted: &Wanted) -> Result<Option<Worker>, Unopened> {
+    async fn go_on(&self, living: Seat, wanted: &Wanted) -> Result<Option<Worker>, Unopened> {
         let socket = living.places.worker_socket(&living.id);
         let joint = match Joint::open(&socket, From::Now).await {
             Ok(joint) => joint,
@@ -185,7 +187,7 @@ impl Workers {
             let when = Shutdown::WhenIdle;
             let _ = worker.send(Command::Shutdown { when }).await;
             while worker.next().await.is_some() {}
-            worker.gone().await;
+            worker.living.is_gone().await;
             return Ok(None);
         }
         for command in changes(&wanted.open) {
@@ -211,7 +213,7 @@ impl Workers {
         };
         let begun = fleet::host(options, configuration, label(wanted), served.clone()).await;
         let (places, view) = begun.map_err(|failure| no_worker(&failure))?;
-        let living = Living {
+        let living = Seat {
             directory: AgentDirectory::at(places.agent(&view.id)),
             id: view.id,
             places,
@@ -285,7 +287,7 @@ fn reason(code: u8, reason: String) -> Unopened {
     }
 }
 
-impl Living {
+impl Seat {
     /// Waits a moment for the process to be gone.
     async fn is_gone(&self) -> bool {
         let deadline = Instant::now() + PATIENCE;
@@ -321,6 +323,16 @@ impl Living {
         }
     }
 
+    /// The same for one that has done what it had to: one that was killed or crashed is something to
+    /// look into.
+    async fn forget_done(&self) {
+        if let Ok(Some(end)) = self.directory.end()
+            && end.state == Phase::Done
+        {
+            self.forget().await;
+        }
+    }
+
     /// Takes it out of the list: the session itself stays.
     async fn forget(&self) {
         // Where that fails it is listed as one that has ended, and `prune` removes it.
@@ -335,8 +347,9 @@ impl Living {
 struct Worker {
     facts: Facts,
     joint: Joint,
-    living: Living,
+    living: Seat,
     waiting: VecDeque<News>,
+    settled: Vec<Settled>,
     state: State,
 }
 
@@ -348,12 +361,13 @@ enum State {
 }
 
 impl Worker {
-    fn new(joint: Joint, living: Living) -> Self {
+    fn new(joint: Joint, living: Seat) -> Self {
         Self {
             facts: (*joint.standing.facts).clone(),
             joint,
             living,
             waiting: VecDeque::new(),
+            settled: Vec::new(),
             state: State::Open,
         }
     }
@@ -405,6 +419,10 @@ impl HostedSession for Worker {
         Some(Arc::clone(&self.joint.life))
     }
 
+    fn settled(&self) -> &[Settled] {
+        &self.settled
+    }
+
     fn send(&self, command: Command) -> BoxFuture<'_, Result<(), Closed>> {
         async move { self.joint.send(command).await.map_err(|_| Closed) }.boxed()
     }
@@ -430,13 +448,8 @@ impl HostedSession for Worker {
 
     fn gone(&mut self) -> BoxFuture<'_, ()> {
         async move {
-            let is_done = |end: &caliban_fleet::End| end.state == Phase::Done;
-            // One that was killed or crashed is something to look into.
-            if self.living.is_gone().await
-                && let Ok(Some(end)) = self.living.directory.end()
-                && is_done(&end)
-            {
-                self.living.forget().await;
+            if self.living.is_gone().await {
+                self.living.forget_done().await;
             }
         }
         .boxed()

@@ -9,7 +9,7 @@ mod workers;
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use caliban_testkit::{Reply, Script};
@@ -34,6 +34,8 @@ pub(super) struct Http {
 pub(super) struct Swept {
     home: PathBuf,
     workspace: PathBuf,
+    /// Where sockets are, where that is said.
+    runtime: Option<PathBuf>,
 }
 
 impl Swept {
@@ -41,11 +43,26 @@ impl Swept {
         Self {
             home: bench.home.path().to_owned(),
             workspace: bench.workspace.path().to_owned(),
+            runtime: None,
         }
     }
 
+    pub(super) fn at(bench: &Bench, runtime: &Path) -> Self {
+        let mut swept = Self::of(bench);
+        swept.runtime = Some(runtime.to_owned());
+        swept
+    }
+
     fn run(&self, args: &[&str]) -> String {
-        run(bare(&self.home, &self.workspace).args(args)).stdout
+        self.run_in(&self.workspace, args)
+    }
+
+    fn run_in(&self, directory: &Path, args: &[&str]) -> String {
+        let mut command = bare(&self.home, directory);
+        if let Some(runtime) = &self.runtime {
+            command.env("CALIBAN_DAEMON_RUNTIME_DIR", runtime);
+        }
+        run(command.args(args)).stdout
     }
 
     /// The agents of the workspace.
@@ -67,7 +84,7 @@ impl Drop for Swept {
         // A directory that is no repository has a daemon of its own.
         let inside = self.workspace.join("inside");
         if inside.exists() {
-            run(bare(&self.home, &inside).args(["daemon", "stop"]));
+            self.run_in(&inside, &["daemon", "stop"]);
         }
     }
 }

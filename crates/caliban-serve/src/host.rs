@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_model::Message;
-use caliban_session::{Closed, Command, Facts, SessionEvent, Standing};
+use caliban_session::{Closed, Command, Facts, SessionEvent, Settled, Standing};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use jiff::Timestamp;
@@ -77,6 +77,11 @@ pub trait HostedSession: Send + Sync + Debug {
     /// same, the session knows what it was told and does nothing twice.
     fn life(&self) -> Option<Arc<str>> {
         None
+    }
+
+    /// How prompts ended in processes of this session that are no more.
+    fn settled(&self) -> &[Settled] {
+        &[]
     }
 
     fn send(&self, command: Command) -> BoxFuture<'_, Result<(), Closed>>;

@@ -31,4 +31,4 @@ pub use event::{
 pub use fanout::{Fanout, Retention};
 pub use handle::{Closed, EventBatch, Events, SessionHandle, Stage, State};
 pub use questions::{Attendance, NotOpen, Questions};
-pub use standing::{OpenQuestion, Standing, messages_after};
+pub use standing::{OpenQuestion, Settled, Standing, messages_after};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use caliban_agent::Event;
+use caliban_agent::{Event, Outcome, RunTotals};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,16 @@ pub struct OpenQuestion {
     /// The prompt that was being worked on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exchange: Option<PromptId>,
+}
+
+/// How a prompt ended in a process that is no more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Names the process.
+    pub life: Arc<str>,
+    pub prompt: PromptId,
+    pub outcome: Outcome,
+    pub totals: Box<RunTotals>,
 }
 
 impl Standing {
@@ -108,7 +118,7 @@ pub fn messages_after(messages: usize, step: &Event) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use caliban_agent::{Elicitation, Outcome, Reply, RunTotals};
+    use caliban_agent::{Elicitation, Reply};
     use caliban_model::Message;
     use caliban_settings::PermissionMode;
     use serde_json::json;

@@ -1,6 +1,7 @@
 //! The life of an agent in its own process: a session, those who are attached to it, and the end,
 //! which is written down before the process goes.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use caliban_agent::{Outcome, RunTotals};
 use caliban_model::CancellationToken;
 use caliban_session::{
     Attach, Attendance, ClosedWhy, Command, Delivery, EventBatch, Events, Prompt, SessionHandle,
-    Shutdown, What,
+    Settled, Shutdown, What,
 };
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -25,6 +26,9 @@ use super::visitor::{Wish, Word, state_frame};
 use crate::directory::AgentDirectory;
 use crate::state::{End, Needs, NeedsKind, Phase, Report};
 use crate::wire::line;
+
+/// Prompts whose end is remembered for a server that comes after this process.
+const SETTLED: usize = 256;
 
 /// How an agent behaves that nobody watches.
 #[derive(Debug, Clone)]
@@ -66,6 +70,8 @@ pub(crate) struct Host {
     pub(crate) conduct: Conduct,
     /// Whether it has something to do from the beginning.
     pub(crate) work: Work,
+    /// Names this process, where the session is a server's.
+    pub(crate) life: Option<Arc<str>>,
     /// SIGTERM.
     pub(crate) stop: CancellationToken,
 }
@@ -80,6 +86,10 @@ struct Life {
     session_id: String,
     work: Work,
     last: Option<(Outcome, RunTotals)>,
+    /// Names this process, where the session is a server's.
+    process: Option<Arc<str>>,
+    /// How prompts ended: a server that comes after this process wants to know.
+    settled: VecDeque<Settled>,
     ending: Option<Ending>,
     idle_since: Instant,
     /// What it had come to before this process: cost and turns.
@@ -112,6 +122,7 @@ impl Host {
             mut words,
             conduct,
             work,
+            life,
             stop,
         } = self;
         let before = room.report();
@@ -128,6 +139,8 @@ impl Host {
             session_id: String::new(),
             work,
             last: None,
+            process: life,
+            settled: VecDeque::new(),
             ending: None,
             idle_since: Instant::now(),
             before: (before.cost_usd, before.turns),
@@ -207,8 +220,13 @@ impl Life {
             }
             What::Began { .. } => self.work = Work::Going,
             What::Ended {
-                outcome, totals, ..
-            } => self.last = Some((outcome.clone(), (**totals).clone())),
+                prompt,
+                outcome,
+                totals,
+            } => {
+                self.last = Some((outcome.clone(), (**totals).clone()));
+                self.settle(prompt, outcome, totals);
+            }
             What::Asked(asked) => {
                 self.room.tell(kind, &told);
                 let verdict = self.desk.ask(asked, self.presence());
@@ -235,6 +253,21 @@ impl Life {
             | What::Closing => {}
         }
         self.room.tell(kind, &told);
+    }
+
+    fn settle(&mut self, prompt: &Arc<str>, outcome: &Outcome, totals: &RunTotals) {
+        let Some(process) = &self.process else {
+            return;
+        };
+        if self.settled.len() >= SETTLED {
+            self.settled.pop_front();
+        }
+        self.settled.push_back(Settled {
+            life: Arc::clone(process),
+            prompt: Arc::clone(prompt),
+            outcome: outcome.clone(),
+            totals: Box::new(totals.clone()),
+        });
     }
 
     /// Nothing is left to do. A failure that nobody sees is an end; somebody who is there may have
@@ -470,6 +503,12 @@ impl Life {
             turns,
             at: Timestamp::now(),
         };
+        if self.process.is_some() {
+            let (directory, settled) = (self.directory.clone(), self.settled);
+            let written = tokio::task::spawn_blocking(move || directory.write_settled(&settled));
+            // Without it the next server says that it does not know.
+            let _ = written.await;
+        }
         write_end(&self.directory, &end).await?;
         let mut frame = json!({"type": "ended"});
         if let (Some(frame), Ok(serde_json::Value::Object(fields))) =

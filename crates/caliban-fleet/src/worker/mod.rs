@@ -116,8 +116,10 @@ where
     };
     let room = Arc::new(Room::new(report, started.beginning));
     let (words, heard) = mpsc::channel(WORDS);
+    let session = is_served.then(|| Session::new(started.handle.clone()));
+    let life = session.as_ref().map(Session::life);
     let reception = Reception {
-        session: is_served.then(|| Session::new(started.handle.clone())),
+        session,
         room: Arc::clone(&room),
         words,
         snapshot: started.snapshot,
@@ -150,6 +152,7 @@ where
         words: heard,
         conduct: started.conduct,
         work,
+        life,
         stop,
     };
     let end = host.live().await?;

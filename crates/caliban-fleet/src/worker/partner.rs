@@ -39,6 +39,10 @@ impl Session {
         }
     }
 
+    pub(crate) fn life(&self) -> Arc<str> {
+        Arc::clone(&self.life)
+    }
+
     async fn seat(&self) -> Option<OwnedSemaphorePermit> {
         let seat = Arc::clone(&self.seat).acquire_owned();
         timeout(CHANGE_OVER, seat).await.ok()?.ok()

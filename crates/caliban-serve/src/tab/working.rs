@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use caliban_agent::{Outcome as Ending, RunTotals};
-use caliban_session::{Command, Delivery};
+use caliban_session::{Command, Delivery, Settled};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -29,13 +29,25 @@ impl Tab {
                 Standing::Began { content, life } if life.is_some() && life == self.life() => {
                     self.take_over(request, &content).await;
                 }
-                Standing::Began { .. } => {
-                    let result = self.encoder.failure(CUT_OFF);
-                    self.settle(&request, Last::Failed, vec![result]).await;
+                Standing::Began { life, .. } => {
+                    if let Some(known) = self.settled(life.as_deref(), &request) {
+                        self.conclude(&request, &known.outcome, &known.totals).await;
+                    } else {
+                        let result = self.encoder.failure(CUT_OFF);
+                        self.settle(&request, Last::Failed, vec![result]).await;
+                    }
                 }
                 Standing::Ended(_) => {}
             }
         }
+    }
+
+    /// How a request ended that an earlier process of the session worked on.
+    fn settled(&self, life: Option<&str>, request: &str) -> Option<Settled> {
+        let known = self.hosted.as_ref()?.settled();
+        let mut known = known.iter();
+        let found = known.find(|it| Some(&*it.life) == life && *it.prompt == *request);
+        found.cloned()
     }
 
     /// What the session was given by an earlier server goes on.
@@ -126,13 +138,18 @@ impl Tab {
         };
         self.totals = totals.clone();
         self.partial.clear();
+        self.conclude(&running.request, outcome, totals).await;
+    }
+
+    /// Tells how a request ended.
+    async fn conclude(&mut self, request: &Arc<str>, outcome: &Ending, totals: &RunTotals) {
         let last = match outcome {
             Ending::Success { .. } | Ending::Obeyed { .. } => Last::Completed,
             Ending::Cancelled => Last::Cancelled,
             _ => Last::Failed,
         };
         let frames = self.encoder.end(outcome, totals);
-        self.settle(&running.request, last, frames).await;
+        self.settle(request, last, frames).await;
     }
 
     /// Writes a result down, then tells it.
