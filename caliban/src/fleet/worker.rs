@@ -32,7 +32,7 @@ use crate::signals::Interrupts;
 use crate::{process, runtime};
 
 /// What the session of an agent is called in its directory.
-pub(super) const SESSION: &str = "session";
+const SESSION: &str = "session";
 
 /// By how much a question of a server's session waits longer for those who are attached than it
 /// does in the session.

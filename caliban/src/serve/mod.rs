@@ -102,6 +102,8 @@ pub(crate) async fn page(
             options.workspace.as_deref(),
             &process,
         )?],
+        // Whoever ends it at the terminal means the session.
+        in_process: true,
         ..HttpArgs::default()
     };
     let page = http::Page::Opened(session);

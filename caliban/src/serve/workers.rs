@@ -2,13 +2,13 @@
 //! ends or is killed, is listed by `caliban agents list`, and is found again by the next server.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_fleet::{
-    AgentDirectory, AgentId, Client, From, Joint, NotJoined, Phase, Places, Registry, RmWhich,
-    Served, Told,
+    AgentDirectory, AgentId, Client, From, Joint, KillHow, NotJoined, Phase, Places, Registry,
+    RmWhich, Served, Told,
 };
 use caliban_harness::{Configuration, RunOptions, configure, locations};
 use caliban_model::{Message, Reasoning};
@@ -104,9 +104,17 @@ impl Workers {
         let said = serde_json::to_vec(&ground.options).unwrap_or_default();
         Self {
             idle,
-            operator: caliban_settings::hex(&Sha256::digest(said)[..8]),
+            operator: digest(&said),
             ground,
         }
+    }
+
+    /// Whether a session works where an application wants it, if that says so.
+    fn is_there(&self, open: &Open, place: &str) -> bool {
+        open.cwd.as_ref().is_none_or(|cwd| {
+            let cwd = self.ground.process.current_directory.join(cwd);
+            cwd.canonicalize().ok() == Path::new(place).canonicalize().ok()
+        })
     }
 
     /// The processes that have or had a session, by the session's name or id.
@@ -171,19 +179,21 @@ impl Workers {
         };
         self.ground
             .roots
-            .check(PathBuf::from(&joint.standing.facts.cwd).as_path())?;
+            .check(Path::new(&joint.standing.facts.cwd))?;
         let is_idle = joint.standing.working.is_none() && joint.standing.questions.is_empty();
-        let is_ours = living.served.operator == self.operator;
+        let is_as_wanted = living.served.operator == self.operator
+            && said(&wanted.open).is_none_or(|said| Some(said) == living.served.application)
+            && self.is_there(&wanted.open, &joint.standing.facts.cwd);
         let mut worker = Worker::new(joint, living);
-        if !is_ours {
+        if !is_as_wanted {
             if !is_idle {
                 return Err(Unopened::Busy(format!(
-                    "the session is at work for a server that was started with other options; wait \
-                     for it, or end it: `caliban agents kill {}`",
+                    "the session is at work, and was begun with other options, by its application \
+                     or by its server's operator; wait for it, or end it: `caliban agents kill {}`",
                     worker.living.id
                 )));
             }
-            // Nothing is lost by that, and what this server's operator said counts.
+            // Nothing is lost by that, and what is said now counts.
             let when = Shutdown::WhenIdle;
             let _ = worker.send(Command::Shutdown { when }).await;
             while worker.next().await.is_some() {}
@@ -208,6 +218,7 @@ impl Workers {
     ) -> Result<Worker, Unopened> {
         let served = Served {
             operator: self.operator.clone(),
+            application: said(&wanted.open),
             patience_ms: millis(wanted.patience),
             idle_ms: self.idle.map(millis),
         };
@@ -224,18 +235,44 @@ impl Workers {
         loop {
             match Joint::open(&socket, From::Beginning).await {
                 Ok(joint) => return Ok(Worker::new(joint, living)),
-                Err(NotJoined::Busy(message)) => return Err(Unopened::Busy(message)),
-                Err(NotJoined::Forbidden(message)) => return Err(Unopened::Failed(message)),
+                Err(NotJoined::Busy(message) | NotJoined::Forbidden(message)) => {
+                    living.end().await;
+                    return Err(Unopened::Failed(message));
+                }
                 Err(NotJoined::Gone(_)) if !living.directory.is_held() => {
                     return Err(living.never_began().await);
                 }
                 Err(NotJoined::Gone(error)) if Instant::now() > deadline => {
+                    living.end().await;
                     return Err(living.unreachable(&error));
                 }
                 Err(NotJoined::Gone(_)) => sleep(LOOK).await,
             }
         }
     }
+}
+
+/// What stands for what an application said that counts for the whole life of a session; nothing
+/// where it said nothing of that kind.
+fn said(open: &Open) -> Option<String> {
+    let kept = Open {
+        tab: None,
+        cwd: None,
+        resume: None,
+        fork: false,
+        name: None,
+        model: None,
+        mode: None,
+        effort: None,
+        ..open.clone()
+    };
+    // It was read from JSON: it can be written.
+    let written = || serde_json::to_vec(&kept).unwrap_or_default();
+    (kept != Open::default()).then(|| digest(&written()))
+}
+
+fn digest(bytes: &[u8]) -> String {
+    caliban_settings::hex(&Sha256::digest(bytes)[..8])
 }
 
 /// What a session is called where agents are listed.
@@ -298,6 +335,14 @@ impl Seat {
             sleep(LOOK).await;
         }
         true
+    }
+
+    /// Ends a process that nobody can have.
+    async fn end(&self) {
+        if let Ok(Some(mut client)) = Client::find(&self.places).await {
+            let id = self.id.as_str();
+            let _ = client.kill(id, KillHow::Politely, PATIENCE).await;
+        }
     }
 
     fn unreachable(&self, error: &std::io::Error) -> Unopened {

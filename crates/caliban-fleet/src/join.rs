@@ -18,6 +18,8 @@ use crate::worker::visitor::{First, STALLED};
 
 /// How long a session may take to begin: servers are started and a long conversation is read.
 const BEGINNING: Duration = Duration::from_mins(10);
+/// How long one that lives may take to answer: another server may be about to be gone.
+const ANSWER: Duration = Duration::from_secs(15);
 /// Lines that may wait to be heard; the socket holds back the rest.
 const LINES: usize = 256;
 /// Commands that may wait to be written.
@@ -55,13 +57,13 @@ impl Joint {
         connection.send(&First::Join(Join::new(from))).await?;
         // What a session is has no bound that is known here.
         let welcome = connection.lines.next(usize::MAX / 2);
-        let welcome = timeout(BEGINNING, welcome).await;
-        let welcome = welcome.map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::TimedOut,
-                "the session does not begin in time",
-            )
-        })??;
+        let patience = match from {
+            From::Beginning => BEGINNING,
+            From::Now => ANSWER,
+        };
+        let welcome = timeout(patience, welcome).await;
+        let welcome = welcome
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it does not answer in time"))??;
         let joined = match welcome {
             Some(Welcome::Joined(joined)) => joined,
             Some(Welcome::Refused { why, message }) => {

@@ -45,6 +45,9 @@ pub struct Task {
 pub struct Served {
     /// Which server may go on with it: one whose operator said the same.
     pub operator: String,
+    /// What its application said of it when it began: another wish needs another process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
     /// Milliseconds that its questions wait.
     pub patience_ms: u64,
     /// Milliseconds that it stays with nothing to do and no server there; without them, as long as

@@ -134,6 +134,11 @@ impl Ledger {
         self.find(request).map(|entry| &entry.standing)
     }
 
+    /// Whether nothing was ever asked, as far as is remembered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Requests without a result, in the order they were accepted.
     pub(crate) fn open_requests(&self) -> Vec<(Arc<str>, Standing)> {
         let open = self.entries.iter();

@@ -253,10 +253,7 @@ impl Tab {
         open: Open,
         session: SessionWanted,
     ) -> Result<Self, Problem> {
-        let kept = match session {
-            SessionWanted::New(_) => Kept::NotYet,
-            SessionWanted::Earlier { .. } => Kept::OnDisk,
-        };
+        let is_new = matches!(session, SessionWanted::New(_));
         let wanted = Wanted {
             open: Arc::new(open.clone()),
             session,
@@ -266,6 +263,13 @@ impl Tab {
         let facts = Arc::new(hosted.facts().clone());
         let ledger =
             Ledger::open(&shared.ledgers, &facts.session_id).map_err(|error| not_kept(&error))?;
+        // One that lives may have been asked nothing yet.
+        let is_blank = hosted.life().is_some() && facts.messages == 0 && ledger.is_empty();
+        let kept = if is_new || is_blank {
+            Kept::NotYet
+        } else {
+            Kept::OnDisk
+        };
         Ok(Self {
             shared: Arc::clone(shared),
             log: Arc::clone(log),

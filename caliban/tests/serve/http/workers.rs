@@ -253,6 +253,8 @@ fn an_attached_terminal_and_an_application_share_a_session() {
     // What is asked for here is heard there.
     http.send("waits");
     assert_eq!(http.result("waits")["result"], "later");
+    let logs = swept.run(&["logs", agents[0]["id"].as_str().unwrap()]);
+    assert!(logs.contains("typed") && logs.contains("later"), "{logs}");
     drop(input);
     let output = terminal.wait_with_output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
@@ -297,9 +299,18 @@ fn what_another_operator_began_is_not_gone_on_with() {
     bench.server.wait_for_requests(2);
     let swept = http.kill();
 
+    let mut command = bench.command();
+    command.args(["--max-turns", "7"]);
+    let http = Http::launch(&bench, command, &[], "http");
+    let busy = |http: &Http, open: &Value| {
+        let busy = http.call("POST", "/v1/sessions", open);
+        assert_eq!((busy.status, &busy.json()["code"]), (409, &json!("busy")));
+    };
+    // Neither an application that wants it otherwise, nor a server of another operator.
+    busy(&http, &json!({"resume": session, "deny": ["Read"]}));
+    let _swept = http.kill();
     let http = Http::start(&bench, &[]);
-    let busy = http.call("POST", "/v1/sessions", &json!({"resume": session}));
-    assert_eq!((busy.status, &busy.json()["code"]), (409, &json!("busy")));
+    busy(&http, &json!({"resume": session}));
     bench.server.release();
     let before = swept.until(|agents| agents[0]["state"] == "idle");
     // One that does nothing is ended, and begins again as this operator says.

@@ -395,6 +395,10 @@ impl Life {
             other => Some(other.message().unwrap_or_default()),
         });
         match failed {
+            // Whoever sent it is told how it ended.
+            Some(_) if self.conduct.on_failure == OnFailure::Stay => {
+                self.leave(Phase::Done, None, when).await;
+            }
             None => self.leave(Phase::Done, None, when).await,
             Some(reason) => self.leave(Phase::Failed, Some(reason), when).await,
         }
