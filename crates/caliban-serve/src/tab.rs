@@ -1,6 +1,7 @@
 //! A tab: one session with its queue, its requests and its stream. One task owns all of it.
 
 mod hearing;
+mod parting;
 mod settling;
 mod wishes;
 mod working;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use caliban_agent::RunTotals;
 use caliban_model::Message;
-use caliban_session::{Asked, Command, Facts, Prompt, Shutdown};
+use caliban_session::{Asked, Facts, Prompt};
 use futures::future::BoxFuture;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
@@ -342,102 +343,6 @@ impl Tab {
         let is_idle = self.hosted.is_some() && !self.is_working() && self.queue.is_empty();
         let idle = self.shared.limits.idle.filter(|_| is_idle)?;
         Some(self.idle_since + idle)
-    }
-
-    /// Writes the session away. It is there again as soon as something is wanted from it.
-    async fn park(&mut self) {
-        self.end_session(Shutdown::WhenIdle).await;
-        self.log.forget_heard();
-    }
-
-    /// Ends the session and hears it out.
-    async fn end_session(&mut self, when: Shutdown) {
-        if let Some(hosted) = &self.hosted {
-            // It may have ended by itself.
-            let _ = hosted.send(Command::Shutdown { when }).await;
-        }
-        while self.hosted.is_some() {
-            let heard = next(&mut self.hosted).await;
-            self.hear(heard).await;
-        }
-    }
-
-    /// Whether anything is worked on in the session.
-    fn is_working(&self) -> bool {
-        self.running.is_some() || self.foreign.is_some()
-    }
-
-    /// Names the process of the session, where that outlives this one.
-    fn life(&self) -> Option<Arc<str>> {
-        self.hosted.as_ref()?.life()
-    }
-
-    /// The server ends. A session that outlives it goes on with what it works on; what waits is
-    /// written down and waits for the next server.
-    async fn leave(&mut self) -> Parting {
-        if self.hosted.is_some() && self.life().is_none() {
-            let _ = self.close(Purge::Keep).await;
-            return Parting::Closed;
-        }
-        self.over = Some("the server has ended".to_owned());
-        self.publish();
-        if self.is_working() {
-            self.hosted = None;
-            return Parting::GoesOn;
-        }
-        self.end_session(Shutdown::WhenIdle).await;
-        Parting::Closed
-    }
-
-    /// Brings the session back where it was written away.
-    async fn wake(&mut self) -> Result<(), Problem> {
-        if self.hosted.is_some() {
-            return Ok(());
-        }
-        let session = match self.kept {
-            Kept::OnDisk => SessionWanted::Earlier {
-                session: self.facts.session_id.clone(),
-                copy: None,
-            },
-            Kept::NotYet => match self.facts.session_id.parse() {
-                Ok(id) => SessionWanted::New(id),
-                Err(_) => return Err(gone()),
-            },
-        };
-        let wanted = Wanted {
-            open: Arc::new(self.open.clone()),
-            session,
-            patience: self.shared.limits.patience,
-        };
-        let hosted = self.shared.host.open(wanted).await?;
-        self.facts = Arc::new(hosted.facts().clone());
-        self.messages = self.facts.messages;
-        self.hosted = Some(hosted);
-        self.idle_since = Instant::now();
-        // Another process may have worked in it meanwhile.
-        let ledger = Ledger::open(&self.shared.ledgers, &self.facts.session_id);
-        self.ledger = ledger.map_err(|error| not_kept(&error))?;
-        self.recover().await;
-        Ok(())
-    }
-
-    /// Ends everything. What is worked on or waits is cancelled, and each has its result.
-    async fn close(&mut self, purge: Purge) -> Outcome {
-        self.over = Some("the tab is closed".to_owned());
-        self.clear_queue().await;
-        self.end_session(Shutdown::Now).await;
-        self.publish();
-        if purge == Purge::Remove {
-            let session = &self.facts.session_id;
-            if self.kept == Kept::OnDisk {
-                let removed = self.shared.host.remove(session).await;
-                removed.map_err(|reason| Problem::new(Code::Refused, reason))?;
-            }
-            self.ledger.remove();
-        }
-        Ok(Done::Closed(crate::answer::Closed {
-            closed: vec![self.log.tab().to_string()],
-        }))
     }
 
     fn tell(&self, request: Option<&Arc<str>>, event: &Value) {

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use caliban_agent::{Outcome, RunTotals};
 use caliban_model::CancellationToken;
@@ -18,7 +17,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::questions::{Desk, OnQuestion, Presence, Verdict};
+use super::conduct::{Attends, Conduct, OnFailure};
+use super::questions::{Desk, Presence, Verdict};
 use super::ring::Kind;
 use super::room::Room;
 use super::telling::lines;
@@ -29,36 +29,6 @@ use crate::wire::line;
 
 /// Prompts whose end is remembered for a server that comes after this process.
 const SETTLED: usize = 256;
-
-/// How an agent behaves that nobody watches.
-#[derive(Debug, Clone)]
-pub struct Conduct {
-    /// How long it waits for input with nobody attached.
-    pub idle_timeout: Duration,
-    pub on_question: OnQuestion,
-    /// How long a question waits.
-    pub question_patience: Duration,
-    pub on_failure: OnFailure,
-    pub attendance: Attends,
-}
-
-/// What becomes of an agent whose work failed while nobody was there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OnFailure {
-    #[default]
-    End,
-    /// It waits for somebody who wants to know.
-    Stay,
-}
-
-/// Whether questions wait for those who are attached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Attends {
-    #[default]
-    Yes,
-    /// Something else stands in.
-    No,
-}
 
 /// A session and all that its worker has to do with.
 pub(crate) struct Host {

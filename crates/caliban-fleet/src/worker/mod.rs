@@ -2,6 +2,7 @@
 //! input and its lock, which is already held, as standard output, so that there is no moment in
 //! which it cannot be reached or counts as dead. What it is to do its parent tells over the socket.
 
+mod conduct;
 mod host;
 mod partner;
 mod questions;
@@ -26,7 +27,7 @@ use tokio::time::timeout;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use uuid::Uuid;
 
-pub use host::{Attends, Conduct, OnFailure};
+pub use conduct::{Attends, Conduct, OnFailure};
 use host::{Host, Work, write_end};
 use partner::Session;
 pub use questions::OnQuestion;
