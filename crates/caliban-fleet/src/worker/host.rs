@@ -124,7 +124,6 @@ impl Host {
                     Some(EventBatch::Missed(_)) => {}
                     Some(EventBatch::Events(batch)) => {
                         for event in batch {
-                            life.room.note(&event);
                             life.hear(&event.what).await;
                         }
                     }

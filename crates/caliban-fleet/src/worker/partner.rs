@@ -104,7 +104,7 @@ impl Reception {
         let Connection {
             lines, mut writer, ..
         } = connection;
-        let standing = self.room.standing();
+        let standing = session.handle.standing();
         let mut hearing = Hearing::new(session, from, standing.seq);
         let joined = Welcome::Joined(Box::new(Joined {
             life: Arc::clone(&session.life),
@@ -134,7 +134,7 @@ impl Reception {
                     write(&mut writer, text).await?;
                 }
                 Some(EventBatch::Missed(count)) => {
-                    let standing = self.room.standing();
+                    let standing = session.handle.standing();
                     let is_known = standing.seq < hearing.next;
                     hearing.next += count;
                     // Otherwise nothing but pieces was missed, which come again as a whole.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use caliban_session::{SessionEvent, Standing};
 use tokio::sync::{Notify, watch};
 
 use super::ring::{Cursor, Kind, Next, Ring};
@@ -18,7 +17,6 @@ pub(crate) struct Room {
     inner: Mutex<Inner>,
     grown: Notify,
     report: watch::Sender<Report>,
-    standing: Mutex<Standing>,
 }
 
 #[derive(Debug, Default)]
@@ -80,22 +78,7 @@ impl Room {
             }),
             grown: Notify::new(),
             report: watch::Sender::new(report),
-            standing: Mutex::default(),
         }
-    }
-
-    /// Something happened in the session.
-    pub(crate) fn note(&self, event: &SessionEvent) {
-        self.stands().hear(event);
-    }
-
-    /// Where the session stands.
-    pub(crate) fn standing(&self) -> Standing {
-        self.stands().clone()
-    }
-
-    fn stands(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
