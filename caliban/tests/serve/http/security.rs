@@ -342,6 +342,9 @@ fn an_agent_cannot_answer_its_own_questions() {
             Reply::text("done"),
         ]),
     );
+    // The daemon that begins the session's process is nobody's child, so the process is not
+    // beneath the server.
+    assert_eq!(run(bench.command().args(["agents", "list"])).code, Some(0));
     let http = Http::start(&bench, &[]);
     http.call(
         "POST",
