@@ -13,6 +13,8 @@ type Edge = (&'static str, &'static str, &'static str);
 const EDGES: &[Edge] = &[
     ("caliban-agent", "caliban-model", "the loop sends requests and gathers what comes back"),
 
+    ("caliban-checkpoints", "caliban-git", "git's store may hold what a file was"),
+
     ("caliban-context", "caliban-agent", "skills and notes are tools, and files lie in a workspace"),
     ("caliban-context", "caliban-model", "what a tool looks like to a model"),
 

@@ -36,6 +36,32 @@ fn a_variable_chooses_the_cloud(#[case] variable: &str, #[case] path: &str) {
     assert_eq!(cloud.calls()[0].path, path);
 }
 
+/// Nobody names a model: Foundry is asked for Claude, though Azure has others.
+#[rstest]
+#[case("CLAUDE_CODE_USE_BEDROCK")]
+#[case("CLAUDE_CODE_USE_FOUNDRY")]
+fn a_cloud_needs_no_model(#[case] variable: &str) {
+    let cloud = Cloud::new(answer());
+    let mut command = cloud.command();
+    command
+        .env("CALIBAN_DIALECT", "claude")
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_BEARER_TOKEN_BEDROCK", "bk")
+        .env("ANTHROPIC_BEDROCK_BASE_URL", cloud.server.url())
+        .env(
+            "ANTHROPIC_FOUNDRY_BASE_URL",
+            format!("{}/anthropic", cloud.server.url()),
+        )
+        .env("ANTHROPIC_FOUNDRY_API_KEY", "fk")
+        .env(variable, "1")
+        .args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let call = &cloud.calls()[0];
+    let told = format!("{} {}", call.path, call.text());
+    assert!(told.contains("claude-sonnet-4-6"), "{told}");
+}
+
 #[test]
 fn a_switch_that_is_off_chooses_nobody() {
     let cloud = Cloud::new(answer());

@@ -126,6 +126,7 @@ impl<'a> Run<'a> {
         })?;
         request.tools = self.agent.tools.current().specs();
         request.max_tokens = settings.max_tokens;
+        request.answer_limit = settings.answer_limit;
         request.temperature = settings.temperature;
         request.reasoning = settings.reasoning;
         request.cache = settings.cache;

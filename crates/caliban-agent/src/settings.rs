@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::answer::AnswerSchema;
 
-use caliban_model::{CachePolicy, CacheTtl, Purpose, Reasoning, Request};
+use caliban_model::{AnswerLimit, CachePolicy, CacheTtl, Purpose, Reasoning, Request};
 use rust_decimal::Decimal;
 
 /// Everything about an agent that is not a collaborator.
@@ -19,6 +19,7 @@ pub struct Settings {
     pub answer: Option<AnswerSchema>,
     /// Output tokens of one answer.
     pub max_tokens: u32,
+    pub answer_limit: AnswerLimit,
     pub temperature: Option<f64>,
     pub reasoning: Reasoning,
     pub cache: CachePolicy,
@@ -98,6 +99,7 @@ impl Settings {
             overrides: ModelOverrides::default(),
             answer: None,
             max_tokens: Request::DEFAULT_MAX_TOKENS,
+            answer_limit: AnswerLimit::Open,
             temperature: None,
             reasoning: Reasoning::Auto,
             cache: CachePolicy::Ephemeral(CacheTtl::FiveMinutes),

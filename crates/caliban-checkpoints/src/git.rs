@@ -1,23 +1,14 @@
-//! What git's index and object store say of the files of a workspace. Only read, by a git that runs
-//! no hook, no filter and no monitor, fetches nothing and writes nothing.
+//! What git's index and object store say of the files of a workspace. They are only read.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use caliban_git::WaitingGit;
 
 use crate::platform;
 use crate::tree::{Shape, Stamp};
-
-/// Bytes of an answer that are read.
-const ANSWER: u64 = 512 << 20;
-/// How long an answer is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often is looked whether it is there.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// The variables that git is started with and no others: where it and its settings are.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +16,7 @@ pub struct Environment(pub Vec<(OsString, OsString)>);
 
 #[derive(Debug)]
 pub(crate) struct Git {
-    root: PathBuf,
-    environment: Environment,
+    git: WaitingGit,
 }
 
 /// What the index says of a file.
@@ -41,7 +31,9 @@ struct Tracked {
 
 impl Git {
     pub(crate) fn new(root: PathBuf, environment: Environment) -> Self {
-        Self { root, environment }
+        Self {
+            git: WaitingGit::new(root, environment.0),
+        }
     }
 
     /// The objects that hold exactly what is in these files; nothing for a file that is not
@@ -58,11 +50,15 @@ impl Git {
         &self,
         files: impl Iterator<Item = (&'a PathBuf, &'a Stamp)>,
     ) -> Option<HashMap<PathBuf, String>> {
-        let index = self.run(&["rev-parse", "--git-path", "index"], b"").ok()?;
+        let index = self
+            .git
+            .ask(&["rev-parse", "--git-path", "index"], b"")
+            .ok()?;
         let index = platform::name(index.trim_ascii_end().to_vec())?;
-        let written = Stamp::from(&fs::metadata(self.root.join(index)).ok()?).modified;
+        let written = Stamp::from(&fs::metadata(self.git.directory().join(index)).ok()?).modified;
         let listed = self
-            .run(&["ls-files", "-z", "--stage", "--debug"], b"")
+            .git
+            .ask(&["ls-files", "-z", "--stage", "--debug"], b"")
             .ok()?;
         let tracked = tracked(&listed);
         let candidates: Vec<(&PathBuf, &Stamp, &Tracked)> = files
@@ -86,8 +82,11 @@ impl Git {
             "ident",
             "working-tree-encoding",
         ];
-        let converted = converted(&self.run(&attributes, &names).ok()?);
-        let sizes = self.run(&["cat-file", "--batch-check"], &objects).ok()?;
+        let converted = converted(&self.git.ask(&attributes, &names).ok()?);
+        let sizes = self
+            .git
+            .ask(&["cat-file", "--batch-check"], &objects)
+            .ok()?;
         let sizes = sizes.split(|byte| *byte == b'\n');
         Some(
             candidates
@@ -105,56 +104,13 @@ impl Git {
 
     /// The contents of objects, as far as they are there and within a bound in all.
     pub(crate) fn contents(&self, objects: &[String]) -> HashMap<String, Vec<u8>> {
-        match self.run(&["cat-file", "--batch"], objects.join("\n").as_bytes()) {
+        match self
+            .git
+            .ask(&["cat-file", "--batch"], objects.join("\n").as_bytes())
+        {
             Ok(answer) if !objects.is_empty() => contents(&answer),
             Ok(_) | Err(_) => HashMap::new(),
         }
-    }
-
-    fn run(&self, arguments: &[&str], input: &[u8]) -> io::Result<Vec<u8>> {
-        let mut stdin = tempfile::tempfile()?;
-        stdin.write_all(input)?;
-        stdin.rewind()?;
-        let mut stdout = tempfile::tempfile()?;
-        let mut child = Command::new("git")
-            .args([
-                "-c",
-                "core.fsmonitor=false",
-                "-c",
-                "core.hooksPath=/dev/null",
-            ])
-            .args(arguments)
-            .current_dir(&self.root)
-            .env_clear()
-            .envs(self.environment.0.iter().cloned())
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_NO_REPLACE_OBJECTS", "1")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C")
-            .stdin(Stdio::from(stdin))
-            .stdout(Stdio::from(stdout.try_clone()?))
-            .stderr(Stdio::null())
-            .spawn()?;
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if Instant::now() > deadline || stdout.metadata()?.len() > ANSWER {
-                child.kill()?;
-                child.wait()?;
-                return Err(io::Error::from(io::ErrorKind::TimedOut));
-            }
-            std::thread::sleep(PAUSE);
-        };
-        if !status.success() {
-            return Err(io::Error::other("git failed"));
-        }
-        stdout.rewind()?;
-        let mut answer = Vec::new();
-        stdout.take(ANSWER).read_to_end(&mut answer)?;
-        Ok(answer)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod fetching;
 mod harmless;
+mod waiting;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 
 pub use fetching::Reach;
 pub use harmless::harmless;
+pub use waiting::WaitingGit;
 
 /// The most that [`Git::ask`] keeps of an answer; the rest is cut.
 pub const ANSWER_BYTES: usize = 256 * 1024;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_agent::{AnswerSchema, Settings};
-use caliban_model::{CachePolicy, RateCard};
+use caliban_model::{AnswerLimit, CachePolicy, RateCard};
 use caliban_permissions::{AutoAllow, Regime};
 use caliban_settings::PermissionMode;
 use caliban_settings::variables::{Environment, names};
@@ -33,6 +33,7 @@ pub(crate) fn settings_of_agent(
     let mut settings = agent_settings(model, configured);
     if let Some(tokens) = options.model.max_tokens.or(configured.max_tokens) {
         settings.max_tokens = tokens.get();
+        settings.answer_limit = AnswerLimit::Fixed;
     }
     settings.temperature = options.model.temperature;
     if options.model.prompt_cache == Part::Off || environment.is_on(names::CALIBAN_NO_PROMPT_CACHE)

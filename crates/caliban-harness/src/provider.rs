@@ -97,8 +97,16 @@ pub fn model(named: Option<&str>, kind: ProviderKind, configuration: &Configurat
     named
         .or(pinned)
         .or(configured)
-        .unwrap_or(kind.default_model())
+        .unwrap_or_else(|| default_model(kind, configuration))
         .to_owned()
+}
+
+/// Programs that were written for Claude Code know Azure as a place where Claude's models are.
+fn default_model(kind: ProviderKind, configuration: &Configuration) -> &'static str {
+    match (kind, &configuration.request.foreign) {
+        (ProviderKind::Azure, Some(_)) => ProviderKind::Anthropic.default_model(),
+        _ => kind.default_model(),
+    }
 }
 
 /// Where a provider's key comes from.

@@ -117,7 +117,16 @@ impl Dispatch {
 
     async fn advice(&self, handler: &Handler, event: EventName, payload: &Value) -> Advice {
         let reply = self.reply(handler, payload).await;
-        answer::read(reply, event, handler.on_error)
+        let advice = answer::read(reply, event, handler.on_error);
+        match (&handler.plugin, advice.stance) {
+            // A plugin may forbid and ask; what it would permit, the rules decide as if it had said
+            // nothing.
+            (Some(_), Stance::Approve) => Advice {
+                stance: Stance::Silent,
+                ..advice
+            },
+            (_, _) => advice,
+        }
     }
 
     /// What is left of the advice of a handler that nobody waits for.

@@ -1,5 +1,6 @@
 //! Which names a handler is for.
 
+use caliban_settings::mcp_names::with_plugin_servers;
 use fancy_regex::{Regex, RegexBuilder};
 
 /// The longest matcher that is read, in bytes.
@@ -10,7 +11,7 @@ const BACKTRACKS: usize = 100_000;
 /// A set of names. Nothing, an empty text and `*` are all names. Text made of names, `|`, `,`,
 /// blanks and `*` is a list of exact names in which a star stands for any letters. Anything else
 /// is a regular expression for the whole name, unless it says itself where it begins (`^`) or
-/// ends (`$`).
+/// ends (`$`). A server of a plugin may be written as it is called, `mcp__plugin:server__tool`.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     text: String,
@@ -48,7 +49,7 @@ impl Matcher {
         if text.len() > LONGEST {
             return Err(BadMatcher::TooLong);
         }
-        let form = match text.trim() {
+        let form = match with_plugin_servers(text).trim() {
             "" | "*" => return Ok(Self::all()),
             list if list.chars().all(is_of_a_list) => Form::Names(names(list)?),
             regex => Form::Regex(Box::new(compile(regex)?)),
@@ -155,6 +156,10 @@ mod tests {
     #[case("^(Bash|Edit|Write|MultiEdit|mcp__.*)$", "BashOutput", false)]
     #[case("(Bash|Edit)", "BashOutput", false)]
     #[case("^mcp__", "mcp__a__b", true)]
+    #[case("mcp__tools:db__get", "mcp__plugin_tools_db__get", true)]
+    #[case("Bash|mcp__tools:db__*", "mcp__plugin_tools_db__set", true)]
+    #[case("mcp__tools:db__(get|set)", "mcp__plugin_tools_db__set", true)]
+    #[case("mcp__tools:db__get", "mcp__plugin_tools_db__set", false)]
     #[case("__get$", "mcp__a__get", true)]
     #[case("^(?!(Glob|Grep|Read)$).*", "Bash", true)]
     #[case("^(?!(Glob|Grep|Read)$).*", "Grep", false)]

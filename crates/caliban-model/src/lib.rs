@@ -37,7 +37,7 @@ pub use provider::{EventStream, ModelInfo, Provider, RouteAccount};
 pub use provider_kind::{OpenAiApi, ProviderKind, UnknownProvider};
 pub use rates::{Rate, RateCard, RateCardError, Tier};
 pub use request::{
-    CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
+    AnswerLimit, CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
     Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
 };
 pub use spelling::{nearest, slips};

@@ -18,6 +18,7 @@ pub struct Request {
     pub tool_choice: ToolChoice,
     pub parallel_calls: ParallelCalls,
     pub max_tokens: u32,
+    pub answer_limit: AnswerLimit,
     pub temperature: Option<f64>,
     pub stop_sequences: Vec<String>,
     pub reasoning: Reasoning,
@@ -58,6 +59,16 @@ pub enum ToolChoice {
     Named(String),
     /// No tool may be called.
     None,
+}
+
+/// Whether `max_tokens` is what somebody asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum AnswerLimit {
+    /// It is never exceeded.
+    #[default]
+    Fixed,
+    /// Nobody said anything: a budget of thinking comes on top of it.
+    Open,
 }
 
 /// Whether the model may make several tool calls in one turn.
@@ -157,6 +168,7 @@ impl Request {
             tool_choice: ToolChoice::Auto,
             parallel_calls: ParallelCalls::Allowed,
             max_tokens: Self::DEFAULT_MAX_TOKENS,
+            answer_limit: AnswerLimit::Fixed,
             temperature: None,
             stop_sequences: Vec::new(),
             reasoning: Reasoning::Auto,

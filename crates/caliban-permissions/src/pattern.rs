@@ -1,11 +1,13 @@
 //! The pattern of a rule: a tool, and what is said about its call.
 //!
 //! `Tool`, `Tool:glob`, `Bash:~glob`, `Tool:key=glob,key=glob`, `*`, and the same with
-//! parentheses: `Bash(git *)`, `Bash(git:*)`, `WebFetch(domain:example.com)`, `mcp__server`.
+//! parentheses: `Bash(git *)`, `Bash(git:*)`, `WebFetch(domain:example.com)`, `mcp__server`,
+//! and `mcp__plugin:server__tool` for a server of a plugin.
 
 use std::fmt;
 
 use caliban_model::{Argument, BuiltInTool};
+use caliban_settings::mcp_names::with_plugin_servers;
 
 use crate::alternatives::{self, AnyOf, TooMany};
 use crate::paths::PathPattern;
@@ -149,7 +151,8 @@ impl Pattern {
         if text.is_empty() {
             return Err(PatternError::Empty);
         }
-        let (name, specifier) = split(text)?;
+        let whole = with_plugin_servers(text);
+        let (name, specifier) = split(&whole)?;
         let name = BuiltInTool::canonical(name);
         let tool = tool_name(name)?;
         let about = match specifier {
@@ -548,6 +551,10 @@ mod tests {
 
     #[test]
     fn a_server_is_all_of_its_tools_and_no_other_server() {
+        let plugin = Pattern::parse("mcp__tools:db__get").unwrap();
+        assert!(plugin.tool().matches("mcp__plugin_tools_db__get") && plugin.is_bare());
+        let plugin = Pattern::parse("mcp__tools:db").unwrap();
+        assert!(plugin.tool().matches("mcp__plugin_tools_db__set"));
         let pattern = Pattern::parse("mcp__git").unwrap();
         assert!(pattern.tool().matches("mcp__git__log"));
         assert!(!pattern.tool().matches("mcp__github__log"));

@@ -1,12 +1,12 @@
 //! The description of the resources, as `OpenAPI` 3.1: made from the types that read and write them.
 
-use caliban_serve::{Heard, Open, Opened, Problem, PromptView, Saved, Sent, Settled, TabView};
+use caliban_serve::{Heard, Open, Opened, Problem, PromptView, Saved, Settled, TabView};
 use schemars::generate::SchemaSettings;
 use schemars::transform::RestrictFormats;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::routes::{Change, Interrupting, Login, NewAnswer, NewPrompt};
+use crate::routes::{Change, Interrupting, Login, NewAnswer, NewPrompt, Prompt};
 
 /// One session, and one prompt of it.
 const ONE: &str = "/v1/sessions/{id}";
@@ -21,6 +21,8 @@ struct Operation {
     takes: Option<Value>,
     /// The status when it goes well, and what comes then.
     gives: (&'static str, Option<Value>),
+    /// Another status with the same, and when it comes.
+    also: Option<(&'static str, &'static str)>,
     query: &'static [(&'static str, &'static str)],
 }
 
@@ -76,7 +78,7 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
 )]
 fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<Operation> {
     let view = schema::<TabView>(written);
-    let sent = schema::<Sent>(written);
+    let sent = schema::<Prompt>(written);
     let settled = schema::<Settled>(written);
     let list = json!({"type": "object", "properties": {
         "sessions": {"type": "array", "items": view}, "cursor": {"type": ["string", "null"]}}});
@@ -94,6 +96,7 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
         summary,
         takes,
         gives,
+        also: None,
         query: &[],
     };
     vec![
@@ -199,6 +202,10 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
         ),
         Operation {
             query: &[("wait", "boolean")],
+            also: Some((
+                "200",
+                "The same prompt was sent before, or it has ended and `wait` was asked for.",
+            )),
             ..operation(
                 "post",
                 "/v1/sessions/{id}/prompts",
@@ -308,7 +315,13 @@ fn places(path: &str) -> Vec<Value> {
 
 fn described(operation: &Operation) -> Value {
     let (status, gives) = &operation.gives;
-    let mut response = json!({"description": "Done."});
+    let mut response = json!({"description": match *status {
+        "101" => "It is a WebSocket from here on.",
+        "201" => "It was made.",
+        "202" => "It was taken, and is worked on or waits for its turn.",
+        "204" => "Done; there is nothing to say.",
+        _ => "Done.",
+    }});
     if let Some(schema) = gives {
         let kind = match schema["contentMediaType"].as_str() {
             Some(kind) => kind.to_owned(),
@@ -326,6 +339,11 @@ fn described(operation: &Operation) -> Value {
         "summary": operation.summary,
         "responses": {*status: response, "default": problem},
     });
+    if let Some((other, when)) = operation.also {
+        let mut response = described["responses"][*status].clone();
+        response["description"] = when.into();
+        described["responses"][other] = response;
+    }
     if let Some(schema) = &operation.takes {
         let kind = schema["contentMediaType"]
             .as_str()

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
+use axum::extract::ws::{Message, WebSocket};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Server;
+use crate::extract::{Path, Query, Upgrade};
 use crate::problem::Refusal;
 use crate::routes::Answered;
 
@@ -148,7 +149,7 @@ where
 /// The states of all sessions over a WebSocket, of which a browser has more than of streams.
 pub(crate) async fn states_socket(
     State(server): State<Server>,
-    upgrade: WebSocketUpgrade,
+    Upgrade(upgrade): Upgrade,
 ) -> Answered {
     let place = place(&server)?;
     let mut reader = server.registry.states();
@@ -179,7 +180,7 @@ pub(crate) async fn socket(
     State(server): State<Server>,
     Path(tab): Path<String>,
     Query(from): Query<From>,
-    upgrade: WebSocketUpgrade,
+    Upgrade(upgrade): Upgrade,
 ) -> Answered {
     let place = place(&server)?;
     server.registry.view(&tab)?;

@@ -2,9 +2,11 @@
 //! decided once, by a layer round everything.
 
 mod access;
+mod body;
 mod connection;
 mod document;
 mod events;
+mod extract;
 mod guard;
 mod page;
 mod paging;

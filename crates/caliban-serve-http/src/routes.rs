@@ -1,27 +1,30 @@
 //! The resources.
 
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
 use caliban_serve::{
     Action, Answer, Blob, Cancel, Close, Code, Content, Decision, Done, Effort, MediaType, Open,
-    Problem, Purge, Queue, Scope, Send, SentState, Set, Wish,
+    Problem, Purge, Queue, Scope, Send, Sent, SentState, Set, Wish,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Server;
+use crate::extract::{Bytes, Json, MaybeJson, Path, Query};
 use crate::guard::{COOKIE, HELD_BACK, has_failed_often};
 use crate::paging::{Page, Paging};
 use crate::problem::Refusal;
-use crate::{document, events, page, page_paths};
+use crate::{body, document, events, page, page_paths};
 
 /// The largest body, which is a prompt with images.
 const BODY: usize = 32 * 1024 * 1024;
+/// The largest body with a token.
+const LOGIN: usize = 4 * 1024;
 
 pub(crate) type Answered = Result<Response, Refusal>;
 
@@ -31,7 +34,6 @@ pub(crate) fn routes() -> Router<Server> {
         router.route(path, get(page::file))
     });
     page.route("/healthz", get(health))
-        .route("/v1/login", post(login))
         .route("/v1/openapi.json", get(openapi))
         .route("/v1/events", get(events::states))
         .route("/v1/ws", get(events::states_socket))
@@ -53,7 +55,17 @@ pub(crate) fn routes() -> Router<Server> {
         .route("/v1/sessions/{id}/events", get(events::stream))
         .route("/v1/sessions/{id}/ws", get(events::socket))
         .fallback(nothing)
+        .method_not_allowed_fallback(not_that)
         .layer(DefaultBodyLimit::max(BODY))
+        .layer(from_fn(body::idle))
+        // Strangers come here, too.
+        .merge(
+            Router::new()
+                .route("/v1/login", post(login))
+                .method_not_allowed_fallback(not_that)
+                .layer(DefaultBodyLimit::max(LOGIN))
+                .layer(from_fn(body::whole)),
+        )
 }
 
 async fn nothing() -> Refusal {
@@ -64,12 +76,20 @@ async fn nothing() -> Refusal {
     )
 }
 
+async fn not_that() -> Refusal {
+    Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "this cannot be done at this path",
+    )
+}
+
 async fn health() -> Response {
-    Json(json!({"ok": true})).into_response()
+    axum::Json(json!({"ok": true})).into_response()
 }
 
 async fn openapi() -> Response {
-    Json(document::openapi()).into_response()
+    axum::Json(document::openapi()).into_response()
 }
 
 /// The token that a page was opened with.
@@ -79,8 +99,7 @@ pub(crate) struct Login {
     token: String,
 }
 
-async fn login(State(server): State<Server>, body: Result<Json<Login>, Unreadable>) -> Answered {
-    let Json(login) = body?;
+async fn login(State(server): State<Server>, Json(login): Json<Login>) -> Answered {
     let Some(cookie) = server.access.log_in(&login.token) else {
         if has_failed_often() {
             tokio::time::sleep(HELD_BACK).await;
@@ -100,52 +119,42 @@ async fn login(State(server): State<Server>, body: Result<Json<Login>, Unreadabl
     Ok(response)
 }
 
-/// A body that could not be read.
-pub(crate) type Unreadable = axum::extract::rejection::JsonRejection;
-
-impl From<Unreadable> for Refusal {
-    fn from(unreadable: Unreadable) -> Self {
-        Self::new(unreadable.status(), "bad_request", unreadable.body_text())
-    }
-}
-
 /// Does something and makes a response of what came of it.
 async fn done(server: &Server, status: StatusCode, wish: Wish) -> Answered {
     let bad = |reason: String| Problem::new(Code::BadRequest, reason);
     wish.check().map_err(bad)?;
-    Ok((status, Json(server.registry.ask(wish).await?)).into_response())
+    Ok((status, axum::Json(server.registry.ask(wish).await?)).into_response())
 }
 
 async fn list(State(server): State<Server>, Query(paging): Query<Paging>) -> Answered {
     let Page { items, cursor } = paging.of(server.registry.views(), |view| view.tab.as_str())?;
-    Ok(Json(json!({"sessions": items, "cursor": cursor})).into_response())
+    Ok(axum::Json(json!({"sessions": items, "cursor": cursor})).into_response())
 }
 
 /// Sessions that can be gone on with, the newest first.
 async fn saved(State(server): State<Server>, Query(paging): Query<Paging>) -> Answered {
     let saved = server.registry.saved().await?;
     let Page { items, cursor } = paging.of(saved, |saved| saved.session.as_str())?;
-    Ok(Json(json!({"sessions": items, "cursor": cursor})).into_response())
+    Ok(axum::Json(json!({"sessions": items, "cursor": cursor})).into_response())
 }
 
 async fn models(State(server): State<Server>) -> Answered {
     let models = server.registry.models().await?;
-    Ok(Json(json!({"models": models})).into_response())
+    Ok(axum::Json(json!({"models": models})).into_response())
 }
 
 /// What is worked on and what waits, with what it says.
 async fn prompts(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
     let prompts = server.registry.prompts(&tab).await?;
-    Ok(Json(json!({"prompts": prompts})).into_response())
+    Ok(axum::Json(json!({"prompts": prompts})).into_response())
 }
 
-async fn open(State(server): State<Server>, body: Result<Json<Open>, Unreadable>) -> Answered {
-    let Json(open) = body?;
+async fn open(State(server): State<Server>, Json(open): Json<Open>) -> Answered {
     done(&server, StatusCode::CREATED, Wish::Open(Box::new(open))).await
 }
 
 async fn show(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
-    Ok(Json(server.registry.view(&tab)?).into_response())
+    Ok(axum::Json(server.registry.view(&tab)?).into_response())
 }
 
 /// What shall be otherwise.
@@ -164,9 +173,8 @@ pub(crate) struct Change {
 async fn change(
     State(server): State<Server>,
     Path(tab): Path<String>,
-    body: Result<Json<Change>, Unreadable>,
+    Json(change): Json<Change>,
 ) -> Answered {
-    let Json(change) = body?;
     let mode = change
         .mode
         .map(|mode| serde_json::from_value(Value::String(mode)))
@@ -178,7 +186,7 @@ async fn change(
         effort: change.effort,
     };
     done(&server, StatusCode::OK, Wish::Set(set)).await?;
-    Ok(Json(server.registry.view(&tab)?).into_response())
+    Ok(axum::Json(server.registry.view(&tab)?).into_response())
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -220,12 +228,11 @@ async fn prompt(
     State(server): State<Server>,
     Path(tab): Path<String>,
     Query(Waiting { wait }): Query<Waiting>,
-    body: Result<Json<NewPrompt>, Unreadable>,
-) -> Answered {
-    let Json(NewPrompt {
+    Json(NewPrompt {
         request_id: request,
         content,
-    }) = body?;
+    }): Json<NewPrompt>,
+) -> Answered {
     let wish = Wish::Send(Send {
         tab: tab.clone(),
         request,
@@ -235,7 +242,7 @@ async fn prompt(
         .map_err(|reason| Problem::new(Code::BadRequest, reason))?;
     let mut sent = server.registry.ask(wish).await?;
     let Done::Sent(standing) = &sent else {
-        return Ok(Json(sent).into_response());
+        return Ok(axum::Json(sent).into_response());
     };
     let mut status = if standing.duplicate {
         StatusCode::OK
@@ -249,7 +256,33 @@ async fn prompt(
             .await?;
         status = StatusCode::OK;
     }
-    Ok((status, Json(sent)).into_response())
+    Ok(prompted(status, sent))
+}
+
+/// A prompt as a resource.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Prompt {
+    id: String,
+    /// The same.
+    request_id: String,
+    #[serde(flatten)]
+    standing: Sent,
+}
+
+/// Answers with a prompt as a resource.
+fn prompted(status: StatusCode, done: Done) -> Response {
+    match done {
+        Done::Sent(standing) => {
+            let id = standing.request.clone();
+            let prompt = Prompt {
+                request_id: id.clone(),
+                id,
+                standing: *standing,
+            };
+            (status, axum::Json(prompt)).into_response()
+        }
+        other => (status, axum::Json(other)).into_response(),
+    }
 }
 
 async fn standing(
@@ -262,7 +295,7 @@ async fn standing(
     } else {
         server.registry.standing(&tab, &request).await?
     };
-    Ok(Json(found).into_response())
+    Ok(prompted(StatusCode::OK, found))
 }
 
 async fn cancel(
@@ -287,19 +320,19 @@ pub(crate) struct Interrupting {
 async fn interrupt(
     State(server): State<Server>,
     Path(tab): Path<String>,
-    body: Option<Json<Interrupting>>,
+    MaybeJson(Interrupting { queue }): MaybeJson<Interrupting>,
 ) -> Answered {
     let cancel = Cancel {
         tab,
         request: None,
-        queue: body.map_or(Queue::Keep, |Json(body)| body.queue),
+        queue,
     };
     done(&server, StatusCode::OK, Wish::Cancel(cancel)).await
 }
 
 async fn questions(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
     let view = server.registry.view(&tab)?;
-    Ok(Json(json!({"questions": view.questions})).into_response())
+    Ok(axum::Json(json!({"questions": view.questions})).into_response())
 }
 
 /// An answer: one of the options, or the words of the line protocol.
@@ -327,9 +360,8 @@ pub(crate) enum AnswerOption {
 async fn answer(
     State(server): State<Server>,
     Path((tab, question)): Path<(String, String)>,
-    body: Result<Json<NewAnswer>, Unreadable>,
+    Json(given): Json<NewAnswer>,
 ) -> Answered {
-    let Json(given) = body?;
     let (decision, scope) = match given.option {
         Some(AnswerOption::Allow) => (Some(Decision::Allow), Scope::Once),
         Some(AnswerOption::AllowSession) => (Some(Decision::Allow), Scope::Session),
@@ -369,7 +401,7 @@ async fn messages(
     let from = wanted.after.unwrap_or(0);
     let page = server.registry.messages(&tab, from, most).await?;
     let next = page.next;
-    Ok(Json(json!({"messages": page.messages, "next": next})).into_response())
+    Ok(axum::Json(json!({"messages": page.messages, "next": next})).into_response())
 }
 
 /// Keeps a picture, which the next prompts can show by its digest.
@@ -377,7 +409,7 @@ async fn upload(
     State(server): State<Server>,
     Path(tab): Path<String>,
     headers: HeaderMap,
-    body: Bytes,
+    Bytes(body): Bytes,
 ) -> Answered {
     server.registry.view(&tab)?;
     let kind = headers.get(header::CONTENT_TYPE);
@@ -402,7 +434,7 @@ async fn upload(
         bytes: body.to_vec().into(),
     });
     let uploaded = json!({"digest": digest, "media_type": media_type, "bytes": bytes});
-    Ok((StatusCode::CREATED, Json(uploaded)).into_response())
+    Ok((StatusCode::CREATED, axum::Json(uploaded)).into_response())
 }
 
 /// The largest picture.

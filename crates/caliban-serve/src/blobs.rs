@@ -108,9 +108,14 @@ pub(crate) fn find(messages: &[Arc<Message>], wanted: &str) -> Option<Blob> {
 /// Puts a digest in the place of every long picture of a frame.
 pub(crate) fn shorten(frame: &mut Value) {
     for block in frame["content"].as_array_mut().into_iter().flatten() {
-        shorten_source(&mut block["source"]);
-        for part in block["content"].as_array_mut().into_iter().flatten() {
-            shorten_source(&mut part["source"]);
+        if let Some(source) = block.get_mut("source") {
+            shorten_source(source);
+        }
+        let parts = block.get_mut("content").and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
+            if let Some(source) = part.get_mut("source") {
+                shorten_source(source);
+            }
         }
     }
 }
@@ -170,5 +175,16 @@ mod tests {
         let message = Arc::new(content.prompt("p").message);
         let found = find(&[message], short["digest"].as_str().unwrap()).unwrap();
         assert_eq!(found.bytes.len(), SHORT);
+    }
+
+    #[test]
+    fn what_is_no_picture_stays_as_it_is() {
+        let frame = json!({"content": [
+            {"type": "text", "text": "x"},
+            {"type": "tool_result", "content": [{"type": "text", "text": "y"}]},
+        ]});
+        let mut shortened = frame.clone();
+        shorten(&mut shortened);
+        assert_eq!(shortened, frame);
     }
 }

@@ -130,12 +130,7 @@ impl Actor {
         let Some(Running { id, told, .. }) = self.running.take() else {
             return;
         };
-        for question in self.questions.withdraw() {
-            self.fanout.tell(What::Answered(Answered {
-                question,
-                by: By::Withdrawn,
-            }));
-        }
+        self.tell_withdrawn(self.questions.withdraw());
         let outcome = match returned {
             Ok((engine, ExchangeEnd { outcome, totals })) => {
                 self.engine = Some(engine);
@@ -205,6 +200,7 @@ impl Actor {
             Some(engine) => engine.close().await.err(),
             None => None,
         };
+        self.tell_withdrawn(self.questions.close());
         let why = self
             .leaving
             .map_or(ClosedWhy::Shutdown, |leaving| leaving.why);
@@ -213,6 +209,15 @@ impl Actor {
             waiting: 0,
         });
         self.fanout.tell(What::Closed { why, trouble });
+    }
+
+    fn tell_withdrawn(&self, questions: Vec<Arc<str>>) {
+        for question in questions {
+            self.fanout.tell(What::Answered(Answered {
+                question,
+                by: By::Withdrawn,
+            }));
+        }
     }
 
     fn show_state(&self) {

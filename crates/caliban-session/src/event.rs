@@ -1,5 +1,6 @@
 //! What a session tells.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use caliban_agent::{Answer, Elicitation, Event, Inquiry, Outcome, Reply, RunTotals};
@@ -91,6 +92,9 @@ pub enum What {
 /// What a session is at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
+    /// The version of what is told: [`PROTOCOL`] where this program tells it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub protocol: Option<u32>,
     pub session_id: String,
     pub provider: String,
     pub model: String,
@@ -107,6 +111,9 @@ pub struct Facts {
     pub plugins: Vec<PluginFacts>,
     /// Commands that can be typed, with what they do.
     pub commands: Vec<(String, String)>,
+    /// What may be written after the names of those that take anything.
+    #[serde(default)]
+    pub hints: BTreeMap<String, String>,
     /// Messages of the conversation.
     pub messages: usize,
     pub context_window: u64,

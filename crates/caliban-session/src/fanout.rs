@@ -288,7 +288,34 @@ impl Fanout {
             }
             // The end of a prompt is told by the actor.
             (Event::Finished { .. }, None) => None,
-            _ => Some(What::Run(event)),
+            (
+                Event::PromptAccepted { .. }
+                | Event::TurnStarted { .. }
+                | Event::TextDelta { .. }
+                | Event::ThinkingDelta { .. }
+                | Event::Answer(_)
+                | Event::ToolReady { .. }
+                | Event::ToolStarted { .. }
+                | Event::SentOn { .. }
+                | Event::HistoryReplaced { .. }
+                | Event::ToolProgress { .. }
+                | Event::ToolFinished { .. }
+                | Event::AssistantMessage { .. }
+                | Event::Interrupted { .. }
+                | Event::Steered { .. }
+                | Event::ToolResults { .. }
+                | Event::TurnEnded { .. }
+                | Event::Retrying(_)
+                | Event::Warning(_)
+                | Event::Notice { .. }
+                | Event::HookFired { .. }
+                | Event::HookPassed { .. }
+                | Event::CompactionStarted { .. }
+                | Event::CompactionFinished { .. }
+                | Event::Nested { .. }
+                | Event::Finished { .. },
+                _,
+            ) => Some(What::Run(event)),
         }
     }
 }

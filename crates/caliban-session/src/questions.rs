@@ -35,6 +35,15 @@ struct Desk {
     permissions: HashMap<Arc<str>, Slot<Answer>>,
     elicitations: HashMap<Arc<str>, Slot<Reply>>,
     attendants: usize,
+    hours: Hours,
+}
+
+/// Whether questions may still be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Hours {
+    #[default]
+    Open,
+    Closed,
 }
 
 /// Both ends of the way an answer takes. It may come before whoever asked begins to wait, and
@@ -48,7 +57,16 @@ struct Slot<T> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Publicity {
     Unknown,
+    /// By the work, with which it ends.
     Told,
+    /// Aside from the work, which it may outlive: a command in the background wants to know.
+    ToldAside,
+}
+
+/// Why a question has no answer.
+enum Unanswered {
+    Late,
+    Withdrawn,
 }
 
 impl<T> Slot<T> {
@@ -132,12 +150,28 @@ impl Questions {
         self.desk().permissions.remove(question);
     }
 
-    /// What asked is over: the questions that were told and will have no answer.
+    /// The work is over: the questions that it told and that will have no answer. What was asked
+    /// aside from it stays open.
     pub(crate) fn withdraw(&self) -> Vec<Arc<str>> {
-        let open = self.desk().permissions.drain().collect::<Vec<_>>();
-        open.into_iter()
-            .filter(|(_, slot)| slot.publicity == Publicity::Told)
+        let mut desk = self.desk();
+        let of_work = |slot: &Slot<_>| slot.publicity != Publicity::ToldAside;
+        let over = desk.permissions.extract_if(|_, slot| of_work(slot));
+        over.filter(|(_, slot)| slot.publicity == Publicity::Told)
             .map(|(question, _)| question)
+            .collect()
+    }
+
+    /// The session is over: every question that was told and will have no answer. None is told
+    /// from here on.
+    pub(crate) fn close(&self) -> Vec<Arc<str>> {
+        let mut desk = self.desk();
+        desk.hours = Hours::Closed;
+        let elicited: Vec<_> = desk.elicitations.drain().map(|(it, _)| it).collect();
+        let asked = desk.permissions.drain();
+        asked
+            .filter(|(_, slot)| slot.publicity != Publicity::Unknown)
+            .map(|(question, _)| question)
+            .chain(elicited)
             .collect()
     }
 
@@ -162,13 +196,16 @@ impl Questions {
         if desk.attendants > 0 {
             return;
         }
-        let answers = desk
-            .permissions
-            .values_mut()
-            .filter_map(|slot| slot.answer.take());
-        for answer in answers {
-            // Whoever asked may have stopped waiting.
-            let _ = answer.send(refusal(DESERTED.to_owned()));
+        for slot in desk.permissions.values_mut() {
+            let answer = match slot.publicity {
+                Publicity::Unknown | Publicity::Told => refusal(DESERTED.to_owned()),
+                // Nothing hears a reason there, and nobody has refused anything.
+                Publicity::ToldAside => Answer::Nobody,
+            };
+            if let Some(waiting) = slot.answer.take() {
+                // Whoever asked may have stopped waiting.
+                let _ = waiting.send(answer);
+            }
         }
         let replies = desk
             .elicitations
@@ -179,11 +216,14 @@ impl Questions {
         }
     }
 
-    async fn wait<T>(&self, answered: oneshot::Receiver<T>) -> Option<T> {
-        match self.patience {
-            None => answered.await.ok(),
-            Some(patience) => tokio::time::timeout(patience, answered).await.ok()?.ok(),
-        }
+    async fn wait<T>(&self, answered: oneshot::Receiver<T>) -> Result<T, Unanswered> {
+        let answer = match self.patience {
+            None => answered.await,
+            Some(patience) => tokio::time::timeout(patience, answered)
+                .await
+                .map_err(|_| Unanswered::Late)?,
+        };
+        answer.map_err(|_| Unanswered::Withdrawn)
     }
 
     fn late(&self) -> String {
@@ -221,17 +261,18 @@ impl Desk {
 
     /// The same for a question that is about to be told aside from the work.
     fn laid_out(&mut self, question: &Arc<str>) -> Option<oneshot::Receiver<Answer>> {
-        if self.attendants == 0 {
+        if self.attendants == 0 || self.hours == Hours::Closed {
             return None;
         }
         let slot = self.slot(question)?;
-        slot.publicity = Publicity::Told;
+        slot.publicity = Publicity::ToldAside;
         slot.answered.take()
     }
 
     /// The same for what a server asks.
     fn elicited(&mut self, question: &Arc<str>) -> Option<oneshot::Receiver<Reply>> {
-        if self.attendants == 0 || self.elicitations.len() >= MAX_OPEN {
+        let is_closed = self.hours == Hours::Closed;
+        if self.attendants == 0 || is_closed || self.elicitations.len() >= MAX_OPEN {
             return None;
         }
         let mut slot = Slot::new();
@@ -248,8 +289,9 @@ impl Operator for Questions {
             match answered {
                 None => self.stands_in().decide(inquiry).await,
                 Some(answered) => match self.wait(answered).await {
-                    Some(answer) => answer,
-                    None => refusal(self.late()),
+                    Ok(answer) => answer,
+                    Err(Unanswered::Late) => refusal(self.late()),
+                    Err(Unanswered::Withdrawn) => Answer::Nobody,
                 },
             }
         }
@@ -276,8 +318,9 @@ impl Operator for Questions {
                 })));
             }
             let answer = match self.wait(answered).await {
-                Some(answer) => answer,
-                None => refusal(self.late()),
+                Ok(answer) => answer,
+                Err(Unanswered::Late) => Answer::TimedOut,
+                Err(Unanswered::Withdrawn) => Answer::Nobody,
             };
             asking.by = By::Operator(answer.clone());
             answer
@@ -304,7 +347,10 @@ impl Operator for Questions {
                     kind: QuestionKind::Elicitation(elicitation.clone()),
                 })));
             }
-            let reply = self.wait(answered).await.unwrap_or(Reply::Cancel);
+            let reply = match self.wait(answered).await {
+                Ok(reply) => reply,
+                Err(Unanswered::Late | Unanswered::Withdrawn) => Reply::Cancel,
+            };
             asking.by = By::Replied(reply.clone());
             reply
         }

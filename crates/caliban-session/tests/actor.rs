@@ -9,10 +9,12 @@
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use caliban_agent::{Answer, Event, Interrupt, Outcome, Remember};
 use caliban_session::{
-    Bounds, ClosedWhy, Command, Delivery, EventBatch, Place, Prompt, Refused, Shutdown, Stage, What,
+    Bounds, By, ClosedWhy, Command, Delivery, EventBatch, Place, Prompt, Refused, Shutdown, Stage,
+    What,
 };
 
 use support::{Script, Step, Studio, allow, kinds};
@@ -213,6 +215,57 @@ async fn an_interrupted_question_is_withdrawn() {
     assert_eq!(kinds(&events, "answered").len(), 1);
     let (_, outcome) = events.iter().find_map(|it| ended(&it.what)).unwrap();
     assert_eq!(*outcome, Outcome::Cancelled);
+}
+
+fn asked(what: &What) -> Option<Arc<str>> {
+    match what {
+        What::Asked(asked) => Some(Arc::clone(&asked.question)),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_aside_outlives_the_prompt_and_can_be_answered_after_it() {
+    let mut studio = Studio::open(Bounds::APPLICATION);
+    studio.events.attend();
+    studio.send(prompt("a", &[Step::AskAside])).await;
+    let event = studio.until(|what| asked(what).is_some()).await;
+    studio.until(|what| ended(what).is_some()).await;
+    studio.send(prompt("b", &[])).await;
+    studio.until(|what| ended(what).is_some()).await;
+    let question = asked(&event.what).unwrap();
+    let answer = allow();
+    studio.send(Command::Answer { question, answer }).await;
+    let answered = studio.until(|what| matches!(what, What::Answered(_))).await;
+    let What::Answered(answered) = &answered.what else {
+        unreachable!()
+    };
+    assert_eq!(answered.by, By::Operator(allow()));
+    assert_eq!(studio.answers.recv().await, Some(allow()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_to_what_is_asked_aside_is_nobodys_refusal() {
+    let mut studio = Studio::patient(Bounds::APPLICATION, Some(Duration::from_secs(1)));
+    studio.events.attend();
+    studio.send(prompt("a", &[Step::AskAside])).await;
+    studio.until(|what| asked(what).is_some()).await;
+    assert_eq!(studio.answers.recv().await, Some(Answer::TimedOut));
+}
+
+#[tokio::test]
+async fn what_is_asked_aside_is_withdrawn_with_the_session() {
+    let mut studio = Studio::open(Bounds::APPLICATION);
+    studio.events.attend();
+    studio.send(prompt("a", &[Step::AskAside])).await;
+    studio.until(|what| asked(what).is_some()).await;
+    studio.shut_down(Shutdown::Now).await;
+    let answered = studio.until(|what| matches!(what, What::Answered(_))).await;
+    let What::Answered(answered) = &answered.what else {
+        unreachable!()
+    };
+    assert_eq!(answered.by, By::Withdrawn);
+    assert_eq!(studio.answers.recv().await, Some(Answer::Nobody));
 }
 
 #[tokio::test]

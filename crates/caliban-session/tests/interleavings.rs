@@ -51,6 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::SayMuch),
         3 => Just(Step::Ask),
         2 => Just(Step::AskNested),
+        2 => Just(Step::AskAside),
         1 => Just(Step::Hang),
         1 => Just(Step::Gate),
         2 => Just(Step::TakeMail),

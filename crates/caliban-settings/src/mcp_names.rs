@@ -1,6 +1,7 @@
 //! Names of tools: `mcp__SERVER__TOOL`, from an alphabet and of a length that every provider
 //! takes, and with only one way to take them apart.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
@@ -48,6 +49,50 @@ pub fn tool_names<'a>(
         .into_iter()
         .map(|(name, part)| (name, format!("{prefix}{part}")))
         .collect()
+}
+
+/// A pattern in which servers of plugins that are written as they are called,
+/// `mcp__PLUGIN:SERVER__TOOL`, have the names that their tools have. A colon behind a tool stays:
+/// there it begins what is said about the call.
+pub fn with_plugin_servers(pattern: &str) -> Cow<'_, str> {
+    let mut written = String::new();
+    let mut rest = pattern;
+    while let Some(at) = rest.find(PREFIX) {
+        let (before, behind) = rest.split_at(at + PREFIX.len());
+        written.push_str(before);
+        rest = behind;
+        if let Some(name) = plugin_server(rest)
+            && let Some(part) = server_parts([name]).get(name)
+        {
+            written.push_str(part);
+            rest = &rest[name.len()..];
+        }
+    }
+    if written.is_empty() {
+        return Cow::Borrowed(pattern);
+    }
+    written.push_str(rest);
+    Cow::Owned(written)
+}
+
+/// The `PLUGIN:SERVER` that a text begins with.
+fn plugin_server(text: &str) -> Option<&str> {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let (plugin, behind) = text.split_once(':')?;
+    if plugin.is_empty() || plugin.contains(SEPARATOR) || !plugin.chars().all(is_name) {
+        return None;
+    }
+    let end = behind
+        .find(|letter| !is_name(letter))
+        .unwrap_or(behind.len());
+    let (name, after) = behind.split_at(end);
+    let server = match name.split_once(SEPARATOR) {
+        Some((server, _)) => server,
+        // Of a whole server nothing follows but the end of its name.
+        None if after.is_empty() || after.starts_with(['|', ',', ' ', ')', '$']) => name,
+        None => return None,
+    };
+    (!server.is_empty()).then(|| &text[..plugin.len() + 1 + server.len()])
 }
 
 /// A part for each name. Which name gets which does not depend on their order: a name that is
@@ -127,6 +172,33 @@ mod tests {
         assert_eq!(one("a", "b__c"), "mcp__a__b_c");
         assert_eq!(one("a", "__b__"), "mcp__a__b");
         assert!(one("a", "日本").starts_with("mcp__a__x-"));
+    }
+
+    #[test]
+    fn servers_of_plugins_are_written_as_they_are_called() {
+        let long = format!("mcp__{}:server__tool", "p".repeat(50));
+        let part = &server_parts([&long[5..62]])[&long[5..62]];
+        assert!(part.len() <= LONGEST_OF_PLUGIN);
+        for (pattern, meant) in [
+            ("mcp__tools:db__get", "mcp__plugin_tools_db__get"),
+            ("mcp__tools:db__*", "mcp__plugin_tools_db__*"),
+            ("mcp__tools:db", "mcp__plugin_tools_db"),
+            (
+                "mcp__a:b__c|mcp__d:e__f",
+                "mcp__plugin_a_b__c|mcp__plugin_d_e__f",
+            ),
+            (
+                "mcp__tools:db__get:repo=x",
+                "mcp__plugin_tools_db__get:repo=x",
+            ),
+            ("mcp__gh__get:repo=acme/*", "mcp__gh__get:repo=acme/*"),
+            ("mcp__gh:repo=x", "mcp__gh:repo=x"),
+            ("mcp__(?:a|b)__c", "mcp__(?:a|b)__c"),
+            ("Bash:git *", "Bash:git *"),
+            (long.as_str(), format!("mcp__{part}__tool").as_str()),
+        ] {
+            assert_eq!(with_plugin_servers(pattern), meant);
+        }
     }
 
     #[test]

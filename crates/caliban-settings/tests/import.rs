@@ -148,6 +148,7 @@ command = "github-mcp"
             "`permissions.default_mode` replaced",
             "`permissions.enforce` added",
             "`additional_directories` extended",
+            "`plugins` added",
             "`permissions.rules`: `Bash:curl:*` is now `deny`",
             "`permissions.rules`: 8 put before what allows",
             "`permissions.rules`: 9 appended",

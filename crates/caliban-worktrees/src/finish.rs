@@ -214,6 +214,9 @@ impl Repository {
             ));
         }
         let work = self.work(entry, &survey, committed).await?;
+        if let Some(reason) = self.divided(entry, &survey).await? {
+            return Ok(kept(&reason, work));
+        }
         if how.keep == Keep::Always {
             return Ok(kept("it was to be kept", work));
         }
@@ -336,6 +339,43 @@ impl Repository {
             }
             Some(_) | None => Ok(None),
         }
+    }
+
+    /// Why what was done is not all on what the worktree has checked out: its own branch has
+    /// commits that are not there.
+    pub(crate) async fn divided(
+        &self,
+        entry: &Entry,
+        survey: &Survey,
+    ) -> Result<Option<String>, WorktreeError> {
+        let own = entry.branch_ref();
+        if survey.head == entry.base || survey.branch.as_deref() == Some(&own) {
+            return Ok(None);
+        }
+        let Some(tip) = self.tip(&own).await?.filter(|tip| *tip != entry.base) else {
+            return Ok(None);
+        };
+        let head = self
+            .git
+            .at(&entry.path)
+            .run(["rev-parse", "HEAD"])
+            .await?
+            .text();
+        if self.is_ancestor(&tip, &head).await? {
+            return Ok(None);
+        }
+        let other = survey
+            .branch
+            .as_deref()
+            .unwrap_or("a commit without a branch");
+        let other = other.strip_prefix("refs/heads/").unwrap_or(other);
+        Ok(Some(format!(
+            "its work is on two branches, `{}` and `{other}`, which it has checked out; `git -C {} \
+             merge {}` brings them together",
+            entry.branch,
+            entry.path.display(),
+            entry.branch
+        )))
     }
 
     pub(crate) async fn described(

@@ -83,7 +83,11 @@ impl Repository {
         if fs::symlink_metadata(&entry.path).is_ok() {
             let _lock = self.registry.lock().await?;
             let survey = survey(self, entry, rebuildable).await?;
-            if let Some(reason) = survey.obstacle {
+            let reason = match survey.obstacle.clone() {
+                Some(reason) => Some(reason),
+                None => self.divided(entry, &survey).await?,
+            };
+            if let Some(reason) = reason {
                 return Err(WorktreeError::Unsettled {
                     name: entry.name.clone(),
                     reason,

@@ -254,6 +254,39 @@ async fn a_renamed_branch_keeps_its_work() {
 }
 
 #[tokio::test]
+async fn work_on_two_branches_is_merged_and_removed_when_it_is_on_one() {
+    let bench = Bench::new();
+    let (repository, worktree) = bench.made(request("Split")).await;
+    let (entry, path) = (worktree.entry.clone(), worktree.path().to_owned());
+    put(&path, "own.txt", "on its own branch\n");
+    git(&path, &["add", "-A"]);
+    git(&path, &["commit", "-qm", "own"]);
+    git(&path, &["switch", "-qc", "other", &entry.base]);
+    put(&path, "other.txt", "on another\n");
+    git(&path, &["add", "-A"]);
+    git(&path, &["commit", "-qm", "other"]);
+    let ending = worktree.finish(&[]).await.unwrap();
+    for branch in [entry.branch.as_str(), "`other`"] {
+        assert!(reason(&ending).contains(branch), "{ending:?}");
+    }
+    for how in [Merge::Apply, Merge::Commit] {
+        let refused = repository.merge(entry.clone(), how, &[]).await;
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("on two branches"), "{said}");
+    }
+    let rule = IgnoredFiles::Rebuildable;
+    let kept = repository.remove(entry.clone(), rule, &[]).await.unwrap();
+    assert!(reason(&kept).contains("on two branches"), "{kept:?}");
+    assert!(path.exists());
+    git(&path, &["merge", "-q", "--no-edit", &entry.branch]);
+    let merged = repository.merge(entry, Merge::Commit, &[]).await.unwrap();
+    assert!(matches!(merged, Merged::Committed { .. }), "{merged:?}");
+    for file in ["own.txt", "other.txt"] {
+        assert!(bench.root().join(file).exists(), "{file}");
+    }
+}
+
+#[tokio::test]
 async fn what_git_is_in_the_middle_of_stays() {
     let bench = Bench::new();
     bench.git(&["branch", "other"]);

@@ -59,7 +59,7 @@ pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
 
     let mut body = Body::default();
     body.set("model", json!(&*request.model));
-    body.set("max_tokens", json!(request.max_tokens));
+    body.set("max_tokens", json!(plan.max_tokens));
     body.set("stream", json!(true));
     let optional = [
         ("metadata", metadata(request)),

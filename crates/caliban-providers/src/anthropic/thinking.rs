@@ -1,6 +1,6 @@
 //! Decides what a request says about thinking, from what was asked for and what the model takes.
 
-use caliban_model::{Effort, ModelTraits, Reasoning, Request, ThinkingDefault, ThinkingForm};
+use caliban_model::{AnswerLimit, Effort, ModelTraits, Reasoning, Request, ThinkingDefault, ThinkingForm};
 use serde_json::{Value, json};
 
 use super::encode::Omissions;
@@ -25,6 +25,8 @@ pub(super) enum Thinking {
 pub(super) struct Plan {
     pub(super) thinking: Thinking,
     pub(super) effort: Option<Effort>,
+    /// Thinking counts as a part of the answer.
+    pub(super) max_tokens: u32,
 }
 
 impl Thinking {
@@ -59,19 +61,13 @@ pub(super) fn plan(
         omissions,
     };
     match request.reasoning {
-        Reasoning::Auto => Plan::of(planner.by_default()),
-        Reasoning::Off => Plan::of(planner.off()),
+        Reasoning::Auto => planner.plan(planner.by_default()),
+        Reasoning::Off => {
+            let thinking = planner.off();
+            planner.plan(thinking)
+        }
         Reasoning::Effort(effort) => planner.by_effort(effort),
         Reasoning::Budget(tokens) => planner.by_budget(tokens),
-    }
-}
-
-impl Plan {
-    fn of(thinking: Thinking) -> Self {
-        Self {
-            thinking,
-            effort: None,
-        }
     }
 }
 
@@ -83,6 +79,14 @@ struct Planner<'a, 'b> {
 }
 
 impl Planner<'_, '_> {
+    fn plan(&self, thinking: Thinking) -> Plan {
+        Plan {
+            thinking,
+            effort: None,
+            max_tokens: self.request.max_tokens,
+        }
+    }
+
     fn by_default(&self) -> Thinking {
         match self.traits.default {
             ThinkingDefault::Off => Thinking::Unsaid,
@@ -106,32 +110,49 @@ impl Planner<'_, '_> {
         let effort = self.traits.efforts.fit(wish);
         let thinking = match self.traits.thinking {
             ThinkingForm::Adaptive | ThinkingForm::AdaptiveOrManual => Thinking::Adaptive,
-            // A level is a wish: a quarter of the answer stays for what is said.
+            // A level is a wish, and has no room of its own.
             ThinkingForm::Manual => {
-                let room = self.request.max_tokens - self.request.max_tokens / 4;
-                self.manual(budget_of(wish).min(room))
+                let most = self.request.max_tokens;
+                self.manual(budget_of(wish).min(room_in(most)), most)
             }
             ThinkingForm::None
             | ThinkingForm::Level
             | ThinkingForm::Effort
             | ThinkingForm::Probed => self.thoughtless("effort"),
         };
-        Plan { thinking, effort }
+        Plan {
+            effort,
+            ..self.plan(thinking)
+        }
     }
 
     fn by_budget(&mut self, tokens: u32) -> Plan {
         match self.traits.thinking {
             ThinkingForm::Manual | ThinkingForm::AdaptiveOrManual => {
-                let thinking = self.manual(tokens);
+                let max_tokens = self.raised(tokens);
+                let thinking = self.manual(tokens.min(room_in(max_tokens)), max_tokens);
                 if let Thinking::Manual { budget } = thinking
                     && budget != tokens
                 {
-                    self.omissions.dropped(
-                        "budget_tokens",
-                        &format!("{tokens} is out of range; {budget} is used instead"),
-                    );
+                    let (low, high) = self.range();
+                    let why = if (low..=high).contains(&tokens) {
+                        format!(
+                            "{tokens} of {max_tokens} tokens leave no room for an answer; {budget} is used instead"
+                        )
+                    } else {
+                        format!("{tokens} is out of range; {budget} is used instead")
+                    };
+                    self.omissions.dropped("budget_tokens", &why);
                 }
-                Plan::of(thinking)
+                Plan {
+                    max_tokens: match thinking {
+                        Thinking::Manual { .. } => max_tokens,
+                        Thinking::Unsaid | Thinking::Disabled | Thinking::Adaptive => {
+                            self.request.max_tokens
+                        }
+                    },
+                    ..self.plan(thinking)
+                }
             }
             ThinkingForm::Adaptive => {
                 let effort = self.traits.efforts.fit(Effort::from_budget(tokens));
@@ -143,14 +164,36 @@ impl Planner<'_, '_> {
                     &format!("this model decides itself how long it thinks{instead}"),
                 );
                 Plan {
-                    thinking: Thinking::Adaptive,
                     effort,
+                    ..self.plan(Thinking::Adaptive)
                 }
             }
             ThinkingForm::None
             | ThinkingForm::Level
             | ThinkingForm::Effort
-            | ThinkingForm::Probed => Plan::of(self.thoughtless("budget_tokens")),
+            | ThinkingForm::Probed => {
+                let thinking = self.thoughtless("budget_tokens");
+                self.plan(thinking)
+            }
+        }
+    }
+
+    /// The tokens of thinking that the model takes.
+    fn range(&self) -> (u32, u32) {
+        self.traits.budget.unwrap_or(BUDGETS)
+    }
+
+    /// The limit of an answer that has a budget for thinking beside the room it had, unless
+    /// somebody named it. No model answers more than it may think.
+    fn raised(&self, budget: u32) -> u32 {
+        let own = self.request.max_tokens;
+        match self.request.answer_limit {
+            AnswerLimit::Fixed => own,
+            AnswerLimit::Open => {
+                let (low, high) = self.range();
+                let both = budget.clamp(low, high).saturating_add(own);
+                both.min(high).max(own)
+            }
         }
     }
 
@@ -160,16 +203,15 @@ impl Planner<'_, '_> {
         Thinking::Unsaid
     }
 
-    /// A budget near `wish`. It must stay below `max_tokens`, which is the user's and not raised.
-    fn manual(&mut self, wish: u32) -> Thinking {
-        let (low, high) = self.traits.budget.unwrap_or(BUDGETS);
-        let high = high.min(self.request.max_tokens.saturating_sub(1));
+    /// A budget near `wish`. It must stay below the limit of the answer.
+    fn manual(&mut self, wish: u32, max_tokens: u32) -> Thinking {
+        let (low, high) = self.range();
+        let high = high.min(max_tokens.saturating_sub(1));
         if high < low {
             self.omissions.dropped(
                 "thinking",
                 &format!(
-                    "it needs at least {low} tokens and `max_tokens` is {}",
-                    self.request.max_tokens
+                    "it needs at least {low} tokens and `max_tokens` is {max_tokens}"
                 ),
             );
             return Thinking::Unsaid;
@@ -187,6 +229,11 @@ impl Planner<'_, '_> {
             }
         }
     }
+}
+
+/// How much of an answer may be thinking: a quarter stays for what is said.
+fn room_in(max_tokens: u32) -> u32 {
+    max_tokens - max_tokens / 4
 }
 
 /// The thinking tokens that stand for an effort where the model takes a number.
@@ -361,11 +408,11 @@ mod tests {
             enabled(6_144)
         );
         let high = fitted(Reasoning::Budget(9_000), 8_192);
-        assert_eq!(high.thinking, enabled(8_191));
+        assert_eq!(high.thinking, enabled(6_144));
         assert_eq!(
             high.warnings,
             [
-                "`budget_tokens` was not sent to claude-haiku-4-5: 9000 is out of range; 8191 is used instead"
+                "`budget_tokens` was not sent to claude-haiku-4-5: 9000 of 8192 tokens leave no room for an answer; 6144 is used instead"
             ]
         );
         assert_eq!(fitted(Reasoning::Budget(7), 8_192).thinking, enabled(1_024));
@@ -377,6 +424,33 @@ mod tests {
             [
                 "`thinking` was not sent to claude-haiku-4-5: it needs at least 1024 tokens and `max_tokens` is 1024"
             ]
+        );
+    }
+
+    /// Nobody has limited the answer, so it is as long as it would be without thinking.
+    #[test]
+    fn a_budget_comes_on_top_of_an_answer_that_nobody_has_limited() {
+        let sent = |model: &str, budget| {
+            let mut request =
+                Request::new(model, vec![Arc::new(Message::user("q"))].into()).unwrap();
+            request.reasoning = Reasoning::Budget(budget);
+            request.answer_limit = AnswerLimit::Open;
+            let encoded = encode(&request, &Memory::default());
+            let body = encoded.call.body.unwrap().values();
+            let budget = body["thinking"]["budget_tokens"].as_u64();
+            (
+                budget,
+                body["max_tokens"].as_u64(),
+                encoded.warnings.len(),
+            )
+        };
+        let haiku = |budget| sent("claude-haiku-4-5", budget);
+        assert_eq!(haiku(8_192), (Some(8_192), Some(16_384), 0));
+        assert_eq!(haiku(64_000), (Some(48_000), Some(64_000), 1));
+        assert_eq!(
+            sent("claude-opus-4-7", 8_192),
+            (None, Some(8_192), 1),
+            "it takes no number"
         );
     }
 

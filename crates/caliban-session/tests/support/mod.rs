@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses its part of it")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use caliban_agent::{
     Answer, Effect, Event, Inquiry, Listener, Mailbox, Operator, Opinion, Outcome, Question,
@@ -20,6 +21,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// What the engine does on a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,8 @@ pub(crate) enum Step {
     SayMuch,
     Ask,
     AskNested,
+    /// Something that outlives the work asks.
+    AskAside,
     /// Waits until it is cancelled.
     Hang,
     /// Waits until the test lets it through.
@@ -56,6 +60,7 @@ struct Scripted {
     questions: Arc<Questions>,
     mailbox: Mailbox,
     gate: Arc<Semaphore>,
+    answers: UnboundedSender<Answer>,
 }
 
 impl Scripted {
@@ -76,6 +81,17 @@ impl Scripted {
                         event: Box::new(event),
                     };
                     text = self.ask(told, nested).await;
+                }
+                Step::AskAside => {
+                    let questions = Arc::clone(&self.questions);
+                    let answers = self.answers.clone();
+                    tokio::spawn(async move {
+                        let answer = questions.decide_aside(&inquiry()).await;
+                        // The test may have heard enough.
+                        let _ = answers.send(answer);
+                    });
+                    // So that it is told before the work ends.
+                    tokio::task::yield_now().await;
                 }
                 Step::Hang => std::future::pending().await,
                 Step::Gate => self.gate.acquire().await.unwrap().forget(),
@@ -142,6 +158,7 @@ fn inquiry() -> Inquiry {
         remedy: String::new(),
         suggestions: Vec::new(),
         parts: Vec::new(),
+        place: None,
         target: None,
         input: None,
     };
@@ -277,18 +294,27 @@ pub(crate) struct Studio {
     pub(crate) handle: SessionHandle,
     pub(crate) events: Events,
     pub(crate) gate: Arc<Semaphore>,
+    /// What those were told that asked aside from the work.
+    pub(crate) answers: UnboundedReceiver<Answer>,
     waiting: std::collections::VecDeque<Arc<SessionEvent>>,
 }
 
 impl Studio {
     pub(crate) fn open(bounds: Bounds) -> Self {
-        let questions = Questions::new(None);
+        Self::patient(bounds, None)
+    }
+
+    /// A session where an answer may take so long.
+    pub(crate) fn patient(bounds: Bounds, patience: Option<Duration>) -> Self {
+        let questions = Questions::new(patience);
+        let (answers, given) = unbounded_channel();
         let fanout = Fanout::new(Retention::USUAL, &questions);
         let (mailbox, gate) = (Mailbox::default(), Arc::new(Semaphore::new(0)));
         let engine = Scripted {
             questions: Arc::clone(&questions),
             mailbox: mailbox.clone(),
             gate: Arc::clone(&gate),
+            answers,
         };
         let (handle, events) = begin(Parts {
             engine: Box::new(engine),
@@ -302,6 +328,7 @@ impl Studio {
             handle,
             events,
             gate,
+            answers: given,
             waiting: std::collections::VecDeque::new(),
         }
     }

@@ -6,18 +6,19 @@ use serde_json::{Map, Value, json};
 
 use super::gathered::{Gathered, texts};
 use super::rule::{Translation, translate};
-use super::{hooks, mcp};
+use super::{hooks, mcp, plugins};
 use crate::key_helper::split;
 use crate::write::{RuleAction, RuleSpec, ShapeError};
 
 /// Keys by which its files are known.
-pub(super) const KEYS: [&str; 29] = [
+pub(super) const KEYS: [&str; 32] = [
     "agent",
     "allowedHttpHookUrls",
     "alwaysThinkingEnabled",
     "apiKeyHelper",
     "attribution",
     "autoMemoryEnabled",
+    "blockedMarketplaces",
     "claudeMdExcludes",
     "cleanupPeriodDays",
     "disableAllHooks",
@@ -26,6 +27,7 @@ pub(super) const KEYS: [&str; 29] = [
     "enabledMcpjsonServers",
     "enabledPlugins",
     "env",
+    "extraKnownMarketplaces",
     "fallbackModel",
     "forceLoginMethod",
     "hooks",
@@ -41,6 +43,7 @@ pub(super) const KEYS: [&str; 29] = [
     "projects",
     "statusLine",
     "statusLine.type",
+    "strictKnownMarketplaces",
 ];
 
 enum Shape {
@@ -86,14 +89,10 @@ const SAME: [(&str, &str, Shape); 12] = [
 ];
 
 /// Keys whose absence deserves its own word.
-const ADVICE: [(&str, &str); 6] = [
+const ADVICE: [(&str, &str); 5] = [
     (
         "cleanupPeriodDays",
         "set `CALIBAN_CLEANUP_PERIOD_DAYS` instead",
-    ),
-    (
-        "enabledPlugins",
-        "install the plugins with `caliban plugin install`",
     ),
     (
         "modelOverrides",
@@ -159,8 +158,9 @@ pub(super) fn gather(
     if let Some(servers) = take("mcpServers") {
         mcp::gather(&servers, &mut gathered);
     }
+    plugins::gather(&mut source, &mut gathered);
     for (key, advice) in ADVICE {
-        if take(key).is_some() {
+        if source.shift_remove(key).is_some() {
             gathered.note(format!("`{key}` was not imported: {advice}"));
         }
     }

@@ -8,6 +8,7 @@ mod gathered;
 mod hooks;
 mod mcp;
 mod merge;
+mod plugins;
 mod rule;
 
 use std::path::{Path, PathBuf};
