@@ -2,11 +2,13 @@
 
 use tokio::sync::mpsc;
 
+use crate::exit::Failure;
+
 /// Lines that may wait to be taken.
 const WAITING: usize = 64;
 
 /// The lines of standard input, or none ever where nothing is to be typed.
-pub(crate) struct TypedLines(Option<mpsc::Receiver<String>>);
+pub(crate) struct TypedLines(Option<mpsc::Receiver<std::io::Result<String>>>);
 
 impl TypedLines {
     /// Nobody types.
@@ -19,8 +21,8 @@ impl TypedLines {
         let (send, lines) = mpsc::channel(WAITING);
         std::thread::spawn(move || {
             for line in std::io::stdin().lines() {
-                let Ok(line) = line else { return };
-                if send.blocking_send(line).is_err() {
+                let is_last = line.is_err();
+                if send.blocking_send(line).is_err() || is_last {
                     return;
                 }
             }
@@ -28,10 +30,14 @@ impl TypedLines {
         Self(Some(lines))
     }
 
-    /// The next line; nothing at the end of input. Waits for ever where nobody types.
-    pub(crate) async fn next(&mut self) -> Option<String> {
+    /// The next line; nothing at the end of input, and after what is no line. Waits for ever where
+    /// nobody types.
+    pub(crate) async fn next(&mut self) -> Option<Result<String, Failure>> {
         match &mut self.0 {
-            Some(lines) => lines.recv().await,
+            Some(lines) => {
+                let line = lines.recv().await?;
+                Some(line.map_err(|error| Failure::NoInput(format!("standard input: {error}"))))
+            }
             None => std::future::pending().await,
         }
     }

@@ -192,13 +192,19 @@ fn left(name: &str, ending: &Ending, console: &mut Console) -> Result<(), Failur
 
 fn told(name: &str, ending: &Ending) -> String {
     match ending {
-        Ending::Unchanged => format!("`{name}` is removed with its branch; nothing is lost.\n"),
+        Ending::Unchanged => format!("`{name}` is removed; nothing is lost.\n"),
         Ending::Branch(work) => {
             let diffstat = &work.diffstat;
             let branch = &work.branch;
+            // What no branch had is under a ref of ours.
+            let away = if branch.starts_with("refs/") {
+                format!("git update-ref -d {branch}")
+            } else {
+                format!("git branch -D {branch}")
+            };
             format!(
-                "`{name}` is removed. What was done is on `{branch}`, which is not merged; `git \
-                 merge {branch}` merges it, `git branch -D {branch}` throws it away.\n{diffstat}\n"
+                "`{name}` has no directory any more. What was done is on `{branch}`, which is not \
+                 merged; `git merge {branch}` merges it, `{away}` throws it away.\n{diffstat}\n"
             )
         }
         Ending::Kept { reason, .. } => {

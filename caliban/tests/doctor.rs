@@ -15,6 +15,7 @@ use std::process::Command;
 use caliban_testkit::{ModelEntry, Script};
 use rstest::rstest;
 use serde_json::Value;
+use support::homes::{project, user, write};
 use support::{Bench, Ran, Wire, bare, run};
 
 /// Nobody listens there.
@@ -37,20 +38,6 @@ fn row<'a>(ran: &'a Ran, name: &str) -> &'a str {
     let mut rows = ran.stdout.lines().skip(1).filter(is_its);
     rows.next()
         .unwrap_or_else(|| panic!("no `{name}` in {ran:?}"))
-}
-
-fn write(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
-
-fn user(bench: &Bench, text: &str) {
-    let path = bench.home.path().join(".config/caliban/settings.toml");
-    write(&path, text);
-}
-
-fn project(bench: &Bench, text: &str) {
-    write(&bench.workspace.path().join(".caliban/settings.toml"), text);
 }
 
 fn is_empty(path: &Path) -> bool {

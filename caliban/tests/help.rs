@@ -45,6 +45,8 @@ fn a_prompt_or_a_command_and_an_example_for_each_group(#[values("-h", "--help")]
 #[case(&["mcp", "add", "-h"], "caliban mcp add files")]
 #[case(&["doctor", "-h"], "--deep")]
 #[case(&["sessions"], "export")]
+#[case(&["fleet", "--help"], "--creds")]
+#[case(&["fleet", "list", "--help"], "--server")]
 fn the_help_of_a_command_is_about_that_command(#[case] args: &[&str], #[case] own: &str) {
     let ran = caliban(args);
     let help = format!("{}{}", ran.stdout, ran.stderr);

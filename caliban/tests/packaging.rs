@@ -67,6 +67,7 @@ impl Job {
             .env("GITHUB_TOKEN", "job-token")
             .env("GITHUB_REPOSITORY", "owner/repository")
             .env("GITHUB_SHA", "0123abc")
+            .env("GITHUB_EVENT_NAME", "pull_request")
             .envs(self.inputs.iter().map(|(name, value)| (name, value)))
             .current_dir(self.bench.workspace.path())
             .stdin(Stdio::null())
@@ -101,15 +102,55 @@ fn own() -> Value {
     })
 }
 
-/// Events of people who could not push: from a fork, from a fork that is gone, by a comment.
-fn foreign(kind: &str) -> Value {
+/// Events of people who could not push, with the names that they go by.
+fn foreign(kind: &str) -> (&'static str, Value) {
     let mut event = own();
-    match kind {
-        "fork" => event["pull_request"]["head"]["repo"]["full_name"] = json!("stranger/repository"),
-        "gone" => event["pull_request"]["head"]["repo"] = Value::Null,
-        _ => event["comment"] = json!({"author_association": "NONE"}),
-    }
-    event
+    let name = match kind {
+        "fork" => {
+            event["pull_request"]["head"]["repo"]["full_name"] = json!("stranger/repository");
+            "pull_request_target"
+        }
+        // A deleted fork leaves a pull request without a repository.
+        "gone" => {
+            event["pull_request"]["head"]["repo"] = Value::Null;
+            "pull_request"
+        }
+        "comment" => {
+            event["comment"] = json!({"author_association": "NONE"});
+            event["issue"] = json!({"number": 7, "author_association": "OWNER"});
+            "issue_comment"
+        }
+        "review" => {
+            event["review"] = json!({"author_association": "CONTRIBUTOR"});
+            "pull_request_review"
+        }
+        "review of a fork" => {
+            event["pull_request"]["head"]["repo"]["full_name"] = json!("stranger/repository");
+            event["review"] = json!({"author_association": "OWNER"});
+            "pull_request_review"
+        }
+        "discussion" => {
+            event["discussion"] = json!({"author_association": "NONE"});
+            "discussion"
+        }
+        "issue of nobody" => "issues",
+        "run of a fork" => {
+            event["workflow_run"] = json!({
+                "event": "pull_request",
+                "head_repository": {"full_name": "stranger/repository"},
+            });
+            "workflow_run"
+        }
+        "run of a comment" => {
+            event["workflow_run"] = json!({
+                "event": "issue_comment",
+                "head_repository": {"full_name": "owner/repository"},
+            });
+            "workflow_run"
+        }
+        _ => "gollum",
+    };
+    (name, event)
 }
 
 /// Takes one request and answers that it was done.
@@ -190,22 +231,133 @@ fn what_no_rule_covers_is_denied() {
 }
 
 #[rstest]
-fn outsiders_get_nothing_by_default(#[values("fork", "gone", "comment")] kind: &str) {
-    let job = Job::new([Reply::text("never")]);
-    let ran = job.run(&foreign(kind));
+fn outsiders_get_nothing_by_default(
+    #[values(
+        "fork",
+        "gone",
+        "comment",
+        "review",
+        "review of a fork",
+        "discussion",
+        "issue of nobody",
+        "run of a fork",
+        "run of a comment",
+        "what nobody knows"
+    )]
+    kind: &str,
+) {
+    let (name, event) = foreign(kind);
+    let job = Job::new([Reply::text("never")]).with("GITHUB_EVENT_NAME", name);
+    let ran = job.run(&event);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(job.output("subtype").as_deref(), Some("skipped"));
     assert!(job.bench.server.requests().is_empty());
 }
 
 #[rstest]
+#[case("push", json!({}))]
+#[case("schedule", json!({"schedule": "0 0 * * *"}))]
+#[case("issues", json!({"issue": {"number": 7, "author_association": "OWNER"}}))]
+#[case("issue_comment", json!({
+    "issue": {"number": 7, "author_association": "NONE"},
+    "comment": {"author_association": "MEMBER"},
+}))]
+#[case("discussion", json!({"discussion": {"author_association": "COLLABORATOR"}}))]
+#[case("workflow_run", json!({
+    "workflow_run": {"event": "push", "head_repository": {"full_name": "owner/repository"}},
+}))]
+fn who_belongs_to_the_repository_is_served(#[case] name: &str, #[case] event: Value) {
+    let job = Job::new([Reply::text("Done.")]).with("GITHUB_EVENT_NAME", name);
+    let ran = job.run(&event);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(job.output("subtype").as_deref(), Some("success"));
+}
+
+/// A path on which everything is that a job has, but for one program.
+fn path_without(name: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    for directory in std::env::split_paths(&std::env::var_os("PATH").unwrap()) {
+        for program in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if program.file_name() != name {
+                // One that comes later on the path is not found.
+                let link = place.path().join(program.file_name());
+                let _ = std::os::unix::fs::symlink(program.path(), link);
+            }
+        }
+    }
+    place
+}
+
+#[test]
+fn an_event_that_cannot_be_read_lets_nothing_run() {
+    let (name, fork) = foreign("fork");
+    let path = path_without("jq");
+    let job = Job::new([Reply::text("never")])
+        .with("GITHUB_EVENT_NAME", name)
+        .with("PATH", path.path().to_str().unwrap());
+    let ran = job.run(&fork);
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert!(ran.stdout.contains("`jq` is not there"), "{ran:?}");
+    assert!(job.bench.server.requests().is_empty());
+    for (variable, value, said) in [
+        (
+            "GITHUB_EVENT_PATH",
+            "/nonexistent",
+            "cannot be read from `/nonexistent`",
+        ),
+        ("GITHUB_EVENT_NAME", "", "does not say which event"),
+    ] {
+        let job = Job::new([Reply::text("never")]).with(variable, value);
+        let ran = job.run(&own());
+        assert_eq!(ran.code, Some(64), "{ran:?}");
+        assert!(ran.stdout.contains(said), "{ran:?}");
+        assert!(job.bench.server.requests().is_empty());
+    }
+    let job = Job::new([Reply::text("never")]);
+    let ran = job.run(&json!([]));
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+}
+
+#[test]
+fn the_token_of_a_checkout_is_gone_before_the_agent_runs() {
+    let job = Job::new([
+        Reply::text("I look.").and_tool("Bash", json!({"command": "cat .git/config"})),
+        Reply::text("Done."),
+    ])
+    .with("INPUT_ALLOW", "Bash");
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.args(words).current_dir(job.bench.workspace.path());
+        assert!(git.output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["config", "user.name", "Kept"]);
+    let header = "AUTHORIZATION: basic c2VjcmV0";
+    git(&["config", "http.https://example.com/.extraheader", header]);
+    git(&[
+        "config",
+        "includeIf.gitdir:/w/.git.path",
+        "/tmp/git-credentials-1.config",
+    ]);
+    assert_eq!(job.run(&own()).code, Some(0));
+    let told = asked(&job.bench, 1);
+    assert!(told.contains("Kept"), "{told}");
+    assert!(
+        !told.contains("c2VjcmV0") && !told.contains("git-credentials"),
+        "{told}"
+    );
+}
+
+#[rstest]
 fn outsiders_may_be_read_to_and_change_nothing(#[values("fork", "comment")] kind: &str) {
     let call = Reply::text("I try.").and_tool("Bash", json!({"command": "touch made"}));
+    let (name, event) = foreign(kind);
     let job = Job::new([call, Reply::text("Denied.")])
+        .with("GITHUB_EVENT_NAME", name)
         .with("INPUT_OUTSIDERS", "read-only")
         .with("INPUT_ALLOW", "Bash")
         .with("INPUT_PERMISSION_MODE", "acceptEdits");
-    let ran = job.run(&foreign(kind));
+    let ran = job.run(&event);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(!job.bench.workspace.path().join("made").exists());
 }
@@ -228,6 +380,75 @@ fn a_comment_carries_the_answer() {
         "{head}"
     );
     assert_eq!(body, json!({"body": "It is \"good\"."}));
+}
+
+#[test]
+fn a_run_without_an_answer_says_so_and_keeps_its_code() {
+    let (url, taken) = service();
+    let job = Job::new([Reply::text("never")])
+        .with("INPUT_PROGRAM", "/bin/false")
+        .with("INPUT_OUTPUT", "comment")
+        .with("GITHUB_API_URL", &url);
+    assert_eq!(job.run(&own()).code, Some(1));
+    let (_, body) = taken.join().unwrap();
+    let said = "The run ended with an error (exit code 1) and without an answer.";
+    assert_eq!(body, json!({"body": said}));
+
+    // Nobody listens there.
+    let call = || Reply::text("On.").and_tool("Glob", json!({"pattern": "*"}));
+    let job = Job::new([call(), call(), call()])
+        .with("INPUT_MAX_TURNS", "2")
+        .with("INPUT_OUTPUT", "comment")
+        .with("GITHUB_API_URL", "http://127.0.0.1:1");
+    let ran = job.run(&own());
+    assert_eq!(ran.code, Some(75), "{ran:?}");
+    assert!(ran.stdout.contains("could not be published"), "{ran:?}");
+}
+
+#[test]
+fn a_comment_that_has_no_place_costs_nothing() {
+    let job = Job::new([Reply::text("never")])
+        .with("GITHUB_EVENT_NAME", "push")
+        .with("INPUT_OUTPUT", "comment");
+    let ran = job.run(&json!({}));
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert!(job.bench.server.requests().is_empty());
+}
+
+#[test]
+fn the_program_comes_out_of_the_archive_that_was_meant() {
+    let place = tempfile::tempdir().unwrap();
+    let (archive, sum) = archive(
+        place.path(),
+        "#!/bin/sh\necho '{\"result\": \"fetched\"}'\n",
+    );
+    let url = format!("file://{}", archive.display());
+    let job = |sum: &str| {
+        Job::new([Reply::text("never")])
+            .with("INPUT_PROGRAM", "caliban")
+            .with("INPUT_ARCHIVE", &url)
+            .with("RUNNER_TEMP", place.path().to_str().unwrap())
+            .with("INPUT_SHA256", sum)
+    };
+    let right = job(&sum);
+    assert_eq!(right.run(&own()).code, Some(0));
+    assert_eq!(right.output("result").as_deref(), Some("fetched"));
+    for (sum, said) in [
+        ("", "checksum"),
+        (&*"0".repeat(64), "not what the checksum says"),
+    ] {
+        let ran = job(sum).run(&own());
+        assert_eq!(ran.code, Some(64), "{ran:?}");
+        assert!(ran.stdout.contains(said), "{ran:?}");
+    }
+    let ran = Job::new([Reply::text("never")])
+        .with("INPUT_PROGRAM", "no-such-program")
+        .run(&own());
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert!(
+        ran.stdout.contains("name `archive` and `sha256`"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -314,33 +535,41 @@ fn a_commit_is_held_up_by_an_objection(#[case] verdict: &str, #[case] code: i32)
     assert!(asked.contains("+hunter2"), "{asked}");
 }
 
-#[test]
-fn a_container_takes_only_the_archive_that_was_meant() {
-    let place = tempfile::tempdir().unwrap();
-    let inside = place.path().join("caliban-0-x");
+/// An archive as `cargo xtask dist` lays it out, and its checksum.
+fn archive(place: &Path, program: &str) -> (PathBuf, String) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let inside = place.join("caliban-0-x");
     for (path, text) in [
-        ("caliban", "#!/bin/sh\necho here\n"),
+        ("caliban", program),
         ("man/caliban.1", "."),
         ("completions/caliban.bash", "#"),
     ] {
         fs::create_dir_all(inside.join(path).parent().unwrap()).unwrap();
         fs::write(inside.join(path), text).unwrap();
     }
-    let archive = place.path().join("a.tar.gz");
-    let tar = ["-C", place.path().to_str().unwrap(), "-czf"];
+    fs::set_permissions(inside.join("caliban"), fs::Permissions::from_mode(0o755)).unwrap();
+    let archive = place.join("a.tar.gz");
     let made = Command::new("tar")
-        .args(tar)
+        .args(["-C", place.to_str().unwrap(), "-czf"])
         .arg(&archive)
         .arg("caliban-0-x")
         .status();
     assert!(made.unwrap().success());
     let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
     let sum = String::from_utf8(sum.stdout).unwrap()[..64].to_owned();
+    (archive, sum)
+}
+
+#[test]
+fn a_container_takes_only_the_archive_that_was_meant() {
+    let place = tempfile::tempdir().unwrap();
+    let (archive, sum) = archive(place.path(), "#!/bin/sh\necho here\n");
     let install = |sum: &str, prefix: &str| {
         let mut script = Command::new(packaging("devcontainer/install.sh"));
         script.env("ARCHIVE", format!("file://{}", archive.display()));
         script
             .env("SHA256", sum)
+            .env("BUBBLEWRAP", "false")
             .env("CALIBAN_PREFIX", place.path().join(prefix));
         script.output().unwrap()
     };
@@ -353,4 +582,87 @@ fn a_container_takes_only_the_archive_that_was_meant() {
         .output()
         .unwrap();
     assert_eq!(ran.stdout, b"here\n");
+}
+
+#[test]
+fn a_container_gets_bubblewrap_and_nothing_from_a_name_that_was_not_given() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = tempfile::tempdir().unwrap();
+    let (archive, sum) = archive(place.path(), "#!/bin/sh\n");
+    let path = path_without("bwrap");
+    let packages = path.path().join("apt-get");
+    let asked = place.path().join("asked");
+    let _ = fs::remove_file(&packages);
+    fs::write(
+        &packages,
+        format!("#!/bin/sh\necho \"$@\" >>{}\n", asked.display()),
+    )
+    .unwrap();
+    fs::set_permissions(&packages, fs::Permissions::from_mode(0o755)).unwrap();
+    let install = |archive: &str| {
+        let mut script = Command::new(packaging("devcontainer/install.sh"));
+        script
+            .env("PATH", path.path())
+            .env("ARCHIVE", archive)
+            .env("SHA256", &sum)
+            .env("CALIBAN_PREFIX", place.path().join("prefix"));
+        script.output().unwrap()
+    };
+    let nothing = install("");
+    assert!(!nothing.status.success());
+    let said = String::from_utf8_lossy(&nothing.stderr).into_owned();
+    assert!(said.contains("name an `archive`"), "{said}");
+    assert!(!asked.exists());
+    let done = install(&format!("file://{}", archive.display()));
+    assert!(done.status.success(), "{done:?}");
+    let asked = fs::read_to_string(asked).unwrap();
+    assert!(
+        asked.contains("install --quiet --yes bubblewrap"),
+        "{asked}"
+    );
+}
+
+/// The entry for the registry of ACP names what is built from here, and what it names speaks ACP.
+#[test]
+fn the_entry_of_the_registry_is_of_this_version() {
+    let text = fs::read_to_string(packaging("acp-registry/caliban/agent.json")).unwrap();
+    let entry: Value = serde_json::from_str(&text).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(entry["id"], "caliban");
+    assert_eq!(entry["version"], version);
+    for key in [
+        "name",
+        "description",
+        "repository",
+        "license",
+        "license_url",
+    ] {
+        assert!(
+            entry[key].as_str().is_some_and(|text| !text.is_empty()),
+            "{key}"
+        );
+    }
+    let npx = &entry["distribution"]["npx"];
+    assert_eq!(npx["package"], format!("caliban@{version}"));
+    let words: Vec<&str> = npx["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
+    let bench = Bench::new(Wire::Anthropic, Script::new(Vec::<Reply>::new()));
+    let mut agent = bench
+        .command()
+        .args(&words)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                       "params": {"protocolVersion": 1}});
+    writeln!(agent.stdin.take().unwrap(), "{hello}").unwrap();
+    let ran = finish(agent);
+    let answer: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(answer["result"]["protocolVersion"], 1, "{ran:?}");
+    // The registry takes only agents that say how one logs in.
+    assert!(answer["result"]["authMethods"].is_array(), "{answer}");
 }

@@ -83,7 +83,18 @@ fn settings_switch_the_classifier_off(#[case] settings: &str, #[case] is_asked: 
     let directory = bench.home.path().join(".config/caliban");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("settings.toml"), settings).unwrap();
-    result(&bench, &["--permission-mode", "auto"]);
+    let flags = [
+        "--output-format",
+        "stream-json",
+        "--permission-mode",
+        "auto",
+    ];
+    let ran = bench.run(["-p", "go"].iter().chain(&flags));
+    let init: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    let mode = if is_asked { "auto" } else { "default" };
+    assert_eq!(init["permission_mode"], mode, "{init}");
+    let warned = init["warnings"].to_string();
+    assert_eq!(warned.contains("disable_auto_mode"), !is_asked, "{warned}");
     assert!(!bench.workspace.path().join("out.txt").exists());
     // The call and what follows its refusal; anything more is the classifier's.
     assert_eq!(bench.server.model_requests().len() > 2, is_asked);
@@ -129,6 +140,7 @@ fn the_log_is_read_from_a_time_or_a_day_on() {
 #[case(&["--allow", "Bsh:git *"], 64, "did you mean `Bash`")]
 #[case(&["--settings", "{\"permissions\": {\"enforce\": true}}", "--allow-dangerously-skip-permissions"], 78, "permissions.enforce")]
 #[case(&["--settings", "{\"permissions\": {\"enforce\": true}}", "--no-permissions"], 78, "permissions.enforce")]
+#[case(&["--setting-sources", "nonsense"], 64, "managed, user, project or local")]
 #[case(&["--settings", "{\"permissions\": {\"allow\": [\"Nope\"]}}"], 78, "no tool `Nope`")]
 fn what_cannot_be_meant_does_not_start(
     #[case] args: &[&str],

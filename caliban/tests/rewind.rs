@@ -250,7 +250,7 @@ fn a_copy_has_the_checkpoints_and_goes_its_own_way() {
 fn doctor_tells_what_is_kept_and_what_is_unfinished() {
     let bench = three();
     let told = bench.run(["doctor"]).stdout;
-    assert!(told.contains("3 checkpoints of 1 sessions here"), "{told}");
+    assert!(told.contains("3 checkpoints of 1 session here"), "{told}");
     let projects = fs::read_dir(bench.home.path().join(".caliban/projects")).unwrap();
     let project = projects.map(|it| it.unwrap().path()).next().unwrap();
     let session = project.join("checkpoints/s");

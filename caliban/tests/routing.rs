@@ -369,6 +369,165 @@ fn a_slow_route_is_raced_and_the_loser_paid() {
 }
 
 #[test]
+fn a_lost_race_is_a_frame_with_its_price() {
+    let slow = Script::new([Reply::text("late").hold_after(0)]);
+    let two = Two::new(slow, answers("fast"));
+    two.routes(&format!(
+        "{ROUTES}[router.hedge]\nhedge_after_ms = 20\nmax_hedges = 1\n"
+    ));
+    let ran = two.ask(&["--output-format", "stream-json"]);
+    let frames: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let lost = frames.iter().find(|frame| frame["subtype"] == "hedge_loss");
+    let details = &lost.unwrap()["details"];
+    assert_eq!(details["route_id"], "first");
+    assert_eq!(details["kind"], "hedge_loss");
+    assert_eq!(details["from"], "anthropic/claude-sonnet-4-6");
+    assert_eq!(details["to"], "ollama/llama3.1");
+    assert!(details["input_tokens"].as_u64().unwrap() > 0, "{details}");
+    assert!(details["cost_usd"].as_f64().unwrap() > 0.0, "{details}");
+}
+
+/// What is shown is what would be sent, whatever the wish was.
+#[test]
+fn debug_shows_the_effort_that_the_model_takes() {
+    let two = Two::new(answers("a"), answers("o"));
+    let route = |id: &str, provider: &str, model: &str, more: &str| {
+        format!(
+            "[[router.route]]\nid = '{id}'\npurpose = 'main_loop'\nprovider = '{provider}'\n\
+             model = '{model}'\n{more}"
+        )
+    };
+    two.routes(
+        &[
+            route("haiku", "anthropic", "claude-haiku-4-5", ""),
+            route(
+                "opus",
+                "anthropic",
+                "claude-opus-4-7",
+                "[router.route.effort_map]\nmax = 'budget=32768'\n",
+            ),
+            route("gpt", "openai", "gpt-5.5", ""),
+            route("old", "openai", "gpt-4o", ""),
+        ]
+        .concat(),
+    );
+    let ran = run(two.command().args(["router", "debug", "--effort", "max"]));
+    let table = ran
+        .stdout
+        .split("effort sent for each wish")
+        .nth(1)
+        .unwrap();
+    let line = |id: &str| {
+        let mut lines = table.lines().map(str::trim_start);
+        lines.find(|line| line.starts_with(id)).unwrap().to_owned()
+    };
+    assert!(line("haiku").contains("low → budget=4096"), "{table}");
+    assert!(line("opus").ends_with("max → high"), "{table}");
+    assert!(line("gpt").ends_with("max → xhigh"), "{table}");
+    assert!(line("old").ends_with("max → nothing"), "{table}");
+    let auto = run(two.command().args(["router", "debug", "--effort", "auto"]));
+    assert_eq!(auto.code, Some(0), "{}", auto.stderr);
+    assert!(
+        auto.stdout.contains("effort sent: nothing"),
+        "{}",
+        auto.stdout
+    );
+}
+
+#[rstest]
+#[case::no_model("model = ' '\n", "must name a model")]
+#[case::no_failures(
+    "model = 'm'\nbreaker = { failure_threshold = 0 }\n",
+    "failure_threshold"
+)]
+#[case::no_probes(
+    "model = 'm'\nbreaker = { half_open_probes = 0 }\n",
+    "half_open_probes"
+)]
+#[case::no_rest("model = 'm'\nbreaker = { cooldown_secs = 0 }\n", "cooldown_secs")]
+fn what_says_nothing_is_an_error_with_its_place(#[case] lines: &str, #[case] told: &str) {
+    let two = Two::new(answers("a"), answers("o"));
+    two.routes(&format!(
+        "[[router.route]]\npurpose = 'main_loop'\nprovider = 'anthropic'\n{lines}"
+    ));
+    let ran = two.ask(&[]);
+    assert_eq!(ran.code, Some(78), "{ran:?}");
+    assert!(ran.stderr.contains("caliban.toml:"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert_eq!(two.asked(), (0, 0));
+}
+
+#[test]
+fn explain_says_why_a_rule_of_the_budget_does_nothing() {
+    let two = Two::new(answers("a"), answers("o"));
+    two.routes(&format!(
+        "{ROUTES}[[router.route]]\nid = 'odd'\npurpose = 'other'\nprovider = 'openai'\n\
+         model = 'never-heard-of'\n\
+         [[router.budget]]\nat = 0.8\npurpose = 'main_loop'\nuse = 'odd'\n"
+    ));
+    let ran = run(two.command().args(["router", "explain"]));
+    let expected = "from 80 % of the budget on, `main_loop` does nothing: the price of `odd`";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+}
+
+/// A word that stands for a route does not change what is shown of a run that does not use it.
+#[test]
+fn debug_shows_the_run_whatever_inherit_stands_for() {
+    let two = Two::new(answers("a"), answers("o"));
+    two.routes("[router.alias]\ninherit = 'claude-opus-4-7'\n");
+    let ran = run(two.command().args(["router", "debug"]));
+    let first = ran.stdout.lines().nth(1).unwrap();
+    assert!(first.contains("claude-sonnet-4-6"), "{}", ran.stdout);
+    two.ask(&[]);
+    let body = two.anthropic.model_requests()[0].body.clone();
+    assert!(String::from_utf8_lossy(&body).contains("claude-sonnet-4-6"));
+}
+
+/// Headers for gateways are lines; a line that is none is an error that does not repeat it.
+#[test]
+fn headers_of_ones_own_are_sent_to_anthropic() {
+    let two = Two::new(answers("a"), answers("o"));
+    let ask = |headers: &str| {
+        run(two
+            .command()
+            .env("ANTHROPIC_CUSTOM_HEADERS", headers)
+            .args(["-p", "hi"]))
+    };
+    let ran = ask("X-Team: tools\n\nX-Cost-Centre:  42 \n");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let call = &two.anthropic.model_requests()[0];
+    assert_eq!(call.header("x-team"), Some("tools"));
+    assert_eq!(call.header("x-cost-centre"), Some("42"));
+    let bad = ask("X-Team: a\nno header, but a secret");
+    assert_eq!(bad.code, Some(78), "{bad:?}");
+    assert!(bad.stderr.contains("line 2"), "{}", bad.stderr);
+    assert!(!bad.stderr.contains("secret"), "{}", bad.stderr);
+}
+
+#[test]
+fn another_policy_and_a_recorded_session_are_rehearsed() {
+    let two = Two::new(answers("a"), answers("o"));
+    two.ask(&["--session", "s"]);
+    let policy = two.workspace.path().join("policy.toml");
+    std::fs::write(&policy, ROUTES).unwrap();
+    let simulate = |args: &[&str]| {
+        let mut command = two.command();
+        command.args(["router", "simulate", "--sessions", "2", "--turns", "5"]);
+        run(command.args(["--policy", "policy.toml"]).args(args))
+    };
+    let ran = simulate(&["--trace", "s"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let storm = two.workspace.path().join("storm.toml");
+    std::fs::write(storm, "").unwrap();
+    let ran = simulate(&["--outage", "storm.toml"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+}
+
+#[test]
 fn debug_shows_every_route_with_its_reason() {
     let two = Two::new(answers("a"), answers("o"));
     two.routes(&format!(

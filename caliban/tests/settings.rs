@@ -10,13 +10,14 @@ mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use caliban_testkit::{Fault, Reply, Script};
 use rstest::rstest;
 use serde_json::{Value, json};
-use support::{Bench, Ran, Wire, bare, run};
+use support::homes::{plain, project, user, write};
+use support::{Bench, Ran, Wire, run};
 
 fn bench(script: Script) -> Bench {
     Bench::new(Wire::Anthropic, script)
@@ -24,34 +25,6 @@ fn bench(script: Script) -> Bench {
 
 fn answers() -> Script {
     Script::new([Reply::text("ok")]).after(caliban_testkit::After::RepeatLast)
-}
-
-/// The binary without `--provider`, which would decide more than these tests want.
-fn plain(bench: &Bench) -> Command {
-    let mut command = bare(bench.home.path(), bench.workspace.path());
-    command
-        .env("ANTHROPIC_API_KEY", "test-key")
-        .env("ANTHROPIC_BASE_URL", bench.server.url())
-        .env("OPENAI_API_KEY", "test-key")
-        .env("OPENAI_BASE_URL", format!("{}/v1", bench.server.url()))
-        .env("CALIBAN_RETRY_BASE_DELAY_MS", "1");
-    command
-}
-
-fn write(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
-}
-
-fn user(bench: &Bench, text: &str) {
-    write(
-        &bench.home.path().join(".config/caliban/settings.toml"),
-        text,
-    );
-}
-
-fn project(bench: &Bench, text: &str) {
-    write(&bench.workspace.path().join(".caliban/settings.toml"), text);
 }
 
 fn local(bench: &Bench, text: &str) {
@@ -458,6 +431,36 @@ fn a_key_helper_supplies_the_key_and_a_rejected_one_is_renewed_once() {
     let ran = run(plain(&bench).args(["-p", "hi"]));
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("/bin/false"), "{}", ran.stderr);
+}
+
+/// What is said where nobody takes the key.
+fn refused(wire: Wire, settings: &str, keys: &[(&str, &str)]) -> String {
+    let bench = Bench::new(wire, answers().require_key("another"));
+    user(&bench, settings);
+    let mut command = bench.command();
+    for variable in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"] {
+        command.env_remove(variable);
+    }
+    command.envs(keys.iter().copied()).args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_ne!(ran.code, Some(0), "{}", ran.stderr);
+    ran.stderr
+}
+
+#[rstest]
+#[case::anthropic(Wire::Anthropic, "ANTHROPIC_API_KEY")]
+#[case::responses(Wire::Responses, "OPENAI_API_KEY")]
+#[case::google(Wire::Gemini, "GEMINI_API_KEY")]
+fn a_key_that_is_refused_is_named_by_where_it_came_from(
+    #[case] wire: Wire,
+    #[case] variable: &str,
+) {
+    let told = refused(wire, "api_key_helper = 'echo wrong'", &[]);
+    assert!(told.contains("`api_key_helper` `"), "{told}");
+    assert!(!told.contains(variable), "{told}");
+    let told = refused(wire, "", &[(variable, "wrong")]);
+    let remedy = format!("set `{variable}` to a valid key");
+    assert!(told.contains(&remedy), "{told}");
 }
 
 #[test]

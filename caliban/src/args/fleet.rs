@@ -63,6 +63,9 @@ pub(crate) enum FleetCommand {
     /// acceptEdits --allow 'Bash:cargo *' fleet worker`. A job can ask for less and never for more.
     Worker(Box<WorkerArgs>),
     /// Print what runs workers on machines that others manage.
+    ///
+    /// What jobs may do there is decided as for a worker, before `fleet`: `caliban --permission-mode
+    /// acceptEdits fleet manifest systemd` prints a unit whose worker is started like this.
     Manifest(ManifestArgs),
 }
 
@@ -143,8 +146,10 @@ pub(crate) struct ListArgs {
     /// Only those of this pool.
     #[arg(long, value_name = "NAME")]
     pub(crate) pool: Option<Pool>,
-    /// Only those in this state: queued, running, cancelling, done, failed or cancelled.
-    #[arg(long, value_name = "STATE")]
+    /// Only those in this state.
+    #[arg(long, value_name = "STATE", value_parser = [
+        "queued", "running", "cancelling", "done", "failed", "cancelled",
+    ])]
     pub(crate) state: Option<String>,
     /// At most so many.
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -329,8 +334,8 @@ pub(crate) struct ManifestArgs {
     /// The runtime class of the pods, for Kubernetes, such as gvisor.
     #[arg(long, value_name = "NAME")]
     pub(crate) runtime_class: Option<String>,
-    /// The program, for Slurm and systemd.
-    #[arg(long, value_name = "PATH", default_value = "/usr/local/bin/caliban")]
+    /// The program, for Slurm and systemd: where it is on the workers' machines, in full.
+    #[arg(long, value_name = "PATH", value_parser = absolute, default_value = "/usr/local/bin/caliban")]
     pub(crate) program: PathBuf,
     /// How long the server waits for a silent worker, as `fleet init --lease` says.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
@@ -342,6 +347,16 @@ pub(crate) enum ManifestKind {
     Kubernetes,
     Slurm,
     Systemd,
+}
+
+/// A path that means the same wherever it is used.
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err("expected an absolute path".to_owned())
+    }
 }
 
 /// A time such as `500ms`, `90s`, `20m` or `2h`.

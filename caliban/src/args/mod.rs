@@ -89,23 +89,30 @@ pub(crate) struct Cli {
 /// The command line as it is explained: the help of a command has the arguments of that command.
 /// It costs more to make than the plain one, so it is made where help is wanted.
 pub(crate) fn explained() -> clap::Command {
-    fn own(command: clap::Command) -> clap::Command {
+    fn own(command: clap::Command, everywhere: &[clap::Id]) -> clap::Command {
         let note = match command.get_after_help() {
             Some(said) => format!("{said}\n\n{ELSEWHERE}"),
             None => ELSEWHERE.to_owned(),
         };
+        // Those that a command has for its own commands are shown with these.
         let hidden = |arg: clap::Arg| {
-            let is_global = arg.is_global_set();
-            arg.hide(is_global)
+            let is_elsewhere = everywhere.contains(arg.get_id());
+            let is_hidden = arg.is_hide_set() || arg.is_global_set() && is_elsewhere;
+            arg.hide(is_hidden)
         };
         command
             .mut_args(hidden)
-            .mut_subcommands(own)
+            .mut_subcommands(|below| own(below, everywhere))
             .after_help(note)
     }
     let mut command = Cli::command();
     command.build();
-    command.mut_subcommands(own)
+    let everywhere: Vec<clap::Id> = command
+        .get_arguments()
+        .filter(|arg| arg.is_global_set())
+        .map(|arg| arg.get_id().clone())
+        .collect();
+    command.mut_subcommands(|below| own(below, &everywhere))
 }
 
 /// Whose command line and frames the program has.

@@ -12,8 +12,9 @@ use caliban_harness::options::{
     SessionOptions, SettingsOptions, ToolOptions,
 };
 use caliban_permissions::{AutoAllow, Gating, Latch};
-use caliban_settings::{RuleAction, RuleSpec, TrustDecision};
+use caliban_settings::{RuleAction, RuleSpec, SettingsError, TrustDecision};
 use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use serde_json::Value;
 
@@ -27,6 +28,44 @@ use crate::print::Attends;
 
 /// Asks the program that reads our frames, in the place of a tool.
 const EVENTS: &str = "events";
+
+/// The flags of a run on a command line, before its command or after it, as one would type them again.
+/// `words` begin with the program's name.
+pub(crate) fn run_flags(words: impl IntoIterator<Item = OsString>) -> Vec<String> {
+    let command = Cli::command();
+    // It was understood before.
+    let Ok(matches) = command.clone().try_get_matches_from(words) else {
+        return Vec::new();
+    };
+    let mut levels = vec![&matches];
+    while let Some((_, below)) = levels.last().and_then(|level| level.subcommand()) {
+        levels.push(below);
+    }
+    let mut flags = Vec::new();
+    for arg in command.get_arguments() {
+        let id = arg.get_id().as_str();
+        let is_given = |level: &&&ArgMatches| {
+            level.try_contains_id(id).is_ok_and(|is_known| is_known)
+                && level.value_source(id) == Some(ValueSource::CommandLine)
+        };
+        let (Some(long), Some(level)) = (arg.get_long(), levels.iter().rev().find(is_given)) else {
+            continue;
+        };
+        if !arg.get_action().takes_values() {
+            flags.push(format!("--{long}"));
+            continue;
+        }
+        for value in level.get_raw(id).into_iter().flatten() {
+            let value = value.to_string_lossy();
+            if value.starts_with('-') {
+                flags.push(format!("--{long}={value}"));
+            } else {
+                flags.extend([format!("--{long}"), value.into_owned()]);
+            }
+        }
+    }
+    flags
+}
 
 /// A command line, and the order of its rules, which the arguments by themselves do not keep.
 #[derive(Debug)]
@@ -164,50 +203,51 @@ impl CommandLine {
     /// Refuses what a client of `serve heddle` says, or what belongs to another face.
     pub(crate) fn check_served(&self) -> Result<(), Failure> {
         let run = &self.cli.run;
-        let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
         let system = run.system.is_some() || run.system_file.is_some() || run.no_system;
-        let misplaced = [
-            (prompt, "a prompt"),
+        let further = [
             (system, "a system prompt"),
             (run.model.model.is_some(), "`--model`"),
-            (run.output.output_format.is_some(), "`--output-format`"),
-            (
-                run.output.input_format != InputFormat::Text,
-                "`--input-format`",
-            ),
-            (run.output.json_schema.is_some(), "`--json-schema`"),
         ];
-        match misplaced.into_iter().find(|(given, _)| *given) {
-            None => Ok(()),
-            Some((_, what)) => Err(Failure::Usage(format!(
-                "`serve heddle` takes {what} from its client, not from the command line"
-            ))),
-        }
+        refuse(of_prompts(run).into_iter().chain(further), |what| {
+            format!("`serve heddle` takes {what} from its client, not from the command line")
+        })
     }
 
     /// Refuses what an editor says, or what belongs to another face.
     pub(crate) fn check_edited(&self) -> Result<(), Failure> {
         let (run, session) = (&self.cli.run, &self.cli.session);
-        let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
         let is_chosen = choice(session) != SessionChoice::New;
-        let misplaced = [
-            (prompt, "a prompt"),
+        let further = [
             (is_chosen, "the session"),
             (run.servers.permission_prompt_tool.is_some(), "consent"),
             (run.tools.workspace.is_some(), "`--workspace`"),
-            (run.output.output_format.is_some(), "`--output-format`"),
-            (
-                run.output.input_format != InputFormat::Text,
-                "`--input-format`",
-            ),
-            (run.output.json_schema.is_some(), "`--json-schema`"),
         ];
-        match misplaced.into_iter().find(|(given, _)| *given) {
-            None => Ok(()),
-            Some((_, what)) => Err(Failure::Usage(format!(
-                "`serve acp` takes {what} from the editor, not from the command line"
-            ))),
-        }
+        refuse(of_prompts(run).into_iter().chain(further), |what| {
+            format!("`serve acp` takes {what} from the editor, not from the command line")
+        })
+    }
+}
+
+/// What only a run over prompts has, whether it was given and how it is called.
+fn of_prompts(run: &RunArgs) -> [(bool, &'static str); 4] {
+    let prompt = run.prompt.is_some() || run.prompt_flag.is_some() || run.print.is_some();
+    let is_framed = run.output.input_format != InputFormat::Text;
+    [
+        (prompt, "a prompt"),
+        (run.output.output_format.is_some(), "`--output-format`"),
+        (is_framed, "`--input-format`"),
+        (run.output.json_schema.is_some(), "`--json-schema`"),
+    ]
+}
+
+/// An error about the first of these that was given.
+fn refuse(
+    mut misplaced: impl Iterator<Item = (bool, &'static str)>,
+    said: impl FnOnce(&str) -> String,
+) -> Result<(), Failure> {
+    match misplaced.find(|(given, _)| *given) {
+        None => Ok(()),
+        Some((_, what)) => Err(Failure::Usage(said(what))),
     }
 }
 
@@ -293,11 +333,15 @@ fn part(is_off: bool) -> Part {
     }
 }
 
+fn no_sense(error: SettingsError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
 fn of_settings(args: &SettingsArgs) -> Result<SettingsOptions, Failure> {
     Ok(SettingsOptions {
         overlay: args.settings.clone(),
         sources: match &args.setting_sources {
-            Some(list) => Some(list.parse()?),
+            Some(list) => Some(list.parse().map_err(no_sense)?),
             None => None,
         },
         router_file: args.config.clone(),

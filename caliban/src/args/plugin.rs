@@ -8,6 +8,9 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 pub(crate) enum PluginCommand {
     /// List the plugins that were found, and whether they count.
     List {
+        /// Those instead that the marketplaces have which were added.
+        #[arg(long)]
+        available: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -41,6 +44,9 @@ pub(crate) enum PluginCommand {
         /// Whose plugin is meant [default: the user's, else the project's].
         #[arg(long, value_enum)]
         scope: Option<PluginScope>,
+        /// Print what changes as JSON; asks nobody.
+        #[arg(long)]
+        json: bool,
     },
     /// Remove a plugin that is installed.
     Remove {
@@ -97,6 +103,9 @@ pub(crate) enum PluginCommand {
         /// Whose plugin is meant [default: the user's, else the project's].
         #[arg(long, value_enum)]
         scope: Option<PluginScope>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Check a plugin or a marketplace in a directory; exits with 1 when it cannot be used.
     Validate {
@@ -139,7 +148,7 @@ pub(crate) struct PluginInstallArgs {
     /// The plugin and its marketplace, by name or address.
     #[arg(value_name = "NAME@MARKETPLACE", group = "what")]
     pub(crate) plugin: Option<String>,
-    /// A directory of this machine instead, which is copied.
+    /// A directory of this machine instead, which is copied, or an archive of one (`.zip`, `.tar.gz`).
     #[arg(long, value_name = "PATH", group = "what")]
     pub(crate) dir: Option<PathBuf>,
     /// Everything that `.caliban/plugins.lock` of the project names, to the byte, or nothing.

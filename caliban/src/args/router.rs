@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use caliban_model::{Effort, Purpose};
+use caliban_model::{Effort, Purpose, Reasoning};
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
@@ -56,11 +56,11 @@ pub(crate) struct RouterDebugArgs {
     /// As if tools were offered.
     #[arg(long)]
     pub(crate) has_tools: bool,
-    /// As if this effort were asked for: low, medium, high, xhigh or max. Prints the table of efforts
-    /// as well.
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) effort: Option<Effort>,
-    /// Print what each level of effort means to each route.
+    /// As if this effort were asked for: low, medium, high, xhigh, max or auto. Prints the table of
+    /// efforts as well.
+    #[arg(long, value_name = "LEVEL", value_parser = effort)]
+    pub(crate) effort: Option<Reasoning>,
+    /// Print what is sent to each route for each level of effort.
     #[arg(long)]
     pub(crate) effort_table: bool,
 }
@@ -68,14 +68,22 @@ pub(crate) struct RouterDebugArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     /// A TOML file that says how providers fail.
-    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "preset",
+        visible_alias = "outage"
+    )]
     pub(crate) outages: Option<PathBuf>,
     /// How they fail.
     #[arg(long, value_name = "NAME", value_enum, default_value = "flaky")]
     pub(crate) preset: PresetName,
-    /// Let conversations grow like this session did.
-    #[arg(long, value_name = "SESSION")]
+    /// Let conversations grow like this session did: its name or id, or the file of a journal.
+    #[arg(long, value_name = "SESSION", visible_alias = "trace")]
     pub(crate) session: Option<String>,
+    /// Rehearse this `caliban.toml` instead of the one that a run finds.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
     /// Another seed is another weather.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -102,6 +110,17 @@ pub(crate) enum PresetName {
     Regional,
     /// The first provider is down a quarter of the time.
     ProviderDown,
+}
+
+/// `auto` is what a run says that chooses nothing.
+fn effort(text: &str) -> Result<Reasoning, String> {
+    if text == "auto" {
+        return Ok(Reasoning::Auto);
+    }
+    let level = text.parse::<Effort>();
+    level
+        .map(Reasoning::Effort)
+        .map_err(|error| format!("{error}, or auto"))
 }
 
 fn purpose(text: &str) -> Result<Purpose, String> {

@@ -259,8 +259,8 @@ pub(crate) struct ToolArgs {
     #[arg(long)]
     pub(crate) no_plugins: bool,
 
-    /// Load the plugin of this directory for this run; may be given several times
-    #[arg(long, value_name = "DIR")]
+    /// Load the plugin of this directory or archive for this run; may be given several times
+    #[arg(long, value_name = "PATH")]
     pub(crate) plugin_dir: Vec<PathBuf>,
 
     /// Offer no sub-agents (`CALIBAN_NO_SUB_AGENT`)

@@ -37,6 +37,7 @@ use super::transcript::Transcript;
 use super::unavailable::Unavailable;
 use super::wire::Wire;
 use crate::console::note;
+use crate::doctor::Doctor;
 use crate::exit::Failure;
 use crate::print::Attends;
 use crate::process;
@@ -76,7 +77,11 @@ pub(crate) async fn run(
     };
     let mut options = invocation.options.clone();
     options.session = resolved.options.clone();
-    let prepared = Prepared::new(options, answering(), configuration.clone());
+    let doctor = Doctor {
+        options: options.clone(),
+        process: configuration.process.clone(),
+    };
+    let prepared = Prepared::new(options, answering(doctor), configuration.clone());
     let mut prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error @ LaunchError::Busy(_)) => {
@@ -115,8 +120,9 @@ fn in_vain(message: &str, invocation: &Invocation, wire: &Wire, code: u8) -> Res
 
 /// Without a key somebody answers who says so: clients learn it from an answer, not from a program
 /// that does not start.
-fn answering() -> DialectParts {
+fn answering(doctor: Doctor) -> DialectParts {
     DialectParts {
+        examiner: Some(Arc::new(doctor)),
         stand_in: Some(Arc::new(|reason| Arc::new(Unavailable { reason }))),
         ..DialectParts::default()
     }

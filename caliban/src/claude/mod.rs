@@ -28,7 +28,7 @@ mod transcript;
 mod unavailable;
 mod wire;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use caliban_harness::RunOptions;
@@ -54,7 +54,7 @@ pub(crate) fn dialect(
     variable: Option<&str>,
 ) -> Result<Dialect, Failure> {
     // Servers are administered with the same words in both.
-    if words.first().is_some_and(|word| word == "mcp") {
+    if undirected(words).first().is_some_and(|word| word == "mcp") {
         return Ok(Dialect::Caliban);
     }
     let before_end = words.iter().take_while(|word| *word != "--");
@@ -87,6 +87,19 @@ pub(crate) fn dialect(
         Some(name) if name == "claude" => Dialect::Claude,
         _ => Dialect::Caliban,
     })
+}
+
+/// The words without the dialect that stands in front of them.
+fn undirected<T: AsRef<OsStr>>(mut words: &[T]) -> &[T] {
+    loop {
+        words = match words {
+            [first, _, rest @ ..] if first.as_ref() == "--dialect" => rest,
+            [first, rest @ ..] if first.as_ref().to_string_lossy().starts_with("--dialect=") => {
+                rest
+            }
+            _ => return words,
+        };
+    }
 }
 
 /// Runs the program in this dialect, in one thread as the native one.
@@ -135,7 +148,7 @@ async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
     });
     let words: Vec<String> = words.collect();
     let mut console = Console::new();
-    if let [first, second, ..] = &words[..]
+    if let [first, second, ..] = undirected(&words)
         && (first.as_str(), second.as_str()) == ("auth", "status")
     {
         console.write(&caliban_protocol::line(&auth_status(environment)?))?;
@@ -151,6 +164,11 @@ async fn run(words: impl Iterator<Item = String>) -> Result<u8, Failure> {
         console.write(HELP)?;
         return Ok(0);
     }
+    if let Some(name) = unbuilt_cloud(environment.reader()) {
+        return Err(Failure::Config(format!(
+            "`{name}`: Bedrock's Messages endpoint (Mantle) is not built in; set `CLAUDE_CODE_USE_BEDROCK=1` to reach Claude at Bedrock with InvokeModel"
+        )));
+    }
     let invocation = Invocation::new(&flags, &environment, privilege())?;
     Box::pin(driver::run(invocation, environment)).await
 }
@@ -164,12 +182,19 @@ const CLOUDS: [(&str, ProviderKind); 3] = [
 
 /// The cloud that a variable chooses; `0` and `false` choose none.
 fn cloud(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
-    let is_on = |name: &str| {
-        let value = read(name).unwrap_or_default().to_ascii_lowercase();
-        !matches!(value.trim(), "" | "0" | "false" | "no" | "off")
-    };
-    let chosen = CLOUDS.iter().find(|(name, _)| is_on(name));
+    let chosen = CLOUDS.iter().find(|(name, _)| is_on(read, name));
     chosen.map(|(_, kind)| kind.as_str().to_owned())
+}
+
+/// The variable that chooses a cloud which is not here, unless another one is chosen as well.
+fn unbuilt_cloud(read: &dyn Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let name = "CLAUDE_CODE_USE_MANTLE";
+    (is_on(read, name) && cloud(read).is_none()).then_some(name)
+}
+
+fn is_on(read: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
+    let value = read(name).unwrap_or_default().to_ascii_lowercase();
+    !matches!(value.trim(), "" | "0" | "false" | "no" | "off")
 }
 
 const HELP: &str = "\
@@ -250,6 +275,10 @@ mod tests {
         assert_eq!(found.unwrap(), expected);
     }
 
+    #[case("caliban", &["--dialect", "claude", "mcp", "list"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect=claude", "mcp", "list"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect", "mcp"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect=claude", "-p", "mcp"], None, Dialect::Claude)]
     #[test]
     fn a_variable_that_names_no_dialect_is_an_error() {
         let found = dialect(None, &[], Some("klingon"));

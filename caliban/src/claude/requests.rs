@@ -314,7 +314,12 @@ impl RequestHandler {
             .commands
             .iter()
             .map(|(name, description)| {
-                json!({"name": name, "description": description, "argumentHint": ""})
+                let hint = known.hints.get(name).map(String::as_str);
+                json!({
+                    "name": name,
+                    "description": description,
+                    "argumentHint": hint.unwrap_or_default(),
+                })
             })
             .collect();
         let agents: Vec<Value> = known
@@ -405,6 +410,7 @@ impl RequestHandler {
         known.servers = launched.servers().cloned();
         known.hosted = hosted;
         known.commands.clone_from(&launched.facts.commands);
+        known.hints.clone_from(&launched.facts.hints);
         let profiles = launched.desk().profiles().into_iter();
         for profile in profiles {
             known.agents.entry(profile.name).or_insert(profile.about);

@@ -16,6 +16,8 @@ pub(crate) struct SessionProfile {
     pub(crate) context_window: u64,
     /// Name and description.
     pub(crate) commands: Vec<(String, String)>,
+    /// What may be written after the names of those that take anything.
+    pub(crate) hints: BTreeMap<String, String>,
     pub(crate) agents: BTreeMap<String, String>,
     pub(crate) servers: Option<Servers>,
     /// The names of those that live in the client.

@@ -50,6 +50,11 @@ pub(super) fn agents(configuration: &Configuration) -> Row {
     }
 }
 
+fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// Nowhere if they are switched off.
 pub(super) fn checkpoint_store(store: Option<&caliban_checkpoints::Store>) -> Row {
     const NAME: &str = "checkpoint_store";
@@ -69,10 +74,10 @@ pub(super) fn checkpoint_store(store: Option<&caliban_checkpoints::Store>) -> Ro
         Err(error) => return Row::fail(NAME, error.to_string()),
     };
     let held = format!(
-        "{} (writable): {} checkpoints of {} sessions here keep {} KiB of at most {} KiB",
+        "{} (writable): {} of {} here keep {} KiB of at most {} KiB",
         path.display(),
-        survey.checkpoints,
-        survey.sessions,
+        counted(survey.checkpoints, "checkpoint"),
+        counted(survey.sessions, "session"),
         survey.kept.div_ceil(1024),
         survey.most.div_ceil(1024),
     );

@@ -18,6 +18,10 @@ use crate::typed_lines::TypedLines;
 /// How long an agent that is just being started may take to be reachable.
 const REACHABLE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(20);
+/// How long the socket of one that runs may be missing: it goes a moment before its agent does.
+const MISSING: Duration = Duration::from_secs(1);
+/// How long an agent may take to take what was typed last.
+const TAKEN: Duration = Duration::from_secs(10);
 
 impl Fleet<'_> {
     pub(super) async fn attach(
@@ -81,9 +85,11 @@ impl Fleet<'_> {
     /// Connects to an agent, which may be just about to start.
     pub(super) async fn reach(&self, id: &AgentId, wanted: Wanted) -> Result<Attachment, Failure> {
         let directory = self.registry().directory(id);
-        let deadline = Instant::now() + REACHABLE;
+        let begun = Instant::now();
+        let deadline = begun + REACHABLE;
         loop {
             let view = directory.view(id);
+            let has_begun = view.state != caliban_fleet::Phase::Spawning;
             if !view.state.is_alive() {
                 let reason = view.reason.unwrap_or_default();
                 let state = view.state.as_str();
@@ -92,6 +98,19 @@ impl Fleet<'_> {
             let socket = view.socket.unwrap_or_else(|| self.places.worker_socket(id));
             match Attachment::open(&socket, wanted).await {
                 Ok(attachment) => return Ok(attachment),
+                Err(error)
+                    if error.kind() == std::io::ErrorKind::NotFound
+                        && has_begun
+                        && begun.elapsed() > MISSING =>
+                {
+                    return Err(Failure::Runtime(format!(
+                        "{id} is {}, but somebody removed its socket `{}`, so nothing can be said to \
+                         it; `caliban agents kill {id}` ends it, `caliban agents resume {id}` lets it \
+                         go on",
+                        view.state.as_str(),
+                        socket.display()
+                    )));
+                }
                 Err(error)
                     if Instant::now() < deadline
                         && matches!(
@@ -162,11 +181,14 @@ impl View<'_> {
             let greeting = super::listing::json_line(&self.attachment.greeting);
             self.console.write(&greeting)?;
         }
-        let mut is_detaching = false;
+        // How it ends, once nothing more is typed.
+        let mut leaving = None;
         loop {
             // What had happened before is shown in any case.
-            if is_detaching && self.heard >= newest {
-                return Ok(());
+            if self.heard >= newest
+                && let Some(end) = leaving
+            {
+                return self.leave(cancel).await.and(end);
             }
             tokio::select! {
                 biased;
@@ -175,12 +197,39 @@ impl View<'_> {
                     None => return Ok(()),
                     Some(line) => self.show(&line)?,
                 },
-                line = typed.next(), if !is_detaching => match line {
-                    None => is_detaching = true,
-                    Some(line) => match self.typing {
+                line = typed.next(), if leaving.is_none() => match line {
+                    None => leaving = Some(Ok(())),
+                    Some(Err(failure)) => leaving = Some(Err(failure)),
+                    Some(Ok(line)) => match self.typing {
                         Typing::Sent => self.type_in(&line).await?,
                         Typing::Ignored => note("this only watches; Ctrl+D detaches"),
                     },
+                },
+            }
+        }
+    }
+
+    /// Goes when the agent has taken everything that was typed: then it ends the connection.
+    async fn leave(mut self, cancel: &CancellationToken) -> Result<(), Failure> {
+        if self.typing == Typing::Ignored {
+            return Ok(());
+        }
+        // Where it cannot be closed, the agent has closed it.
+        let _ = self.attachment.close().await;
+        let deadline = Instant::now() + TAKEN;
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(()),
+                () = tokio::time::sleep_until(deadline) => {
+                    return Err(Failure::Runtime(format!(
+                        "the agent has not taken what was typed within {} seconds",
+                        TAKEN.as_secs()
+                    )));
+                }
+                line = self.attachment.lines.recv() => match line {
+                    None => return Ok(()),
+                    Some(line) => self.show(&line)?,
                 },
             }
         }
@@ -228,7 +277,10 @@ impl View<'_> {
             }
         };
         let sent = self.attachment.say(&frame).await;
-        sent.map_err(|error| Failure::Runtime(format!("the agent is gone: {error}")))
+        sent.map_err(|error| match error.kind() {
+            std::io::ErrorKind::InvalidInput => Failure::NoInput(error.to_string()),
+            _ => Failure::Runtime(format!("the agent is gone: {error}")),
+        })
     }
 }
 

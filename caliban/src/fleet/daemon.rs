@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use caliban_fleet::{Client, Places, Setup, serve, sweep_orphans};
+use caliban_fleet::{Client, Places, Setup, holder, serve, sweep_orphans};
 use caliban_harness::{Process, RunOptions, configure, locations, sweep_worktrees};
 use jiff::Timestamp;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Fleet, LINGER, executable, listing};
 use crate::args::DaemonCommand;
@@ -73,6 +74,23 @@ async fn tidy(mut process: Process, root: PathBuf, places: Places) {
     }
 }
 
+/// Ends a daemon that has its place and cannot be reached, because somebody removed its socket.
+fn stop_unreachable(places: &Places) -> Result<String, Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        let lock = places.daemon_lock();
+        Failure::Runtime(format!("`{}`: {error}", lock.display()))
+    };
+    let Some(holder) = holder(places).map_err(|error| failed(&error))? else {
+        return Ok("there is no daemon\n".to_owned());
+    };
+    let pid = i32::try_from(holder).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| failed(&"it names no process"))?;
+    kill_process(pid, Signal::TERM).map_err(|error| failed(&error))?;
+    Ok(format!(
+        "the daemon did not answer, and its process {holder} was ended; its agents go on\n"
+    ))
+}
+
 pub(crate) async fn daemon_command(
     command: &DaemonCommand,
     fleet: &Fleet<'_>,
@@ -80,7 +98,7 @@ pub(crate) async fn daemon_command(
 ) -> Result<(), Failure> {
     let client = Client::find(&fleet.places).await?;
     match (command, client) {
-        (DaemonCommand::Stop, None) => console.write("there is no daemon\n"),
+        (DaemonCommand::Stop, None) => console.write(&stop_unreachable(&fleet.places)?),
         (DaemonCommand::Stop, Some(mut client)) => {
             let left = match client.stop().await? {
                 0 => String::new(),

@@ -1,6 +1,7 @@
 //! Agents as a table, as JSON, and as they change.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use caliban_fleet::{AgentView, Phase, Places, Registry, Watching};
 use caliban_model::CancellationToken;
@@ -14,6 +15,20 @@ use crate::exit::Failure;
 
 /// Clears a terminal and goes to its first row.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
+
+/// How often ages are drawn anew.
+const AGEING: Duration = Duration::from_secs(1);
+/// Before the next daemon is asked, where one has ended.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What became of waiting for the agents.
+enum Heard {
+    Agents(Vec<AgentView>),
+    /// The daemon has ended.
+    End,
+    /// Nobody wants to hear more.
+    Enough,
+}
 
 impl Fleet<'_> {
     pub(super) async fn list(
@@ -54,23 +69,45 @@ impl Fleet<'_> {
         console: &mut Console,
     ) -> Result<(), Failure> {
         let mut watching = self.watching().await?;
+        let mut last = Vec::new();
         loop {
-            let next = cancel.run_until_cancelled(watching.next()).await;
-            let Some(next) = next else {
-                return Ok(());
-            };
-            let Some(agents) = next? else {
-                return Err(Failure::Runtime("the daemon has ended".to_owned()));
-            };
-            if json {
-                console.write(&json_line(&agents))?;
-                continue;
+            match Self::hear(&mut watching, &last, cancel, console).await? {
+                Heard::Enough => return Ok(()),
+                Heard::End => {
+                    tokio::time::sleep(PAUSE).await;
+                    watching = self.watching().await?;
+                }
+                Heard::Agents(agents) if json => console.write(&json_line(&agents))?,
+                Heard::Agents(agents) => {
+                    let shown = table(&agents, Timestamp::now());
+                    if console.is_terminal() {
+                        console.redraw(CLEAR, &shown)?;
+                        last = agents;
+                    } else {
+                        console.write(&format!("{shown}\n"))?;
+                    }
+                }
             }
-            let shown = table(&agents, Timestamp::now());
-            if console.is_terminal() {
-                console.redraw(CLEAR, &shown)?;
-            } else {
-                console.write(&format!("{shown}\n"))?;
+        }
+    }
+
+    /// Waits for the next list. At a terminal the last one grows older meanwhile.
+    async fn hear(
+        watching: &mut Watching,
+        last: &[AgentView],
+        cancel: &CancellationToken,
+        console: &mut Console,
+    ) -> Result<Heard, Failure> {
+        let next = watching.next();
+        tokio::pin!(next);
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ok(Heard::Enough),
+                told = &mut next => return Ok(told?.map_or(Heard::End, Heard::Agents)),
+                () = tokio::time::sleep(AGEING), if !last.is_empty() => {
+                    console.redraw(CLEAR, &table(last, Timestamp::now()))?;
+                }
             }
         }
     }

@@ -168,9 +168,14 @@ async fn start_served(
             None => Attends::Yes,
         },
     };
+    let doctor = Doctor {
+        options: options.clone(),
+        process: process.clone(),
+    };
     let surroundings = Surroundings {
         process,
         dialect: DialectParts {
+            examiner: Some(Arc::new(doctor)),
             patience: Some(patience),
             retention: Retention::USUAL,
             ..DialectParts::default()

@@ -5,11 +5,12 @@ use crate::args::{ManifestArgs, ManifestKind};
 /// How long past the lease a worker that is told to stop may take.
 const BEYOND: u64 = 15;
 
-pub(super) fn manifest(args: &ManifestArgs, server: &str) -> String {
+/// `run` are the flags that decide what jobs may do: they go into the command of every worker.
+pub(super) fn manifest(args: &ManifestArgs, server: &str, run: &[String]) -> String {
     match args.kind {
-        ManifestKind::Kubernetes => kubernetes(args, server),
-        ManifestKind::Slurm => slurm(args, server),
-        ManifestKind::Systemd => systemd(args, server),
+        ManifestKind::Kubernetes => kubernetes(args, server, run),
+        ManifestKind::Slurm => slurm(args, server, run),
+        ManifestKind::Systemd => systemd(args, server, run),
     }
 }
 
@@ -21,7 +22,7 @@ fn flags(args: &ManifestArgs) -> String {
     )
 }
 
-fn kubernetes(args: &ManifestArgs, server: &str) -> String {
+fn kubernetes(args: &ManifestArgs, server: &str, run: &[String]) -> String {
     let ManifestArgs {
         pool,
         workers,
@@ -40,11 +41,16 @@ fn kubernetes(args: &ManifestArgs, server: &str) -> String {
     let lease = args.lease.as_millis();
     let grace = args.lease.as_secs() + BEYOND;
     let (image, server) = (yaml(image), yaml(server));
+    // A dollar sign before a bracket would name a variable of the container.
+    let run = run
+        .iter()
+        .map(|flag| yaml(&flag.replace("$(", "$$(")) + ", ");
+    let run: String = run.collect();
     format!(
-        "# Workers of a caliban fleet. The secret `caliban-worker` has the key of the fleet as\n\
-         # `worker.nk`, and the keys of providers as variables:\n\
-         #   kubectl create secret generic caliban-worker --from-file=worker.nk \\\n\
-         #     --from-literal=ANTHROPIC_API_KEY=...\n\
+        "# Workers of a caliban fleet. The key of the fleet is a file, and those of providers are\n\
+         # variables, in two secrets:\n\
+         #   kubectl create secret generic caliban-worker-key --from-file=worker.nk\n\
+         #   kubectl create secret generic caliban-worker --from-literal=ANTHROPIC_API_KEY=...\n\
          # To scale by what waits, point KEDA's nats-jetstream scaler at the stream CALIBAN_JOBS\n\
          # and the consumer pool-{pool}.\n\
          apiVersion: apps/v1\n\
@@ -59,7 +65,7 @@ fn kubernetes(args: &ManifestArgs, server: &str) -> String {
          fsGroup: 10001\n        seccompProfile:\n          type: RuntimeDefault\n      \
          containers:\n      - name: worker\n        image: {image}\n        \
          command: [\"caliban\"]\n        \
-         args: [\"fleet\", \"worker\", \"--pool\", \"{pool}\", \"--slots\", \"{slots}\", \
+         args: [{run}\"fleet\", \"worker\", \"--pool\", \"{pool}\", \"--slots\", \"{slots}\", \
          \"--lease\", \"{lease}ms\", \"--work-dir\", \"/work\"]\n        \
          env:\n        - name: HOME\n          value: /work/home\n        \
          - name: CALIBAN_FLEET_SERVER\n          value: {server}\n        \
@@ -74,7 +80,7 @@ fn kubernetes(args: &ManifestArgs, server: &str) -> String {
          - name: keys\n          mountPath: /keys\n          readOnly: true\n      \
          volumes:\n      - name: work\n        emptyDir:\n          sizeLimit: 20Gi\n      \
          - name: tmp\n        emptyDir:\n          sizeLimit: 1Gi\n      \
-         - name: keys\n        secret:\n          secretName: caliban-worker\n          \
+         - name: keys\n        secret:\n          secretName: caliban-worker-key\n          \
          defaultMode: 288\n          items:\n          - key: worker.nk\n            path: worker.nk\n"
     )
 }
@@ -89,14 +95,17 @@ fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn slurm(args: &ManifestArgs, server: &str) -> String {
+fn slurm(args: &ManifestArgs, server: &str, run: &[String]) -> String {
     let last = args.workers - 1;
     let program = word(&args.program.to_string_lossy());
+    let run: String = run.iter().map(|flag| word(flag) + " ").collect();
     let before = args.lease.as_secs() + BEYOND;
     format!(
         "#!/bin/bash\n\
          # Workers of a caliban fleet: sbatch this file. Keys are read from ~/.caliban-worker.env,\n\
          # which only you should be able to read; it sets CALIBAN_FLEET_KEY and providers' keys.\n\
+         # CALIBAN_RUN_FLAGS has further flags that decide what jobs may do, and CALIBAN_WORKER_FLAGS\n\
+         # further flags of `caliban fleet worker`.\n\
          #SBATCH --job-name=caliban-{pool}\n\
          #SBATCH --array=0-{last}\n\
          #SBATCH --requeue\n\
@@ -110,7 +119,7 @@ fn slurm(args: &ManifestArgs, server: &str) -> String {
          work=$(mktemp -d \"${{SLURM_TMPDIR:-${{TMPDIR:-/tmp}}}}/caliban-worker.XXXXXX\") || exit 1\n\
          # The worker gives its jobs back when it is told to stop, and Slurm tells this shell.\n\
          trap 'kill -TERM \"$worker\" 2>/dev/null' TERM INT\n\
-         {program} fleet worker {flags} --work-dir \"$work\" \\\n  \
+         {program} {run}${{CALIBAN_RUN_FLAGS:-}} fleet worker {flags} --work-dir \"$work\" \\\n  \
          --name \"$(hostname)-${{SLURM_JOB_ID:-0}}-${{SLURM_ARRAY_TASK_ID:-0}}\" ${{CALIBAN_WORKER_FLAGS:-}} &\n\
          worker=$!\n\
          wait \"$worker\"; code=$?\n\
@@ -124,14 +133,17 @@ fn slurm(args: &ManifestArgs, server: &str) -> String {
     )
 }
 
-fn systemd(args: &ManifestArgs, server: &str) -> String {
+fn systemd(args: &ManifestArgs, server: &str, run: &[String]) -> String {
     // A percent sign and a dollar sign mean something in a unit.
     let plain = |text: &str| {
-        text.replace('%', "%%")
+        text.replace('\\', "\\\\")
+            .replace('%', "%%")
             .replace('$', "$$")
             .replace('"', "\\\"")
     };
     let program = plain(&args.program.to_string_lossy());
+    let run = run.iter().map(|flag| format!("\"{}\" ", plain(flag)));
+    let run: String = run.collect();
     let grace = args.lease.as_secs() + BEYOND;
     let name = format!("caliban-worker-{}", args.pool);
     format!(
@@ -144,7 +156,7 @@ fn systemd(args: &ManifestArgs, server: &str) -> String {
          After=network-online.target\n\
          \n\
          [Service]\n\
-         ExecStart=\"{program}\" fleet worker {flags} --name %H-%i --work-dir %S/{name}-%i/work\n\
+         ExecStart=\"{program}\" {run}fleet worker {flags} --name %H-%i --work-dir %S/{name}-%i/work\n\
          Environment=\"CALIBAN_FLEET_SERVER={server}\"\n\
          Environment=CALIBAN_FLEET_KEY=%d/worker.nk\n\
          Environment=HOME=%S/{name}-%i\n\

@@ -20,8 +20,8 @@ use caliban_settings::variables::names;
 
 pub(crate) use job_process::{JOB_ARGUMENT, job_main};
 
-use crate::args::{AccessArgs, FleetArgs, FleetCommand};
-use crate::console::Console;
+use crate::args::{AccessArgs, FleetArgs, FleetCommand, ManifestKind, run_flags};
+use crate::console::{Console, note};
 use crate::exit::Failure;
 
 /// Where the server is when nobody says.
@@ -65,7 +65,16 @@ pub(crate) async fn run(
             let shop = worker::Shop::new(&args, options, configuration)?;
             worker::work(&open().await?, &shop, cancel).await
         }
-        FleetCommand::Manifest(args) => console.write(&manifest::manifest(&args, &access.address)),
+        FleetCommand::Manifest(args) => {
+            if args.kind == ManifestKind::Kubernetes && access.is_loopback() {
+                note(&format!(
+                    "warning: `{}` is the pod itself there; `--server` names an address that pods reach",
+                    access.address
+                ));
+            }
+            let run = run_flags(std::env::args_os());
+            console.write(&manifest::manifest(&args, &access.address, &run))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use caliban_fleet_nats::{
-    AnswerRecord, Answered, Board, BoardError, JobId, JobResult, Nudge, Outcome, State,
+    AnswerRecord, Answered, Board, BoardError, Files, JobId, JobResult, Nudge, Outcome, State,
 };
 use caliban_model::CancellationToken;
 use futures::StreamExt as _;
@@ -96,14 +96,38 @@ fn show(result: &JobResult, console: &mut Console) -> Result<(), Failure> {
         result.attempt, result.cost_usd
     ));
     if let Some(files) = &result.files {
-        let files = serde_json::to_string(files).unwrap_or_default();
-        note(&format!("changes: {files}"));
+        note(&format!("changes: {}", fetched(result.job, files)));
     }
     result
         .left_out
         .iter()
         .for_each(|text| note(&format!("left out: {text}")));
     Ok(())
+}
+
+/// Where changed files are, and how one gets at them.
+fn fetched(job: JobId, files: &Files) -> String {
+    let download = format!("`caliban fleet result {job} --download DIR`");
+    let file = |name: &str| {
+        let file = Path::new(name).file_name().unwrap_or_default();
+        file.to_string_lossy().into_owned()
+    };
+    match files {
+        Files::Branch { name, commit } => format!(
+            "the branch `{name}` of the repository (commit {commit}); `git fetch origin {name}` and \
+             `git merge FETCH_HEAD` bring it here"
+        ),
+        Files::Bundle { name, commit } => format!(
+            "a bundle (commit {commit}); {download} and `git fetch DIR/{} {commit}` bring it here",
+            file(name)
+        ),
+        Files::Patch { name } => {
+            format!(
+                "a patch; {download} and `git apply DIR/{}` bring it here",
+                file(name)
+            )
+        }
+    }
 }
 
 /// Writes artefacts under their last names.

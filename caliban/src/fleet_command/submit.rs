@@ -122,6 +122,7 @@ async fn repo(args: &SubmitArgs, configuration: &Configuration) -> Result<Option
     let is_hash = wanted.len() == 40 && wanted.chars().all(|char| char.is_ascii_hexdigit());
     if is_hash {
         let commit = wanted.to_owned();
+        pushed(&git, args, &commit).await?;
         return Ok(Some(Repo { remote, commit }));
     }
     let name = format!("{wanted}^{{commit}}");
@@ -140,7 +141,32 @@ async fn repo(args: &SubmitArgs, configuration: &Configuration) -> Result<Option
         note("warning: what is not committed here does not go along with the job");
     }
     let commit = commit.trim().to_owned();
+    pushed(&git, args, &commit).await?;
     Ok(Some(Repo { remote, commit }))
+}
+
+/// Refuses a commit that no branch of `origin` has, as far as is known here: no worker could fetch it.
+async fn pushed(git: &Git, args: &SubmitArgs, commit: &str) -> Result<(), Failure> {
+    const BRANCHES: &str = "refs/remotes/origin/";
+    if args.repo.is_some() {
+        return Ok(());
+    }
+    let branches = async |further: &[&str]| {
+        let words = [&["for-each-ref", "--count=1"], further, &[BRANCHES]].concat();
+        git.ask(&words).await
+    };
+    let is_known = branches(&[])
+        .await
+        .is_ok_and(|said| !said.trim().is_empty());
+    // Nothing is said of a commit that is not here.
+    match branches(&["--contains", commit]).await {
+        Ok(said) if is_known && said.trim().is_empty() => Err(Failure::NoInput(format!(
+            "no branch of `origin` has the commit {}: push it first (or `git fetch`, where it is \
+             there already)",
+            commit.get(..12).unwrap_or(commit)
+        ))),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Whoever sits here, for people to read.

@@ -148,11 +148,14 @@ async fn follow<B: Board>(
     let mut watching = interval(WATCHING);
     watching.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = after;
-    let mut is_detaching = false;
+    // How it ends, once nothing more is typed.
+    let mut leaving = None;
     loop {
         // What had happened before is shown in any case.
-        if is_detaching && heard >= newest {
-            return Ok(());
+        if heard >= newest
+            && let Some(end) = leaving
+        {
+            return end;
         }
         tokio::select! {
             () = cancel.cancelled() => return Ok(()),
@@ -174,9 +177,10 @@ async fn follow<B: Board>(
                 // It comes again; what is stored is shown in any case.
                 let _ = board.nudge(job, Nudge::Watch).await;
             }
-            line = typed.next(), if !is_detaching => match line {
-                None => is_detaching = true,
-                Some(line) => {
+            line = typed.next(), if leaving.is_none() => match line {
+                None => leaving = Some(Ok(())),
+                Some(Err(failure)) => leaving = Some(Err(failure)),
+                Some(Ok(line)) => {
                     let question = view.questions.first().cloned();
                     if let Err(problem) = type_in(board, job, &line, question).await {
                         note(&problem.to_string());

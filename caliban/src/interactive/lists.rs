@@ -23,11 +23,22 @@ impl ListsDesk for ProgramDesk {
     fn skills(&self) -> Vec<ListRow> {
         let skills = self.session.skills().into_iter();
         skills
-            .map(|(name, about, origin)| ListRow {
-                group: origin,
-                value: format!("/{name} "),
-                name,
-                about,
+            .map(|(name, about, origin)| {
+                let (about, value) = if self.session.is_typed(&name) {
+                    (about, format!("/{name} "))
+                } else {
+                    // What is typed so is something else.
+                    (
+                        format!("{about} (`/{name}` is another command)"),
+                        String::new(),
+                    )
+                };
+                ListRow {
+                    group: origin,
+                    value,
+                    name,
+                    about,
+                }
             })
             .collect()
     }

@@ -127,7 +127,11 @@ pub(crate) async fn run(
             }
         }
         Err(FaceError::NotBegun | FaceError::WantsLines) => Err(program.failure()),
-        Err(FaceError::Cancelled | FaceError::HangUp) => {
+        Err(FaceError::Cancelled(Some(farewell))) => {
+            say_goodbye(&farewell);
+            Err(Failure::Outcome(caliban_agent::Outcome::Cancelled))
+        }
+        Err(FaceError::Cancelled(None) | FaceError::HangUp) => {
             Err(Failure::Outcome(caliban_agent::Outcome::Cancelled))
         }
         Err(error @ (FaceError::Terminal(_) | FaceError::Lost(_))) => {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use caliban_harness::{copy_session, forget_checkpoints, rename_session, session_store};
-use caliban_sessions::{Store, Transcript};
+use caliban_sessions::{Store, Summary, Transcript};
 use caliban_tui::{SessionChange, SessionRow, SessionsDesk};
 
 use crate::interactive::Program;
@@ -24,7 +24,10 @@ impl Program {
 impl SessionsDesk for Program {
     fn sessions(&self) -> Result<Vec<SessionRow>, String> {
         let listing = self.store()?.list().map_err(|error| error.to_string())?;
-        let rows = listing.summaries.into_iter().map(|summary| SessionRow {
+        // One in which nothing was ever said has nothing to go on with.
+        let has_said = |summary: &Summary| summary.turns > 0 || summary.title.is_some();
+        let summaries = listing.summaries.into_iter().filter(has_said);
+        let rows = summaries.map(|summary| SessionRow {
             name: summary.name.as_str().to_owned(),
             title: summary
                 .title

@@ -21,7 +21,7 @@ pub(super) fn named(name: &str, config: &Path) -> Result<Read, String> {
     let place = path.display();
     let told = |error: &dyn std::fmt::Display| format!("`{place}`: {error}");
     let length = std::fs::metadata(&path).map_err(|error| {
-        format!("`{place}`: {error}; write it, or use auto, dark, light or none")
+        format!("`{place}`: {error}; write it, or use auto, dark, light, colour-blind or none")
     })?;
     if length.len() > LARGEST {
         return Err(told(&format!("it is longer than {LARGEST} bytes")));

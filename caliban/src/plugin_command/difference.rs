@@ -10,6 +10,7 @@ use caliban_harness::plugins::{Audience, Checked, Manager, Plan};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
+use super::Form;
 use crate::console::Console;
 use crate::exit::Failure;
 
@@ -67,12 +68,17 @@ pub(super) fn verify(
 
 pub(super) async fn show(
     name: &str,
+    form: Form,
     manager: &Manager<'_>,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    match manager.plan_update(name).await? {
-        None => console.write(&format!("`{name}` is up to date\n")),
-        Some(plan) => {
+    match (manager.plan_update(name).await?, form) {
+        (None, Form::Text) => console.write(&format!("`{name}` is up to date\n")),
+        (plan, Form::Json) => {
+            let plans: Vec<Value> = plan.iter().map(super::install::plan_json).collect();
+            console.write(&format!("{:#}\n", json!({ "changes": plans })))
+        }
+        (Some(plan), Form::Text) => {
             let text = super::install::described(&plan, None) + &texts(&plan, manager);
             console.write(&text)
         }

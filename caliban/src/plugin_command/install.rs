@@ -6,6 +6,9 @@ use std::io::{BufRead, IsTerminal};
 use caliban_harness::Configuration;
 use caliban_harness::plugins::{ManageError, Manager, Plan, Signing, Wanted};
 
+use serde_json::{Value, json};
+
+use super::Form;
 use crate::args::{PluginInstallArgs, PluginScope};
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -92,13 +95,29 @@ pub(super) fn lock(manager: &Manager<'_>, console: &mut Console) -> Result<(), F
 pub(super) async fn update(
     name: &str,
     consent: Consent,
+    form: Form,
     manager: &Manager<'_>,
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    match manager.plan_update(name).await? {
-        None => console.write(&format!("`{name}` is up to date\n")),
-        Some(plan) => {
+    match (manager.plan_update(name).await?, form) {
+        (None, Form::Text) => console.write(&format!("`{name}` is up to date\n")),
+        (plan, Form::Json) => {
+            let plans = match plan {
+                Some(plan) => manager.with_needed(plan).await?,
+                None => Vec::new(),
+            };
+            let shown: Vec<Value> = plans.iter().map(plan_json).collect();
+            console.write(&format!("{:#}\n", json!({ "changes": shown })))?;
+            if consent == Consent::AskedFor && !plans.iter().all(|plan| plan.is_acknowledged) {
+                return Err(nobody_asked());
+            }
+            for plan in plans {
+                manager.carry_out(plan)?;
+            }
+            Ok(())
+        }
+        (Some(plan), Form::Text) => {
             let plans = manager.with_needed(plan).await?;
             finish(plans, consent, manager, configuration, console)
         }
@@ -148,10 +167,7 @@ fn finish(
 fn ask(console: &mut Console) -> Result<(), Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
-        return Err(Failure::Usage(
-            "nothing was installed: nobody can be asked here; `--yes` agrees to what is shown"
-                .to_owned(),
-        ));
+        return Err(nobody_asked());
     }
     console.write("install it? [y/N] ")?;
     let mut answer = String::new();
@@ -164,6 +180,30 @@ fn ask(console: &mut Console) -> Result<(), Failure> {
     }
     note("nothing was installed");
     Err(Failure::Silent(1))
+}
+
+fn nobody_asked() -> Failure {
+    let told = "nothing was installed: nobody can be asked here; `--yes` agrees to what is shown";
+    Failure::Usage(told.to_owned())
+}
+
+/// What would change, for programs.
+pub(super) fn plan_json(plan: &Plan) -> Value {
+    let package = &plan.package;
+    let before = plan.previous.as_ref().and_then(|it| it.version.as_deref());
+    json!({
+        "name": package.name().as_str(),
+        "before": before,
+        "version": plan.version,
+        "from": plan.origin.to_string(),
+        "digest": plan.tree.digest,
+        "agreed": plan.is_acknowledged,
+        "runs": plan.effects.lines(),
+        "runs_new": plan.difference.new,
+        "runs_gone": plan.difference.gone,
+        "files": plan.changed,
+        "remarks": package.remarks.iter().chain(&plan.survey.notices).collect::<Vec<_>>(),
+    })
 }
 
 /// Everything that somebody who decides should know.

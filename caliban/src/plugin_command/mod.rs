@@ -26,7 +26,14 @@ pub(crate) async fn run(
     }
     let manager = Manager::new(configuration);
     match command {
-        PluginCommand::List { json } => show::list(configuration, *json, console),
+        PluginCommand::List {
+            available: true,
+            json,
+        } => market::search(&manager, "", *json, console),
+        PluginCommand::List {
+            available: false,
+            json,
+        } => show::list(configuration, *json, console),
         PluginCommand::Info { name } => show::info(configuration, name, console),
         PluginCommand::Install(args) => {
             let manager = Manager::of(configuration, audience(args.scope));
@@ -36,10 +43,16 @@ pub(crate) async fn run(
             let manager = Manager::of(configuration, audience(*scope));
             install::lock(&manager, console)
         }
-        PluginCommand::Update { name, yes, scope } => {
+        PluginCommand::Update {
+            name,
+            yes,
+            scope,
+            json,
+        } => {
             let manager = keeper(configuration, name, *scope, Access::Fetches)?;
             let consent = install::Consent::of(*yes);
-            install::update(name, consent, &manager, configuration, console).await
+            let form = Form::of(*json);
+            install::update(name, consent, form, &manager, configuration, console).await
         }
         PluginCommand::Remove { name, scope } => {
             let manager = keeper(configuration, name, *scope, Access::Removes)?;
@@ -64,13 +77,13 @@ pub(crate) async fn run(
         PluginCommand::Verify { name, json } => {
             difference::verify(name.as_deref(), *json, configuration, console)
         }
-        PluginCommand::Diff { name, scope } => {
+        PluginCommand::Diff { name, scope, json } => {
             let manager = keeper(configuration, name, *scope, Access::Fetches)?;
-            difference::show(name, &manager, console).await
+            difference::show(name, Form::of(*json), &manager, console).await
         }
         PluginCommand::Validate { path, strict, json } => {
             let path = configuration.process.current_directory.join(path);
-            validate::run(&path, *strict, *json, console)
+            validate::run(&path, &manager, *strict, *json, console)
         }
         PluginCommand::Search { word, json } => market::search(&manager, word, *json, console),
         PluginCommand::New { name, dir } => {
@@ -105,6 +118,19 @@ pub(crate) async fn run(
                 console.write(&format!("forgot the marketplace `{name}`\n"))
             }
         },
+    }
+}
+
+/// For whom something is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+}
+
+impl Form {
+    fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use caliban_harness::Configuration;
-use caliban_harness::plugins::{PluginSet, source, standing};
+use caliban_harness::plugins::{PluginSet, source, standing, survey};
 use caliban_plugins::{Effects, Found, Package, Survey};
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ pub(super) fn info(
         })?;
     let mut shown = described(found);
     if let Some(package) = found.package() {
-        let survey = Survey::of(package, &caliban_harness::plugins::reserved());
+        let survey = survey(package);
         let fields = details(package, &survey);
         if let (Value::Object(shown), Value::Object(fields)) = (&mut shown, fields) {
             shown.extend(fields);

@@ -1,7 +1,9 @@
 //! Checks a plugin, or a marketplace with all the plugins that lie beside it.
 
+use std::fmt::Display;
 use std::path::Path;
 
+use caliban_harness::plugins::{Manager, survey};
 use caliban_plugins::{EntrySource, INDEX_FILES, MANIFESTS, Marketplace, Naming, Package, Survey};
 use serde_json::{Value, json};
 
@@ -19,6 +21,7 @@ struct Finding {
 
 pub(super) fn run(
     path: &Path,
+    manager: &Manager<'_>,
     is_strict: bool,
     is_json: bool,
     console: &mut Console,
@@ -30,7 +33,7 @@ pub(super) fn run(
         .find(|file| file.is_file());
     let mut findings = Vec::new();
     if let Some(index) = index {
-        market(path, &index, &mut findings);
+        market(path, &index, manager, &mut findings);
     }
     if is_plugin || findings.is_empty() {
         findings.push(plugin(path, path.display().to_string()));
@@ -60,7 +63,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn market(root: &Path, index: &Path, findings: &mut Vec<Finding>) {
+fn market(root: &Path, index: &Path, manager: &Manager<'_>, findings: &mut Vec<Finding>) {
     let what = index.display().to_string();
     let text = std::fs::read_to_string(index).map_err(|error| error.to_string());
     let list = text.and_then(|text| Marketplace::parse(&text).map_err(|error| error.to_string()));
@@ -81,11 +84,9 @@ fn market(root: &Path, index: &Path, findings: &mut Vec<Finding>) {
     for entry in &list.entries {
         match &entry.source {
             Err(reason) => remarks.push(format!("`{}` cannot be installed: {reason}", entry.name)),
-            Ok(EntrySource::Path { path }) if !entry.has_parts() => {
-                beside.push(plugin(
-                    &root.join(path.as_path()),
-                    format!("{} ({path})", entry.name),
-                ));
+            Ok(EntrySource::Path { path }) => {
+                let read = manager.check_entry(entry, path, root);
+                beside.push(finding(format!("{} ({path})", entry.name), read));
             }
             Ok(_) => {}
         }
@@ -100,21 +101,26 @@ fn market(root: &Path, index: &Path, findings: &mut Vec<Finding>) {
 }
 
 fn plugin(path: &Path, what: String) -> Finding {
-    match Package::read(path, Naming::Free) {
-        Ok(package) => {
-            let survey = Survey::of(&package, &caliban_harness::plugins::reserved());
-            Finding {
-                what,
-                error: None,
-                remarks: package
-                    .remarks
-                    .iter()
-                    .chain(&survey.notices)
-                    .cloned()
-                    .collect(),
-                details: details(&package, &survey),
-            }
-        }
+    let read = Package::read(path, Naming::Free).map(|package| {
+        let survey = survey(&package);
+        (package, survey)
+    });
+    finding(what, read)
+}
+
+fn finding(what: String, read: Result<(Package, Survey), impl Display>) -> Finding {
+    match read {
+        Ok((package, survey)) => Finding {
+            what,
+            error: None,
+            remarks: package
+                .remarks
+                .iter()
+                .chain(&survey.notices)
+                .cloned()
+                .collect(),
+            details: details(&package, &survey),
+        },
         Err(error) => Finding {
             what,
             error: Some(error.to_string()),

@@ -1,26 +1,30 @@
 //! `caliban router debug`: the candidates of a request that nobody makes.
 
-use caliban_model::{Effort, Reasoning};
-use caliban_router::{Facts, Need, Plan, Router, Verdict, thinks};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
-use super::{breaker, knob};
+use caliban_model::{AnswerLimit, Effort, Message, ProviderKind, Reasoning, Request};
+use caliban_router::{Facts, Need, Plan, Route, Router, Verdict, thinks};
+
+use super::{asked_model, breaker, knob};
 use crate::args::RouterDebugArgs;
 use crate::console::Console;
 use crate::exit::Failure;
 
 pub(crate) fn run(
     args: &RouterDebugArgs,
+    max_tokens: Option<NonZeroU32>,
     router: &Router,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut facts = Facts::plain(args.purpose, "inherit");
+    let mut facts = Facts::plain(args.purpose, asked_model(router));
     if args.has_vision {
         facts.needs.insert(Need::Vision);
     }
     if args.has_tools {
         facts.needs.insert(Need::Tools);
     }
-    facts.reasoning = args.effort.map_or(Reasoning::Auto, Reasoning::Effort);
+    facts.reasoning = args.effort.unwrap_or_default();
     if thinks(facts.reasoning) {
         facts.needs.insert(Need::Thinking);
     }
@@ -49,11 +53,11 @@ pub(crate) fn run(
             route.provider_name(),
             candidate.model,
             breaker(standing, route, view.now),
-            knob(route.effort.sent(facts.reasoning)),
+            sent(route, &candidate.model, facts.reasoning, max_tokens),
         ))?;
     }
     if args.effort.is_some() || args.effort_table {
-        efforts(router, console)?;
+        efforts(router, max_tokens, console)?;
     }
     console.flush()?;
     match resolution.plan {
@@ -62,20 +66,48 @@ pub(crate) fn run(
     }
 }
 
-/// What each level means to each route. What a model does not know is fitted when it is sent.
-fn efforts(router: &Router, console: &mut Console) -> Result<(), Failure> {
+/// What each level comes to at each route.
+fn efforts(
+    router: &Router,
+    max_tokens: Option<NonZeroU32>,
+    console: &mut Console,
+) -> Result<(), Failure> {
     console.put("\neffort sent for each wish\n")?;
     for route in router.table().routes() {
-        let unsaid = knob(route.effort.sent(Reasoning::Auto));
+        let of = |wish| sent(route, &route.model, wish, max_tokens);
         let levels = Effort::ALL.map(|level| {
-            let sent = knob(route.effort.sent(Reasoning::Effort(level)));
+            let sent = of(Reasoning::Effort(level));
             format!("{} → {sent}", level.as_str())
         });
         console.put(&format!(
-            "  {}  none → {unsaid}, {}\n",
+            "  {}  none → {}, {}\n",
             route.id,
+            of(Reasoning::Auto),
             levels.join(", ")
         ))?;
     }
     Ok(())
+}
+
+/// What the model would be told: what the route makes of a wish, fitted to what the model takes.
+fn sent(
+    route: &Route,
+    model: &Arc<str>,
+    wish: Reasoning,
+    max_tokens: Option<NonZeroU32>,
+) -> String {
+    let reasoning = route.effort.sent(wish);
+    let fitted = || {
+        let kind: ProviderKind = route.provider_name().parse().ok()?;
+        let messages = vec![Arc::new(Message::user(""))];
+        let mut request = Request::new(Arc::clone(model), messages.into()).ok()?;
+        request.reasoning = reasoning;
+        match max_tokens {
+            Some(limit) => request.max_tokens = limit.get(),
+            None => request.answer_limit = AnswerLimit::Open,
+        }
+        caliban_providers::effort_sent(kind, &request)
+    };
+    // Where a server is asked first, what the route says is all that is known.
+    fitted().unwrap_or_else(|| knob(reasoning))
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use caliban_model::{Message, Purpose, Request, Usage};
 use caliban_router::{
-    Again, Facts, HealthChange, KINDS, Need, Next, Plan, Router, Verdict, consequence, kind_name,
+    Again, Facts, HealthChange, KINDS, Need, Next, Plan, Route, Router, Verdict, consequence,
+    kind_name,
 };
 use caliban_sessions::SessionState;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
+use super::asked_model;
 use crate::console::Console;
 use crate::exit::Failure;
 
@@ -19,7 +21,7 @@ pub(crate) fn run(
     router: &Router,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut facts = facts(state)?;
+    let mut facts = facts(state, asked_model(router))?;
     // A run offers tools unless it is told not to.
     facts.needs.insert(Need::Tools);
     let resolution = router.resolve(&facts);
@@ -63,6 +65,7 @@ pub(crate) fn run(
         .iter()
         .map(|need| json!({"need": need.as_str(), "because": need.cause()}))
         .collect();
+    let budgets = budgets(router);
     let failures: Vec<Value> = KINDS
         .iter()
         .map(|kind| {
@@ -81,13 +84,20 @@ pub(crate) fn run(
             "input_tokens": facts.input_tokens,
             "needs": needs,
             "routes": listed,
+            "budgets": budgets,
             "failures": failures,
         });
         let text = serde_json::to_string_pretty(&all);
         let text = text.map_err(|error| Failure::Runtime(error.to_string()))?;
         console.write(&format!("{text}\n"))?;
     } else {
-        tell(&facts, &needs, &listed, &failures, console)?;
+        let told = Told {
+            needs: &needs,
+            routes: &listed,
+            budgets: &budgets,
+            failures: &failures,
+        };
+        tell(&facts, &told, console)?;
     }
     match resolution.plan {
         Plan::Try | Plan::Wait(_) => Ok(()),
@@ -95,31 +105,74 @@ pub(crate) fn run(
     }
 }
 
-fn facts(state: Option<&SessionState>) -> Result<Facts, Failure> {
+fn facts(state: Option<&SessionState>, model: Arc<str>) -> Result<Facts, Failure> {
     let Some(state) = state else {
-        return Ok(Facts::plain(Purpose::MainLoop, "inherit"));
+        return Ok(Facts::plain(Purpose::MainLoop, model));
     };
     let mut messages = state.messages.clone();
     messages.push(Arc::new(Message::user("")));
-    let request = Request::new("inherit", messages.into());
+    let request = Request::new(model, messages.into());
     let request = request.map_err(|error| Failure::Runtime(error.to_string()))?;
     Ok(Facts::of(&request))
 }
 
-fn tell(
-    facts: &Facts,
-    needs: &[Value],
-    routes: &[Value],
-    failures: &[Value],
-    console: &mut Console,
-) -> Result<(), Failure> {
+/// What each rule of the budget would do, or why it would do nothing.
+fn budgets(router: &Router) -> Vec<Value> {
+    let price = |route: &Route| {
+        let rate = router.rates().lookup(route.provider_name(), &route.model);
+        rate.map(|rate| rate.input + rate.output)
+    };
+    let table = router.table();
+    let rules = table.settings().budgets.iter();
+    rules
+        .filter_map(|rule| {
+            let cheaper = table.route(&rule.route)?;
+            let head = table.head(rule.purpose)?;
+            let outcome = match (price(cheaper), price(head)) {
+                (None, _) => format!("does nothing: the price of `{}` is not known", cheaper.id),
+                (Some(_), None) => {
+                    format!("does nothing: the price of `{}` is not known", head.id)
+                }
+                (Some(less), Some(more)) if less >= more => {
+                    format!(
+                        "does nothing: `{}` is no cheaper than `{}`",
+                        cheaper.id, head.id
+                    )
+                }
+                (Some(_), Some(_)) => format!("goes on with `{}`", cheaper.id),
+            };
+            Some(json!({
+                "at": rule.at,
+                "purpose": rule.purpose.slug(),
+                "use": &*rule.route,
+                "outcome": outcome,
+            }))
+        })
+        .collect()
+}
+
+/// The parts of the report.
+struct Told<'a> {
+    needs: &'a [Value],
+    routes: &'a [Value],
+    budgets: &'a [Value],
+    failures: &'a [Value],
+}
+
+fn tell(facts: &Facts, told: &Told<'_>, console: &mut Console) -> Result<(), Failure> {
+    let Told {
+        needs,
+        routes,
+        budgets,
+        failures,
+    } = told;
     console.put(&format!("about {} tokens go in\n", facts.input_tokens))?;
     let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    for need in needs {
+    for need in *needs {
         let line = format!("needs {}: {}\n", text(need, "need"), text(need, "because"));
         console.put(&line)?;
     }
-    for route in routes {
+    for route in *routes {
         let mark = if route["kept"] == json!(true) {
             '+'
         } else {
@@ -144,8 +197,20 @@ fn tell(
             price("cold_usd"),
         ))?;
     }
+    for rule in *budgets {
+        let part = rule["at"]
+            .as_str()
+            .and_then(|at| at.parse::<Decimal>().ok());
+        let part = part.unwrap_or_default() * Decimal::ONE_HUNDRED;
+        console.put(&format!(
+            "from {} % of the budget on, `{}` {}\n",
+            part.normalize(),
+            text(rule, "purpose"),
+            text(rule, "outcome"),
+        ))?;
+    }
     console.put("\nwhat a failure leads to\n")?;
-    for failure in failures {
+    for failure in *failures {
         console.put(&format!(
             "  {:<13} same route: {}; next route: {}; breaker: {}\n",
             text(failure, "kind"),

@@ -5,6 +5,8 @@ mod explain;
 mod simulate;
 mod test;
 
+use std::sync::Arc;
+
 use caliban_harness::options::SettingsOptions;
 use caliban_harness::routes::{Asked, Routes, Vacancies};
 use caliban_harness::{Configuration, RunOptions, session_store};
@@ -40,7 +42,9 @@ pub(crate) async fn run(
     match command {
         RouterCommand::Debug(args) => {
             let router = router(options, configuration)?;
-            debug::run(args, &router, console)
+            let configured = configuration.settings().max_tokens;
+            let max_tokens = options.model.max_tokens.or(configured);
+            debug::run(args, max_tokens, &router, console)
         }
         RouterCommand::Explain { session, json } => {
             let state = session
@@ -156,7 +160,13 @@ fn breaker(standing: Option<Standing>, route: &Route, now: std::time::Duration) 
     }
 }
 
-/// What is sent about effort, in words.
+/// The model that callers name who choose none.
+fn asked_model(router: &Router) -> Arc<str> {
+    let main = router.table().main();
+    main.map_or_else(|| Arc::from("inherit"), |route| Arc::clone(&route.model))
+}
+
+/// What a route makes of a wish for effort, in words.
 fn knob(reasoning: Reasoning) -> String {
     match reasoning {
         Reasoning::Auto => "nothing".to_owned(),

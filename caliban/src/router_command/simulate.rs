@@ -1,5 +1,6 @@
 //! `caliban router simulate`: outages, rehearsed.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use caliban_harness::{Configuration, RunOptions, configure};
 use caliban_model::{Purpose, RateCard};
 use caliban_router::rehearsal::{Comparison, Difference, Outages, Preset, Rehearsal, Report};
 use caliban_router::{RetryPolicy, Table};
+use caliban_sessions::{SessionState, Store};
 
 use super::{routes, session_state};
 use crate::args::{PresetName, SimulateArgs};
@@ -20,10 +22,13 @@ pub(crate) fn run(
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let table = routes(options, configuration)?.table;
+    let table = match &args.policy {
+        None => routes(options, configuration)?.table,
+        Some(path) => table_of(path, options, configuration)?,
+    };
     let mut outages = outages(args, &table)?;
     if let Some(name) = &args.session {
-        let state = session_state(name, options, configuration)?;
+        let state = recorded(name, options, configuration)?;
         outages.load = outages.load.recorded(&state.messages);
     }
     let rehearsal = |table: Table| Rehearsal {
@@ -46,10 +51,7 @@ pub(crate) fn run(
             }
         }
         Some(path) => {
-            let mut other = options.clone();
-            other.settings.router_file = Some(path.clone());
-            let other = configure(&other, configuration.process.clone())?;
-            let second = rehearsal(routes(options, &other)?.table);
+            let second = rehearsal(table_of(path, options, configuration)?);
             let comparison = first.compare(&second);
             if args.json {
                 written(&comparison)?
@@ -59,6 +61,37 @@ pub(crate) fn run(
         }
     };
     console.write(&text)
+}
+
+/// The routes of another file.
+fn table_of(
+    path: &Path,
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<Table, Failure> {
+    let mut other = options.clone();
+    other.settings.router_file = Some(path.to_owned());
+    let other = configure(&other, configuration.process.clone())?;
+    Ok(routes(options, &other)?.table)
+}
+
+/// A session of the user's, or one whose journal is somewhere else.
+fn recorded(
+    name: &str,
+    options: &RunOptions,
+    configuration: &Configuration,
+) -> Result<SessionState, Failure> {
+    let path = Path::new(name);
+    let parts = (path.parent(), path.file_stem().and_then(OsStr::to_str));
+    match (path.extension(), parts) {
+        (Some(kind), (Some(directory), Some(stem))) if kind == "journal" => {
+            let store = Store::new(configuration.process.current_directory.join(directory));
+            let name = store.find(stem)?;
+            let (state, _) = store.load(&name)?;
+            Ok(state)
+        }
+        _ => session_state(name, options, configuration),
+    }
 }
 
 fn written(report: &impl serde::Serialize) -> Result<String, Failure> {

@@ -11,14 +11,15 @@ use caliban_harness::{
     provider,
 };
 use caliban_model::{Message, Reasoning};
-use caliban_permissions::Precedence;
+use caliban_permissions::{ModeError, Precedence};
 use caliban_serve::{Open, Saved, SessionWanted, Unopened, Wanted};
 use caliban_sessions::{Store, Summary};
-use caliban_settings::{RuleAction, RuleSpec};
+use caliban_settings::{PermissionMode, RuleAction, RuleSpec, claims};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::FromPrimitive;
+use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 /// How long a provider may take to tell which models it has.
@@ -137,12 +138,9 @@ impl Ground {
             }
             options.workspace = Some(place);
         }
-        self.roots.check(
-            options
-                .workspace
-                .as_deref()
-                .unwrap_or(&self.process.current_directory),
-        )?;
+        let cwd = options.workspace.clone();
+        let cwd = cwd.as_ref().unwrap_or(&self.process.current_directory);
+        self.roots.check(cwd)?;
         if let Some(settings) = &open.settings {
             if options.settings.overlay.is_some() {
                 return Err(Unopened::Misused(
@@ -150,7 +148,8 @@ impl Ground {
                         .to_owned(),
                 ));
             }
-            options.settings.overlay = Some(serde_json::Value::from(settings.clone()).to_string());
+            self.roots.admit(settings, cwd)?;
+            options.settings.overlay = Some(Value::from(settings.clone()).to_string());
         }
         options.model.model = open.model.clone().or(options.model.model);
         if let Some(effort) = open.effort {
@@ -220,6 +219,38 @@ fn choose_session(options: &mut RunOptions, session: &SessionWanted, name: Optio
 }
 
 impl Roots {
+    /// Settings of somebody who reaches the server must run nothing on this machine and loosen
+    /// nothing; an application that started it could do all of that itself.
+    fn admit(&self, settings: &Map<String, Value>, cwd: &Path) -> Result<(), Unopened> {
+        match self {
+            Self::Anywhere => return Ok(()),
+            Self::Only(_) => {}
+        }
+        // What the field `mode` may say, they may say.
+        let claimed = claims(settings, PermissionMode::DontAsk)
+            .map_err(|error| Unopened::Misused(error.to_string()))?;
+        let refused = |key: &str, remedy: &str| {
+            Err(Unopened::Refused(format!(
+                "`{key}` runs or loosens something on this machine; {remedy}"
+            )))
+        };
+        if let Some(key) = claimed.keys.first() {
+            return match key.as_str() {
+                key if key == "permissions.allow" || key.starts_with("permissions.rules") => {
+                    refused(key, "say what runs unasked in `allow`")
+                }
+                key => refused(key, "it belongs into the server's own settings"),
+            };
+        }
+        for directory in &claimed.directories {
+            if self.check(&cwd.join(directory)).is_err() {
+                let outside = format!("additional_directories: {directory}");
+                return refused(&outside, "start the server with `--root` for it");
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn check(&self, cwd: &Path) -> Result<(), Unopened> {
         let roots = match self {
             Self::Anywhere => return Ok(()),
@@ -245,9 +276,18 @@ impl Roots {
 
 pub(super) fn unopened(error: &LaunchError) -> Unopened {
     let reason = error.to_string();
+    let cause = std::error::Error::source(error);
     match error {
+        LaunchError::Configuration(_) if cause.is_some_and(|cause| cause.is::<ModeError>()) => {
+            Unopened::Refused(reason)
+        }
         LaunchError::Usage(_) | LaunchError::NoInput(_) => Unopened::Misused(reason),
-        LaunchError::Busy(_) => Unopened::Busy(reason),
+        LaunchError::Busy(_) => busy(&reason),
         LaunchError::Configuration(_) | LaunchError::Runtime(_) => Unopened::Failed(reason),
     }
+}
+
+/// Another process works in it. Whoever asks has a request, and no command line.
+pub(super) fn busy(reason: &str) -> Unopened {
+    Unopened::Busy(reason.replace("`--fork-session`", "`\"fork\": true`"))
 }

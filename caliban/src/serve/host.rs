@@ -10,6 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::ground::{Ground, unopened};
+use crate::doctor::Doctor;
 
 /// Makes sessions in this process.
 #[derive(Debug)]
@@ -20,9 +21,14 @@ impl SessionHost for InProcess {
         async move {
             let options = self.0.options(&wanted)?;
             let attends = options.servers.prompt_tool.is_none();
+            let doctor = Doctor {
+                options: options.clone(),
+                process: self.0.process.clone(),
+            };
             let surroundings = Surroundings {
                 process: self.0.process.clone(),
                 dialect: DialectParts {
+                    examiner: Some(Arc::new(doctor)),
                     patience: Some(wanted.patience),
                     ..DialectParts::default()
                 },

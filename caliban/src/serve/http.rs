@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use caliban_harness::options::DebugTo;
 use caliban_harness::{Process, RunOptions, configure, locations};
 use caliban_model::CancellationToken;
-use caliban_serve::{Frames, Open, Registry, Wish};
+use caliban_serve::{Code, Frames, Open, Registry, Wish};
 use caliban_serve_http::{
     Access, Connections, Encryption, Place, Router, Scheme, Token, router,
     serve as serve_connection, serve_after,
@@ -28,7 +28,7 @@ use crate::args::{HttpArgs, Listen};
 use crate::console::{Console, note};
 use crate::exit::Failure;
 use crate::mcp_command::browser::{self, Opening};
-use address::{Address, Way};
+use address::{Address, Way, check_name, check_origin};
 
 /// Whether the page is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub(super) async fn serve(
     cancel: &CancellationToken,
     mut console: Console,
 ) -> Result<(), Failure> {
+    check(args, &process)?;
     let places = Places::new(args, &page, &process)?;
     let (socket, listener) = (
         Removed(places.socket.clone()),
@@ -130,6 +131,22 @@ pub(super) async fn serve(
     Ok(())
 }
 
+/// What is wrong with the command line is said before anything is opened.
+fn check(args: &HttpArgs, process: &Process) -> Result<(), Failure> {
+    args.allow_origin
+        .iter()
+        .try_for_each(|it| check_origin(it))?;
+    args.host_name.iter().try_for_each(|it| check_name(it))?;
+    let is_missing = |root: &&PathBuf| !process.current_directory.join(root).is_dir();
+    match args.root.iter().find(is_missing) {
+        Some(root) => Err(Failure::Usage(format!(
+            "`--root {}`: there is no such directory",
+            root.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Opens an earlier session, so that the page shows it.
 async fn go_on(session: &str, registry: &Registry) -> Result<(), Failure> {
     let open = Open {
@@ -139,7 +156,11 @@ async fn go_on(session: &str, registry: &Registry) -> Result<(), Failure> {
     let opened = registry.ask(Wish::Open(Box::new(open))).await;
     opened.map(drop).map_err(|problem| {
         let reason = problem.message;
-        Failure::Runtime(format!("the session `{session}` cannot go on: {reason}"))
+        let told = format!("the session `{session}` cannot go on: {reason}");
+        match problem.code {
+            Code::BadRequest => Failure::NoInput(told),
+            _ => Failure::Runtime(told),
+        }
     })
 }
 

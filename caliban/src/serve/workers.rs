@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_fleet::{AgentDirectory, From, Joint, NotJoined, Places, Registry, Served};
-use caliban_harness::{Configuration, RunOptions, configure, locations};
+use caliban_harness::{Configuration, Permissions, RunOptions, configure, locations};
 use caliban_model::{Message, Reasoning};
 use caliban_serve::{
     HostedSession, News, Open, Saved, SessionHost, SessionWanted, Unopened, Wanted,
@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::ground::{Ground, blocking, unopened};
+use super::ground::{Ground, blocking, busy, unopened};
 use crate::exit::Failure;
 use crate::fleet;
 use worker::{Seat, Worker};
@@ -46,6 +46,9 @@ impl SessionHost for Workers {
             let options = self.ground.options(&wanted)?;
             let configuration = configure(&options, self.ground.process.clone());
             let configuration = configuration.map_err(|error| unopened(&error))?;
+            // A mode that may not be is refused here, where it is known what was asked for.
+            Permissions::of_new_run(&options.permissions, &configuration)
+                .map_err(|error| unopened(&error))?;
             let known = match &wanted.session {
                 SessionWanted::Earlier {
                     session,

@@ -137,6 +137,33 @@ fn auth_status_is_one_object() {
     assert_eq!(status(&[]), expected(true, "api_key_helper", "firstParty"));
 }
 
+#[rstest]
+#[case(&["--dialect", "claude"])]
+#[case(&["--dialect=claude"])]
+fn a_dialect_in_front_makes_no_prompt_of_a_subcommand(#[case] dialect: &[&str]) {
+    let bench = Bench::new(Script::new([]).after(caliban_testkit::After::Fail));
+    let go = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_caliban"));
+        command
+            .env_clear()
+            .env("HOME", bench.home.path())
+            .env("ANTHROPIC_BASE_URL", bench.server.url())
+            .env("ANTHROPIC_API_KEY", "k")
+            .current_dir(bench.home.path())
+            .stdin(std::process::Stdio::null())
+            .args(dialect)
+            .args(words);
+        command.output().unwrap()
+    };
+    let status = go(&["auth", "status"]);
+    assert!(status.status.success(), "{status:?}");
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["loggedIn"], true);
+    let listed = go(&["mcp", "list"]);
+    assert!(listed.status.success(), "{listed:?}");
+    assert_eq!(bench.server.model_requests().len(), 0);
+}
+
 #[test]
 fn models_have_short_names_and_a_variable() {
     let bench = Bench::new(Script::new((0..4).map(|_| Reply::text("ok"))));

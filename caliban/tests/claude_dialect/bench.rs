@@ -69,6 +69,7 @@ impl Bench {
         command
             .args(args)
             .env_clear()
+            .envs(caliban_testkit::counting())
             .envs(self.variables())
             .current_dir(self.workspace.path())
             .stdin(Stdio::null())

@@ -58,7 +58,7 @@ fn a_cloud_needs_no_model(#[case] variable: &str) {
     let ran = run(&mut command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let call = &cloud.calls()[0];
-    let told = format!("{} {}", call.path, call.text());
+    let told = format!("{} {}", call.path, String::from_utf8_lossy(&call.body));
     assert!(told.contains("claude-sonnet-4-6"), "{told}");
 }
 
@@ -145,4 +145,26 @@ fn calls_to_clouds_are_logged_as_they_are() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("api_request_body"), "{}", ran.stderr);
     assert!(ran.stderr.contains("a prompt to hear"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_cloud_that_is_not_built_in_is_named_with_what_to_use() {
+    let cloud = Cloud::new(answer());
+    let mut command = cloud.command();
+    command
+        .env("CALIBAN_DIALECT", "claude")
+        .env("CLAUDE_CODE_USE_MANTLE", "1")
+        .args(["-p", "hi"]);
+    let ran = run(&mut command);
+    assert_ne!(ran.code, Some(0));
+    assert!(
+        ran.stderr.contains("CLAUDE_CODE_USE_BEDROCK=1"),
+        "{}",
+        ran.stderr
+    );
+    cloud.config("[provider.bedrock]\napi = \"mantle\"\n");
+    let ran = run(cloud.bedrock().args(["-p", "hi"]));
+    assert_eq!(ran.code, Some(78), "{ran:?}");
+    assert!(ran.stderr.contains("caliban.toml:2:7"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("InvokeModel"), "{}", ran.stderr);
 }

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::support::run;
-use crate::{answers, bench, plain, under_operator, write};
+use crate::{answers, apart, bench, plain, under_operator, write};
 
 #[rstest]
 #[case::sources(&["--setting-sources", "user"])]
@@ -44,18 +44,7 @@ fn the_managed_scope_is_not_written() {
         command.arg(&from).args(flags);
         // Where it would be written, if it were.
         let script = "mount -t tmpfs none /etc && \"$@\"; code=$?; ls -A /etc; exit $code";
-        let mut inside = std::process::Command::new("unshare");
-        inside
-            .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env_clear()
-            .env("HOME", bench.home.path())
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .current_dir(bench.workspace.path())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped());
-        run(&mut inside)
+        run(&mut apart(&command, script, &[]))
     };
     let refused = import(&[]);
     assert_eq!(refused.code, Some(64), "{}", refused.stderr);

@@ -175,8 +175,14 @@ impl Face for Acp {
             .waiting
             .pop_front()
             .expect("a prompt without an answer");
+        let is_answer = |frame: &Value| frame["id"] == id && frame.get("method").is_none();
+        // What is taken back is answered before what it waited for.
+        let earlier = self.process.frames().iter().find(|it| is_answer(it));
+        let earlier = earlier.cloned();
         let answer = loop {
-            let is_answer = |frame: &Value| frame["id"] == id && frame.get("method").is_none();
+            if let Some(earlier) = earlier {
+                break earlier;
+            }
             let is_wanted = |frame: &Value| is_answer(frame) || is_question(frame);
             let frame = self.process.until("an answer", is_wanted, |_| false);
             if is_answer(&frame) {

@@ -1,5 +1,8 @@
 //! One script, four faces: what a session promises holds whichever protocol drives it. Each
 //! scenario is written once and run over every face by the built binary.
+//!
+//! Each of these faces is one client at one pipe: none can have a second hearer. Those that can are
+//! the server for applications (`tests/serve`) and the agents in the background (`tests/fleet`).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,6 +15,7 @@ mod attachments;
 mod bench;
 mod budget;
 mod claude;
+mod commands;
 mod endings;
 mod face;
 mod heddle;

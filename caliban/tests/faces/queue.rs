@@ -4,7 +4,7 @@
 use caliban_testkit::{Checks, Match, Reply, Script};
 use rstest::rstest;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, shell};
 use crate::face::Which::{self, Acp, Claude, Heddle, Native};
 use crate::face::{Exchange, Outcome, Point, Setup};
 
@@ -40,7 +40,49 @@ fn results(frames: &[serde_json::Value]) -> usize {
 /// Prompts behind the one that is worked on.
 const WAITING: usize = 1000;
 
-/// A heddle client keeps its prompts to itself until their turn, so nothing waits in that face.
+/// No protocol of these faces has a word for a prompt that joins what is worked on, so it waits; at
+/// the terminal it joins (`terminal/conversation.rs`).
+#[rstest]
+fn what_comes_between_two_turns_has_its_own(#[values(Native, Claude, Heddle, Acp)] face: Which) {
+    let held = Reply::text("first").hold_after(0);
+    let bench = Bench::permitting([shell("true"), held, Reply::text("second")]);
+    let mut face = face.start(&bench, &Setup::default());
+    face.prompt("prompt one");
+    bench.request(2);
+    face.prompt("prompt two");
+    bench.server.release();
+    assert_eq!(face.result(), Exchange::success("first"));
+    assert_eq!(face.result(), Exchange::success("second"));
+    assert!(!bench.request(2).to_string().contains("prompt two"));
+    assert!(bench.request(3).to_string().contains("prompt two"));
+    assert_eq!(face.finish().code, Some(0));
+}
+
+/// How many prompts of an editor may wait.
+const EDITORS: usize = 32;
+
+/// An editor takes everything back with one word, and of its prompts only so many wait.
+#[test]
+fn an_interrupt_of_an_editor_is_about_all_that_waits() {
+    let first = Reply::text("never ever").hold_after(3);
+    let bench = Bench::new([first, Reply::text("after")]);
+    let mut face = Acp.start(&bench, &Setup::default());
+    face.prompt("begin");
+    face.until(Point::Text);
+    for number in 1..=EDITORS {
+        face.prompt(&format!("prompt {number}."));
+    }
+    face.interrupt();
+    for _ in 0..=EDITORS {
+        assert_eq!(face.result().outcome, Outcome::Cancelled);
+    }
+    assert_eq!(face.exchange("and now"), Exchange::success("after"));
+    assert_eq!(bench.requests(), 2);
+    assert_eq!(face.finish().code, Some(0));
+}
+
+/// A heddle client keeps its prompts to itself until their turn, so nothing waits in that face. What
+/// waits in an editor's goes with what is interrupted, see above.
 #[rstest]
 fn an_interrupt_is_heard_behind_a_thousand_prompts(#[values(Native, Claude)] face: Which) {
     let first = Reply::text("never ever").hold_after(3);

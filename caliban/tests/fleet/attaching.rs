@@ -27,6 +27,35 @@ fn lines_are_messages_and_the_end_of_input_detaches() {
 }
 
 #[test]
+fn what_is_piped_is_taken_although_the_input_ends_at_once() {
+    let fleet = Fleet::new((0..5).map(|_| Reply::text("heard")));
+    let id = fleet.spawn("begin");
+    fleet.until_state(&id, "idle");
+    let pipe = |args: &[&str], input: &[u8]| {
+        let mut command = fleet.command();
+        command.args(["attach", &id]).args(args);
+        crate::support::run_with_input(&mut command, input)
+    };
+    // Those who are told nothing of the past go first.
+    for (turns, since) in [(2, "0"), (3, "100000"), (4, "0")] {
+        let ran = pipe(&["--since", since], b"hello\n");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        fleet.until(&id, |agent| {
+            agent["turns"] == turns && agent["state"] == "idle"
+        });
+    }
+    // What is no text is said to be none, and what came before it counts.
+    let ran = pipe(&[], b"the last\n\xff\xfe\n");
+    assert_eq!(ran.code, Some(66), "{ran:?}");
+    assert!(ran.stderr.contains("standard input"), "{ran:?}");
+    fleet.until(&id, |agent| agent["turns"] == 5);
+    let long = format!("{}\n", "x".repeat(11 << 20));
+    let ran = pipe(&[], long.as_bytes());
+    assert_eq!(ran.code, Some(66), "{ran:?}");
+    assert!(ran.stderr.contains("10485760"), "{ran:?}");
+}
+
+#[test]
 fn two_hear_the_same_in_the_same_order_and_one_of_them_types() {
     let fleet = Fleet::new([Reply::text("one"), Reply::text("two")]);
     let id = fleet.spawn("begin");
@@ -174,5 +203,58 @@ fn a_stranger_to_the_protocol_gets_nothing() {
     );
     assert!(said.contains("\"why\":\"version\""), "{said}");
     assert_eq!(say(control, "rubbish"), "");
+    assert_eq!(fleet.agent(&id)["state"], "idle");
+}
+
+/// Another user's process gets nothing, even where the permissions of files would let it in.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_of_another_user_gets_nothing() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process::Command;
+    const ASK: &str = "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) \
+        or do { print \"connect: $!\"; exit 3 }; print $s $ARGV[1], \"\\n\"; $s->flush; print scalar <$s>";
+    let hello = json!({"type": "hello", "protocol": 2, "input": true}).to_string();
+    let fleet = Fleet::new([Reply::text("one")]);
+    let id = fleet.spawn("begin");
+    let agent = fleet.until_state(&id, "idle");
+    let daemon = fleet.daemon();
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for above in fleet.runtime().ancestors().take(2) {
+        open(above, 0o755);
+    }
+    for socket in [&agent["socket"], &daemon["socket"]] {
+        let socket = socket.as_str().unwrap();
+        open(std::path::Path::new(socket), 0o666);
+        let as_us = Command::new("perl")
+            .args(["-e", ASK, socket, &hello])
+            .output();
+        let Ok(as_us) = as_us.map(|output| output.stdout) else {
+            eprintln!("skipped: there is no perl");
+            return;
+        };
+        let as_us = String::from_utf8_lossy(&as_us).into_owned();
+        assert!(as_us.contains("protocol"), "{as_us}");
+        let nobody = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .args(["perl", "-e", ASK, socket, &hello])
+            .output();
+        let nobody = match nobody {
+            Ok(output) if !String::from_utf8_lossy(&output.stderr).contains("setpriv:") => output,
+            other => {
+                eprintln!("skipped: nobody else can be become here: {other:?}");
+                open(&fleet.runtime(), 0o700);
+                return;
+            }
+        };
+        assert_eq!(nobody.stdout, b"", "{nobody:?}");
+        assert!(
+            nobody.status.success(),
+            "it was let in as far as the socket: {nobody:?}"
+        );
+    }
+    open(&fleet.runtime(), 0o700);
     assert_eq!(fleet.agent(&id)["state"], "idle");
 }

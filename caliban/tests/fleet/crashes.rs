@@ -81,9 +81,16 @@ fn a_killed_daemon_takes_nobody_along() {
     let agent = fleet.until_state(&id, "running");
     let mut viewer = fleet.attach(&id, &["--read-only"]);
     viewer.until(|line| line == "> x");
+    let mut watching = fleet.command();
+    watching.args(["agents", "watch", "--json"]);
+    let mut watcher = crate::fleet::Attached::start(&mut watching);
+    watcher.until(|line| line.contains("\"running\""));
     kill(&fleet.daemon()["pid"]);
     fleet.bench.server.release();
     viewer.until(|line| line.contains("slow answer"));
+    // Who watches goes on with the next daemon.
+    watcher.until(|line| line.contains("\"idle\""));
+    drop(watcher);
     // The next command starts another daemon, which finds the agent alive.
     let found = fleet.until_state(&id, "idle");
     assert_eq!(found["pid"], agent["pid"]);
@@ -91,6 +98,84 @@ fn a_killed_daemon_takes_nobody_along() {
     fleet.ok(&["kill", &id]);
     assert_eq!(fleet.agent(&id)["state"], "killed");
     assert!(!is_alive(&agent["pid"]));
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A login that ends takes the directory of sockets with it.
+#[test]
+fn a_directory_of_sockets_that_vanishes_strands_nobody() {
+    let fleet = Fleet::new((0..3).map(|_| Reply::text("one")));
+    fleet.settings("[fleet]\nmax_running = 1\n");
+    let id = fleet.spawn("x");
+    fleet.until_state(&id, "idle");
+    let daemon = fleet.daemon()["pid"].clone();
+    std::fs::remove_dir_all(fleet.runtime()).unwrap();
+    // It sees that nobody finds it.
+    until("the first daemon ends", || !is_alive(&daemon));
+    // One that nobody reaches keeps no place from others.
+    let second = fleet.spawn("y");
+    fleet.until_state(&second, "idle");
+    let begun = Instant::now();
+    let ran = fleet.run(&["attach", &id, "--read-only"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(begun.elapsed() < Duration::from_secs(15), "{ran:?}");
+    for words in [
+        "somebody removed its socket",
+        "agents kill",
+        "agents resume",
+    ] {
+        assert!(ran.stderr.contains(words), "{ran:?}");
+    }
+    fleet.ok(&["kill", &id]);
+    fleet.ok(&["agents", "resume", &id]);
+    fleet.until_state(&id, "idle");
+    fleet
+        .attach(&id, &["--read-only"])
+        .until(|line| line == "> x");
+}
+
+#[test]
+fn a_daemon_that_cannot_be_reached_is_named_and_ended() {
+    let fleet = Fleet::new([Reply::text("one")]);
+    let id = fleet.spawn("x");
+    fleet.until_state(&id, "idle");
+    let daemon = fleet.daemon();
+    let pid = daemon["pid"].to_string();
+    let socket = std::path::PathBuf::from(daemon["socket"].as_str().unwrap());
+    // One that hangs does not see what becomes of its socket.
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    std::fs::remove_file(&socket).unwrap();
+    let ran = fleet.run(&["agents", "list"]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.stderr.contains(&format!("the process {pid}")),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("caliban daemon stop"), "{ran:?}");
+    let stopped = fleet.ok(&["daemon", "stop"]);
+    assert!(stopped.contains(&pid), "{stopped}");
+    signal("-CONT");
+    until("the daemon ends", || !is_alive(&daemon["pid"]));
+    assert_eq!(fleet.agent(&id)["state"], "idle");
+    fleet.ok(&["daemon", "stop"]);
+    // What is in its place is named.
+    std::fs::create_dir(&socket).unwrap();
+    let ran = fleet.run(&["agents", "list"]);
+    assert_ne!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains(socket.to_str().unwrap()), "{ran:?}");
+    std::fs::remove_dir(&socket).unwrap();
 }
 
 #[test]
@@ -235,4 +320,43 @@ fn what_a_killed_agent_left_behind_is_found_and_ended() {
     let said = fleet.ok(&["agents", "prune"]);
     assert_eq!(said, "nothing to remove\n");
     assert!(is_alive(&agent["pid"]));
+}
+
+/// A full disk is said to be full, and no agent is listed that is none.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_registry_without_room_refuses_with_the_reason() {
+    const FULL: &str = "mkdir -p \"$1\" && mount -t tmpfs -o size=4k,mode=700 none \"$1\" || exit 99\n\
+        \"$2\" --bg x; echo \"exit $?\"; \"$2\" agents list";
+    let fleet = Fleet::new([Reply::text("never")]);
+    let agents = fleet.directory("x");
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "sh", "-c", FULL, "sh"]);
+    inside.args([
+        agents.parent().unwrap().as_os_str(),
+        env!("CARGO_BIN_EXE_caliban").as_ref(),
+    ]);
+    let here = fleet.command();
+    let given = here
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    inside.env_clear().envs(given);
+    inside.current_dir(here.get_current_dir().unwrap());
+    let ran = match inside.output() {
+        Ok(ran) if ran.status.code() != Some(99) && !ran.stdout.is_empty() => ran,
+        other => {
+            eprintln!("skipped: nothing can be mounted here: {other:?}");
+            return;
+        }
+    };
+    let (said, told) = (
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr),
+    );
+    assert!(
+        said.contains("exit 1\n") && said.ends_with("no agents\n"),
+        "{said}\n{told}"
+    );
+    assert!(told.contains("No space left"), "{told}");
+    assert!(fleet.bench.server.requests().is_empty());
 }

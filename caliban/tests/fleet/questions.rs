@@ -143,3 +143,43 @@ fn an_agent_cannot_answer_its_own_questions() {
     fleet.until(id, |agent| agent["needs"]["kind"] == "input");
     assert!(workspace.join("made").exists());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn agents_that_hide_whose_they_are_have_a_parent_all_the_same() {
+    // One hides its name, one takes another's.
+    let begin = |marked: &str| {
+        format!(
+            "env {marked} {} --bg nested >> begun 2>&1; echo \"exit $?\" >> begun",
+            env!("CARGO_BIN_EXE_caliban")
+        )
+    };
+    let fleet = Fleet::new([
+        Reply::tool("Bash", json!({"command": "sh attempt.sh"})),
+        Reply::text("done"),
+        Reply::text("nested"),
+        Reply::text("nested"),
+    ]);
+    let workspace = fleet.bench.workspace.path();
+    let lines = [
+        begin("-u CALIBAN_AGENT_ID"),
+        begin("CALIBAN_AGENT_ID=0000000a"),
+    ];
+    std::fs::write(workspace.join("attempt.sh"), lines.join("\n")).unwrap();
+    let id = fleet.ok(&["--allow", "Bash:sh attempt.sh", "--bg", "try it"]);
+    let id = id.trim();
+    fleet.until(id, |agent| {
+        agent["turns"] == 2 || agent["turns"] == 1 && agent["state"] == "idle"
+    });
+    let begun = std::fs::read_to_string(workspace.join("begun")).unwrap();
+    let nested: Vec<&str> = begun.lines().filter(|line| line.len() == 8).collect();
+    assert_eq!(nested.len(), 2, "{begun}");
+    for other in nested {
+        let spec = fleet.file(other, "spec.json");
+        assert_eq!(spec["depth"], 1, "{spec}");
+        assert!(
+            spec.to_string().contains(&format!("\"parent\":\"{id}\"")),
+            "{spec}"
+        );
+    }
+}

@@ -76,6 +76,26 @@ fn changes_come_back_as_a_branch() {
 }
 
 #[test]
+fn a_commit_that_was_not_pushed_is_refused_at_once() {
+    let fleet = changes();
+    repository(&fleet);
+    let here = fleet.bench.workspace.path();
+    git(here, &["fetch", "--quiet", "origin"]);
+    let pushed = fleet.fleet(["submit", "change it"]);
+    assert_eq!(pushed.code, Some(0), "{pushed:?}");
+    git(
+        here,
+        &["commit", "--quiet", "--allow-empty", "-m", "second"],
+    );
+    let refused = fleet.fleet(["submit", "change it"]);
+    assert_eq!(refused.code, Some(66), "{refused:?}");
+    assert!(refused.stderr.contains("push it first"), "{refused:?}");
+    let commit = git(here, &["rev-parse", "HEAD"]);
+    let refused = fleet.fleet(["submit", "change it", "--commit", &commit]);
+    assert_eq!(refused.code, Some(66), "{refused:?}");
+}
+
+#[test]
 fn changes_come_back_as_a_patch_that_applies() {
     let fleet = changes();
     let origin = repository(&fleet);

@@ -78,6 +78,16 @@ fn roles_can_do_their_part_and_no_more() {
         run(bare(bench.home.path(), bench.workspace.path())
             .args(["fleet", "--server", &url, "list"]));
     assert_eq!(stranger.code, Some(1), "{stranger:?}");
+    for words in ["no key was given", "`--key FILE` or CALIBAN_FLEET_KEY"] {
+        assert!(stranger.stderr.contains(words), "{stranger:?}");
+    }
+    let lost = fleet("nobody", &url, &["list"]);
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    assert!(lost.stderr.contains("nobody.nk"), "{lost:?}");
+    assert!(
+        lost.stderr.contains("names the file with the key"),
+        "{lost:?}"
+    );
     let submitted = fleet(
         "submitter",
         &url,
@@ -128,6 +138,57 @@ fn roles_can_do_their_part_and_no_more() {
         "{}",
         doctor.stdout
     );
+}
+
+/// What jobs may do is decided by the flags that a worker is started with.
+#[test]
+fn flags_of_a_run_go_into_the_command_of_the_workers() {
+    let print = |before: &[&str], after: &[&str]| {
+        let home = tempfile::tempdir().unwrap();
+        run(bare(home.path(), home.path())
+            .args(before)
+            .args(["fleet", "manifest"])
+            .args(after))
+    };
+    let flags = [
+        "--permission-mode",
+        "acceptEdits",
+        "--allow",
+        "Bash:git $(x) 5%",
+    ];
+    for (kind, command) in [
+        (
+            "systemd",
+            r#"ExecStart="/usr/local/bin/caliban" "--permission-mode" "acceptEdits" "--allow" "Bash:git $$(x) 5%%" fleet worker"#,
+        ),
+        (
+            "slurm",
+            "'/usr/local/bin/caliban' '--permission-mode' 'acceptEdits' '--allow' 'Bash:git $(x) 5%' ${CALIBAN_RUN_FLAGS:-} fleet worker",
+        ),
+        (
+            "kubernetes",
+            r#"args: ["--permission-mode", "acceptEdits", "--allow", "Bash:git $$(x) 5%", "fleet", "worker""#,
+        ),
+    ] {
+        let ran = print(&flags, &[kind]);
+        assert!(ran.stdout.contains(command), "{command}\n{}", ran.stdout);
+        let warns = ran.stderr.contains("is the pod itself");
+        assert_eq!(warns, kind == "kubernetes", "{ran:?}");
+    }
+    let keys = print(&[], &["kubernetes"]).stdout;
+    assert!(keys.contains("secretName: caliban-worker-key"), "{keys}");
+    let relative = print(&[], &["systemd", "--program", "bin/caliban"]);
+    assert_eq!(relative.code, Some(64), "{relative:?}");
+    assert!(relative.stderr.contains("absolute path"), "{relative:?}");
+}
+
+#[test]
+fn a_state_that_no_job_has_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let words = ["fleet", "list", "--state", "nonsense"];
+    let ran = run(bare(home.path(), home.path()).args(words));
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert!(ran.stderr.contains("cancelling"), "{ran:?}");
 }
 
 fn manifest(args: &[&str]) -> String {
@@ -198,6 +259,7 @@ fn what_slurm_is_given_runs_as_a_script() {
         .env("HOME", fleet.bench.home.path())
         .env("TMPDIR", fleet.server.path())
         .env("CALIBAN_FLEET_SERVER", fleet.server.url())
+        .env("CALIBAN_RUN_FLAGS", "--permission-mode plan")
         .env("CALIBAN_WORKER_FLAGS", "--jobs 1");
     let ran = command.output().unwrap();
     assert!(ran.status.success(), "{ran:?}");

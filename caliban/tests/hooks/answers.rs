@@ -5,7 +5,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::server::{Answer, PermissionServer};
-use crate::switches::{managed, user};
+use crate::support::apart::under_operator;
+use crate::switches::user;
 use crate::{
     Caller, bench, event_frames, frames, go, go_with, is_written, names, ok, record, recorded,
     recorder, result, run, settings, shell, write_call, writes,
@@ -231,7 +232,7 @@ fn nothing_switches_off_what_the_administrator_decides(#[case] args: &[&str], #[
         .args(args)
         .args(["-p", "go"])
         .env("RECORD", record(&bench));
-    let ran = run(&mut managed(&mut command, &administrators));
+    let ran = run(&mut under_operator(&command, &administrators));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(!is_written(&bench), "{}", ran.stdout);
     assert_eq!(recorded(&bench).len(), 1);

@@ -1,10 +1,9 @@
 //! When hooks do not run, what they get to see, and mistakes in their configuration.
 
-use std::process::{Command, Stdio};
-
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::support::apart::under_operator;
 use crate::{
     Caller, bench, frames, go, go_with, is_written, ok, put, recorded, recorder, settings, shell,
     writes,
@@ -167,30 +166,6 @@ fn an_old_hooks_file_still_counts() {
     assert_eq!(recorded(&bench).len(), 1);
 }
 
-/// Runs a command where the machine's administrator has these settings: in a mount namespace of
-/// its own, because no variable moves the place where they lie.
-pub(crate) fn managed(command: &mut Command, settings: &Value) -> Command {
-    let script = "mount -t tmpfs none /etc && mkdir /etc/caliban && \
-                  printf %s \"$MANAGED\" > /etc/caliban/managed-settings.json && exec \"$@\"";
-    let mut inside = Command::new("unshare");
-    inside
-        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .env_clear()
-        .envs(
-            command
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("MANAGED", settings.to_string())
-        .current_dir(command.get_current_dir().unwrap())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    inside
-}
-
 #[rstest]
 #[case::together(json!({}), 2)]
 #[case::only_managed(json!({"allow_managed_hooks_only": true}), 1)]
@@ -212,7 +187,7 @@ fn an_administrators_hooks_run_whatever_others_say(#[case] keys: Value, #[case] 
     command
         .args(["--output-format", "stream-json", "-p", "go"])
         .env("RECORD", crate::record(&bench));
-    let ran = crate::run(&mut managed(&mut command, &administrators));
+    let ran = crate::run(&mut under_operator(&command, &administrators));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(recorded(&bench).len(), told, "{}", ran.stderr);
 }

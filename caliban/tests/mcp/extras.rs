@@ -78,6 +78,30 @@ fn prompts_of_servers_are_commands(#[case] typed: &str, #[case] expected: &str) 
     assert_eq!(prompted(typed), (Some(0), expected.to_owned()));
 }
 
+/// Those that are there can be found, with what they take.
+#[test]
+fn prompts_of_servers_are_listed_with_the_commands() {
+    let (code, help) = {
+        let bench = bench(ok());
+        let servers = settings(&json!({"notes": stub(&json!({}))}));
+        let mut command = bench.command();
+        command
+            .args(["--settings", &servers.to_string()])
+            .args(["-p", "/help"]);
+        let ran = run(&mut command);
+        (ran.code, ran.stdout)
+    };
+    assert_eq!(code, Some(0));
+    assert!(help.contains("Prompts of MCP servers"), "{help}");
+    assert!(help.contains("/mcp__notes__greet WHO"), "{help}");
+    let bench = bench(ok());
+    let servers = settings(&json!({"notes": stub(&json!({}))}));
+    let ran = go(&bench, &servers, &[]);
+    let listed = frames(&ran)[0]["slash_commands"].clone();
+    let listed = listed.as_array().unwrap();
+    assert!(listed.contains(&json!("mcp__notes__greet")), "{listed:?}");
+}
+
 #[test]
 fn a_prompt_without_what_it_needs_is_refused() {
     let (code, text) = prompted("/mcp__notes__greet");

@@ -47,5 +47,7 @@ fn a_program_that_is_not_there_is_named() {
     let ran = go(&bench, &servers, &[]);
     let said = "the MCP server srv has failed: `no-such-program-here` cannot be started: ";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let times = ran.stderr.matches("no-such-program-here").count();
+    assert_eq!(times, 1, "{}", ran.stderr);
     assert!(!ran.stderr.contains("handshake"), "{}", ran.stderr);
 }

@@ -14,11 +14,11 @@ mod files;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::path::Path;
 use std::process::Command;
 
 use caliban_testkit::{After, Reply, Script};
 use serde_json::{Value, json};
+use support::homes::write;
 use support::{Bench, Ran, Wire, run};
 
 /// The server of these tests, with these variables.
@@ -93,9 +93,4 @@ fn told(bench: &Bench) -> String {
             .collect::<Vec<_>>()
             .join("\n"),
     }
-}
-
-fn write(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
 }

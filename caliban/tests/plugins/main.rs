@@ -15,8 +15,10 @@ mod installs;
 mod locks;
 mod managed;
 mod markets;
+mod names;
 mod safety;
 mod scopes;
+mod told;
 #[path = "../support/mod.rs"]
 mod support;
 mod wants;

@@ -2,11 +2,12 @@
 //! run leaves out.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rstest::rstest;
 use serde_json::json;
 
+use crate::support::apart::apart;
 use crate::support::run;
 use crate::{
     bench, everything, init, names, ok, plugin_command, recorded, requests, tool, user_root, write,
@@ -14,26 +15,10 @@ use crate::{
 
 /// Runs a command where the machine's administrator has the plugins of a directory: in a mount
 /// namespace of its own, because no variable moves the place where they lie.
-fn managed(command: &mut Command, plugins: &Path) -> Command {
+fn managed(command: &Command, plugins: &Path) -> Command {
     let script = "mount -t tmpfs none /etc && mkdir /etc/caliban && \
                   cp -r \"$PLUGINS\" /etc/caliban/plugins && exec \"$@\"";
-    let mut inside = Command::new("unshare");
-    inside
-        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .env_clear()
-        .envs(
-            command
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .env("PLUGINS", plugins)
-        .current_dir(command.get_current_dir().unwrap())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    inside
+    apart(command, script, &[("PLUGINS", plugins.as_os_str())])
 }
 
 /// A plugin whose hook leaves a trace of every prompt.
@@ -72,7 +57,7 @@ fn its_hooks_hold(#[case] args: &[&str], #[case] variable: &str, #[case] whole: 
     if !variable.is_empty() {
         command.env(variable, "1");
     }
-    let ran = run(&mut managed(&mut command, &plugins));
+    let ran = run(&mut managed(&command, &plugins));
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
     let told = recorded(&bench);
     assert!(told.contains("UserPromptSubmit"), "{told}");
@@ -102,10 +87,10 @@ fn what_is_listed_says_that_only_hooks_are_left() {
     command
         .args(["--no-plugins", "-p", "/plugins"])
         .env("RECORD", crate::record(&bench));
-    let ran = run(&mut managed(&mut command, &plugins));
+    let ran = run(&mut managed(&command, &plugins));
     assert!(ran.stdout.contains("only its hooks"), "{}", ran.stdout);
-    let mut command = plugin_command(&bench, &["disable", "policy"]);
-    let ran = run(&mut managed(&mut command, &plugins));
+    let command = plugin_command(&bench, &["disable", "policy"]);
+    let ran = run(&mut managed(&command, &plugins));
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("always used"), "{}", ran.stderr);
 }

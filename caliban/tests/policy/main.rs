@@ -16,10 +16,9 @@ mod scopes;
 #[path = "../support/mod.rs"]
 mod support;
 
-use std::path::Path;
-
 use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
+use support::homes::write;
 use support::{Bench, Ran, Wire, bare, run};
 
 /// A home and a workspace with nothing in them.
@@ -57,11 +56,6 @@ impl Place {
         assert!(matches!(ran.code, Some(0..=2)), "{ran:?}");
         ran.code
     }
-}
-
-fn write(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(path, text).unwrap();
 }
 
 /// A model that makes these calls, one a turn.

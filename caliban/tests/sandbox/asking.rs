@@ -5,7 +5,7 @@ use caliban_testkit::Script;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::process::Process;
+use crate::process::{Process, eventually};
 use crate::support::{Bench, frame};
 use crate::{ON, ask, bash, bench, calls, proxy, result, unavailable};
 
@@ -117,6 +117,36 @@ fn a_host_that_is_refused_is_told_to_the_model() {
         told.contains("[sandbox: the user refused `new.test:80`"),
         "{told}"
     );
+}
+
+#[test]
+fn what_a_background_command_asks_outlives_the_prompt() {
+    if unavailable() {
+        return;
+    }
+    let command = format!("({}) > got", fetch("new.test"));
+    let script = calls(vec![(
+        "Bash",
+        json!({"command": command, "background": true}),
+    )]);
+    let bench = listing(script);
+    let mut process = attended(&bench, &["--allow", "Bash"]);
+    let is_result = |frame: &Value| frame["type"] == "result";
+    let is_question = |frame: &Value| frame["type"] == "question";
+    let asked = process.until("a question", is_question, |_| false);
+    if !process.frames().iter().any(is_result) {
+        process.until("a result", is_result, |_| false);
+    }
+    // Another prompt begins and ends while the question is open.
+    process.write(&json!({"type": "user", "content": "and on"}));
+    process.until("a result", is_result, |_| false);
+    answer(&process, &asked, "allow");
+    let got = bench.workspace.path().join("got");
+    eventually("the command has its answer", || {
+        std::fs::read_to_string(&got).is_ok_and(|text| text.contains("OPERATORS"))
+    });
+    let ended = process.finish();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
 }
 
 #[test]

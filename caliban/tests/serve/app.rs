@@ -45,6 +45,25 @@ fn an_effort_that_was_set_is_kept_by_the_session() {
 }
 
 #[test]
+fn what_looks_the_installation_over_is_at_hand() {
+    let bench = bench([]);
+    let mut app = App::start(&bench);
+    app.wire.done("open", json!({"tab": "a"}));
+    for (request, line) in [
+        ("d", "/doctor"),
+        ("c", "/config"),
+        ("t", "/config no-such-thing"),
+    ] {
+        let send = json!({"tab": "a", "request": request, "content": line});
+        app.wire.done("send", send);
+        let result = app.wire.result(request);
+        let succeeded = result["subtype"] == "success";
+        assert_eq!(succeeded, request != "t", "{result}");
+    }
+    assert_eq!(app.end().0, Some(0));
+}
+
+#[test]
 fn a_session_is_opened_asked_and_closed() {
     let bench = bench([Reply::text("Hello there.")]);
     let mut app = App::start(&bench);

@@ -190,6 +190,9 @@ fn a_session_over_http() {
         (again.status, &again.json()["duplicate"]),
         (200, &json!(true))
     );
+    for name in ["id", "request_id", "request"] {
+        assert_eq!(again.json()[name], "r", "{again:?}");
+    }
     let other = json!({"request_id": "r", "content": "ho"});
     let other = http.call("POST", "/v1/sessions/a/prompts", &other);
     assert_eq!(

@@ -44,7 +44,10 @@ fn a_side_question_goes_to_the_small_model_and_leaves_no_trace_but_its_cost() {
     assert!(text.contains("What is a noun?") && !text.contains("Say hello."));
     let cost = in_session(&bench, "/cost").stdout;
     assert!(cost.contains("anthropic/claude-haiku-4-5"), "{cost}");
-    assert!(cost.contains("for judging calls"), "{cost}");
+    assert!(
+        cost.contains("for judging calls and side questions"),
+        "{cost}"
+    );
     assert_eq!(in_session(&bench, "Go on?").code, Some(0));
     let last = bench.server.model_requests().remove(2).json()["messages"].to_string();
     assert!(
@@ -547,4 +550,33 @@ fn a_command_with_nothing_to_do_begins_no_session() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     }
     assert_eq!(listed(&bench), Vec::<Value>::new());
+}
+
+#[test]
+fn the_cost_of_a_copy_adds_up() {
+    let usage = Usage {
+        input: 1_000_000,
+        ..Usage::default()
+    };
+    let bench = bench([Reply::text("Hello.").usage(usage), Reply::text("Again.")]);
+    let ran = after_an_exchange(&bench, "/fork Copy");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = bench.run(["-p", "Go on.", "--session", "Copy"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let row = |report: &str, name: &str| {
+        let row = report.lines().find(|line| line.starts_with(name));
+        let amount = row.and_then(|row| row.split('$').nth(1)?.split(',').next());
+        amount
+            .unwrap_or_else(|| panic!("{name}: {report}"))
+            .parse::<f64>()
+            .unwrap()
+    };
+    let told = bench.run(["-p", "/cost", "--session", "Copy"]).stdout;
+    let parts = row(&told, "anthropic/") + row(&told, "before the copy");
+    assert!((row(&told, "session") - parts).abs() < 0.000_2, "{told}");
+    let told = bench.run(["-p", "/usage", "--session", "Copy"]).stdout;
+    let row = told
+        .lines()
+        .find(|line| line.starts_with("before the copy"));
+    assert!(row.is_some_and(|row| row.contains("1000000 in")), "{told}");
 }

@@ -2,7 +2,9 @@
 //! held to the schema of frames, in every test.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod apart;
 mod frames;
+pub(crate) mod homes;
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -126,6 +128,7 @@ pub(crate) fn bare(home: &Path, workspace: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_caliban"));
     command
         .env_clear()
+        .envs(caliban_testkit::counting())
         .env("HOME", home)
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .current_dir(workspace)

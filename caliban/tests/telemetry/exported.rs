@@ -106,6 +106,41 @@ fn rerouted() -> Told {
     told
 }
 
+/// A prompt for which two models race.
+fn raced() -> Told {
+    let slow = Reply::text("late").hold_after(0);
+    let bench = Bench::new(Wire::Anthropic, Script::new([slow, Reply::text("Done.")]));
+    let folder = bench.home.path().join(".config/caliban");
+    fs::create_dir_all(&folder).unwrap();
+    let routes = "[router.hedge]\nhedge_after_ms = 20\nmax_hedges = 1\n\
+        [[router.route]]\nid = 'a'\npurpose = 'main_loop'\nprovider = 'anthropic'\n\
+        model = 'claude-sonnet-4-6'\n\
+        [[router.route]]\npurpose = 'main_loop'\nprovider = 'ollama'\nmodel = 'llama3.1'\n";
+    fs::write(folder.join("caliban.toml"), routes).unwrap();
+    let url = bench.server.url();
+    let mut command = bare(bench.home.path(), bench.workspace.path());
+    command
+        .envs(Wire::Anthropic.variables(&url))
+        .envs(Wire::Ollama.variables(&url));
+    tells(&mut command);
+    let ran = run(command.args(["-p", "hi"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = told(&ran.stderr);
+    let of_loss = [("model", "claude-sonnet-4-6"), ("purpose", "main_loop")];
+    assert!((told.sum("caliban.router.hedge_loss", &of_loss) - 1.0).abs() < 1e-9);
+    for name in ["tokens", "cost"] {
+        let name = format!("caliban.router.hedge_loss.{name}");
+        assert!(told.sum(&name, &of_loss) > 0.0, "{name}");
+    }
+    let event = "\"hedge_loss\"";
+    assert!(
+        ran.stderr.lines().any(|line| line.contains(event)),
+        "{}",
+        ran.stderr
+    );
+    told
+}
+
 /// The names of metrics that were told, each with the names of its attributes.
 fn exported(told: &Told) -> BTreeMap<String, BTreeSet<String>> {
     let mut exported = BTreeMap::<String, BTreeSet<String>>::new();
@@ -132,6 +167,7 @@ fn every_metric_of_the_guide_is_seen_with_its_attributes() {
     let told = eventful();
     let mut exported = exported(&told);
     exported.extend(self::exported(&rerouted()));
+    exported.extend(self::exported(&raced()));
     let guide = fs::read_to_string(format!("{DOCS}/telemetry.md")).unwrap();
     let mut documented = BTreeSet::new();
     for row in guide.lines().filter(|line| line.starts_with("| `caliban.")) {
@@ -277,6 +313,36 @@ fn the_collector_of_the_guide_takes_what_is_sent() {
 /// The spans of a name.
 fn spans<'a>(told: &'a Told, name: &str) -> Vec<&'a Value> {
     told.spans().filter(|span| span["name"] == name).collect()
+}
+
+/// Reasons and operations have the names of the conventions.
+#[test]
+fn spans_say_how_answers_ended_and_which_call_it_was() {
+    let script = Script::new([
+        Reply::tool("Bash", json!({"command": "true"})),
+        Reply::text("ok"),
+    ]);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let mut command = telling(&bench);
+    let ran = run(command.args(["-p", "go", "--auto-allow"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = told(&ran.stderr);
+    let reasons: Vec<String> = spans(&told, "chat claude-sonnet-4-6")
+        .iter()
+        .map(|span| span["attributes"].to_string())
+        .collect();
+    assert!(reasons[0].contains("\"tool_use\""), "{reasons:?}");
+    assert!(reasons[1].contains("\"end_turn\""), "{reasons:?}");
+    let tools = spans(&told, "execute_tool Bash");
+    let id = attribute(tools[0], "gen_ai.tool.call.id");
+    assert!(id.is_some(), "{}", tools[0]);
+    let duration = told
+        .metrics()
+        .find(|metric| metric["name"] == "gen_ai.invoke_agent.duration")
+        .unwrap();
+    let point = &duration["histogram"]["dataPoints"][0];
+    let operation = attribute(point, "gen_ai.operation.name");
+    assert_eq!(operation, Some("invoke_agent"), "{point}");
 }
 
 #[test]

@@ -176,6 +176,23 @@ fn a_workspace_that_is_not_trusted_does_not_count() {
 }
 
 #[test]
+fn what_answers_about_trust_is_whole_on_a_narrow_screen() {
+    let person = wanting_trust().sized(60, 20);
+    let terminal = person.start(&[]);
+    let screen = terminal.until_text("[y] trust");
+    let words: Vec<String> = screen
+        .text()
+        .split_whitespace()
+        .filter(|word| *word != "│")
+        .map(str::to_owned)
+        .collect();
+    let words = words.join(" ");
+    assert!(words.contains("[n] go on without"), "{}", screen.drawn());
+    terminal.key("ctrl+c");
+    terminal.wait();
+}
+
+#[test]
 fn one_can_leave_instead_of_deciding_about_trust() {
     let person = wanting_trust();
     let terminal = person.start(&[]);

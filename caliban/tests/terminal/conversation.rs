@@ -4,7 +4,7 @@ use caliban_testkit::terminal::Terminal;
 use caliban_testkit::{Block, Fault, Match, Prose, Reply, Script};
 use serde_json::json;
 
-use crate::person::{Person, bash, leave, say, until_done};
+use crate::person::{Person, READY, bash, leave, say, until_done};
 
 #[test]
 fn markdown_is_laid_out_while_it_comes() {
@@ -161,6 +161,12 @@ fn a_denial_names_its_rule() {
         "{}",
         screen.drawn()
     );
+    leave(terminal);
+    // So it does when the conversation is opened again.
+    let terminal = person.start(&["-c"]);
+    terminal.until_text(READY);
+    let screen = terminal.until_text("⊘ denied: the rule `Bash:rm *`");
+    assert!(!screen.contains("✗"), "{}", screen.drawn());
     leave(terminal);
 }
 

@@ -301,6 +301,22 @@ fn files_are_offered_as_the_ignore_rules_leave_them() {
 }
 
 #[test]
+fn a_folder_that_is_written_out_is_sent_with_enter() {
+    let person = Person::answered("Seen.").file("src/needle.rs", "fn needle() {}\n");
+    let terminal = person.sit_down();
+    terminal.keys("look into @sr");
+    terminal.until_text("❯ src/");
+    terminal.key("enter");
+    terminal.until_text("> look into @src/");
+    terminal.until_text("❯ src/");
+    terminal.key("enter");
+    terminal.until_text("Seen.");
+    let told = person.told()[0]["messages"].to_string();
+    assert!(told.contains("look into @src/"), "{told}");
+    leave(terminal);
+}
+
+#[test]
 fn commands_are_offered_and_narrowed() {
     let person = Person::answered("never");
     let terminal = person.sit_down();

@@ -82,6 +82,22 @@ fn a_signal_ends_it_cleanly(#[case] signal: Signal) {
     assert_eq!(terminal.wait().code, Some(124));
 }
 
+#[rstest]
+#[case::drawn(&[])]
+#[case::lines(&["--screen-reader"])]
+fn a_signal_leaves_behind_how_it_goes_on(#[case] args: &[&str]) {
+    let person = Person::answered("Fine.").sized(100, 24);
+    let terminal = person.start(&[&["--session", "talk"], args].concat());
+    terminal.until(|screen| screen.contains(READY) || screen.contains("/quit leaves."));
+    say(&terminal, "one");
+    terminal.until_text("Fine.");
+    terminal.signal(Signal::TERM);
+    let ended = terminal.wait();
+    assert_eq!(ended.code, Some(124));
+    let text = ended.after.text();
+    assert!(text.contains("Go on with: caliban --resume talk"), "{text}");
+}
+
 #[test]
 fn a_signal_ends_work_cleanly() {
     let person = Person::new([Reply::text("some words that never end").hold_after(3)]);

@@ -8,6 +8,11 @@ use serde_json::json;
 
 use crate::person::{Person, bash};
 
+/// Lets the steps of `anything_may_be_typed` be another number.
+const VARIABLE: &str = "CALIBAN_TEST_FUZZ";
+/// Steps of each seed, where nobody asks for more.
+const STEPS: usize = 400;
+
 /// A model that talks, calls, asks and fails.
 fn various() -> Script {
     Script::new([
@@ -70,8 +75,10 @@ fn anything_may_be_typed(#[case] seed: u64, #[case] profile: Profile) {
     let person = Person::scripted(various())
         .terminal(profile)
         .env("EDITOR", "true");
+    let count = std::env::var(VARIABLE).ok();
+    let count = count.and_then(|text| text.parse().ok()).unwrap_or(STEPS);
     let terminal = person.sit_down();
-    terminal.play(&steps(seed, 400));
+    terminal.play(&steps(seed, count));
     leave_whatever_is(terminal);
 }
 

@@ -2,6 +2,7 @@
 
 use caliban_testkit::{Block, Prose, Reply};
 use rstest::rstest;
+use serde_json::json;
 
 use crate::person::{Person, say};
 
@@ -50,6 +51,60 @@ fn a_refusal_is_a_number_too() {
     assert!(screen.contains("Bash denied"), "{}", screen.drawn());
     terminal.key("ctrl+d");
     assert_eq!(terminal.wait().code, Some(0));
+}
+
+/// Whoever hears it decides about the same as whoever sees it.
+#[test]
+fn a_change_is_read_out_before_it_is_made() {
+    let edit = json!({"path": "a.txt", "old_string": "two", "new_string": "zwei"});
+    let read = json!({"path": "a.txt"});
+    let person = Person::new([
+        Reply::tool("Read", read),
+        Reply::tool("Edit", edit),
+        Reply::text("All done."),
+    ]);
+    let person = person.file("a.txt", "one\ntwo\nthree\n").sized(160, 40);
+    let person = person.arg("--screen-reader");
+    let terminal = person.start(&[]);
+    terminal.until_text("/quit leaves.");
+    say(&terminal, "please");
+    let screen = terminal.until_text("Type a number and Enter.");
+    for part in [
+        "Permission required. Edit: a.txt",
+        "- two",
+        "+ zwei",
+        "rule that asks: Edit (built-in)",
+    ] {
+        assert!(screen.contains(part), "{}", screen.drawn());
+    }
+    say(&terminal, "3");
+    terminal.until_text("All done.");
+    terminal.key("ctrl+d");
+    terminal.wait();
+}
+
+#[test]
+fn nothing_in_a_command_goes_unsaid_and_no_rule_lets_all_in() {
+    let person = Person::commanding("echo hi\u{202e}; touch ran").sized(160, 40);
+    let person = person.arg("--screen-reader");
+    let terminal = person.start(&[]);
+    terminal.until_text("/quit leaves.");
+    say(&terminal, "please");
+    let screen = terminal.until_text("Type a number and Enter.");
+    assert!(screen.contains("Bash: echo hi"), "{}", screen.drawn());
+    assert!(screen.contains("unread"), "{}", screen.drawn());
+    assert!(
+        !screen.contains("Bash: echo hi; touch"),
+        "{}",
+        screen.drawn()
+    );
+    say(&terminal, "2");
+    terminal.until_text("Type 1 or 3.");
+    say(&terminal, "3");
+    terminal.until_text("All done.");
+    assert!(!person.work().join("ran").exists());
+    terminal.key("ctrl+d");
+    terminal.wait();
 }
 
 #[test]

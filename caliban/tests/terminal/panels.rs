@@ -109,14 +109,79 @@ fn the_window_is_a_grid() {
     ] {
         assert!(screen.contains(part), "{part}\n{}", screen.drawn());
     }
-    // What it offers is done.
+    // What it offers is done, once it was confirmed.
     terminal.keys("c");
+    terminal.until_text("Condense the conversation?");
+    terminal.key("enter");
+    terminal.until_gone("Condense the conversation?");
+    assert_eq!(person.told().len(), 2, "what is chosen first is to keep it");
+    say(&terminal, "/context");
+    terminal.until_text("/compact frees at most");
+    terminal.keys("c");
+    terminal.until_text("Condense the conversation?");
+    terminal.key("down");
+    terminal.key("enter");
     terminal.until_text("condensed");
     say(&terminal, "still there?");
     until_done(&terminal, "Yes.");
     let last = person.told().last().unwrap()["messages"].to_string();
     assert!(last.contains("They read a file."), "{last}");
     assert!(!last.contains("word word"), "{last}");
+    leave(terminal);
+}
+
+/// A report that was asked for while work went on opens over nothing that is written meanwhile.
+#[test]
+fn a_report_that_waited_leaves_the_draft_alone() {
+    let person = Person::new([Reply::text("Long.").hold_after(2), Reply::text("Yes.")]);
+    let person = person.sized(120, 30);
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    terminal.until_text("Esc stops");
+    say(&terminal, "/context");
+    terminal.keys("con");
+    terminal.until_text("> con");
+    person.server.release();
+    // It stands in the transcript, and letters are letters.
+    terminal.until_text("system prompt");
+    terminal.keys("c");
+    let screen = terminal.until_text("> conc");
+    assert!(!screen.contains("─ Context: about"), "{}", screen.drawn());
+    assert_eq!(person.told().len(), 1);
+    terminal.key("ctrl+u");
+    leave(terminal);
+}
+
+#[test]
+fn a_call_is_tried_by_rules_and_mode_and_a_rule_that_is_gone_does_not_count() {
+    let settings = "[permissions]\ndeny = ['Bash:rm *']\n";
+    let person = Person::answered("never").sized(110, 30).settings(settings);
+    let terminal = person.sit_down();
+    say(&terminal, "/permissions");
+    terminal.until_text("Permissions: mode default");
+    let tried = |call: &str, said: &str| {
+        terminal.keys("t");
+        terminal.keys(call);
+        terminal.key("enter");
+        terminal.until_text(said);
+    };
+    tried("Bash: rm x", "deny by `Bash:rm *`");
+    tried("Write: a.txt", "ask by `");
+    tried("Wriet: a.txt", "did you mean `Write`?");
+    terminal.key("tab");
+    terminal.until_text("Permissions: mode acceptEdits");
+    tried("Write: a.txt", "allow by mode acceptEdits");
+    tried("Bash: rm x", "deny by `Bash:rm *`");
+    terminal.keys("/Bash:rm");
+    terminal.key("enter");
+    terminal.keys("d");
+    terminal.until_text("`Bash:rm *` does not count any more");
+    tried("Bash: rm x", "ask by `");
+    let file = person.home().join(".config/caliban/settings.toml");
+    assert!(!fs::read_to_string(file).unwrap().contains("rm *"));
+    terminal.key("esc");
+    terminal.key("esc");
+    terminal.until_gone("Permissions: mode");
     leave(terminal);
 }
 
@@ -133,7 +198,7 @@ fn hooks_tell_how_often_they_ran_and_what_came_of_it() {
     say(&terminal, "go");
     until_done(&terminal, "All done.");
     say(&terminal, "/hooks");
-    let screen = terminal.until_text("ran 1 times, last deny in");
+    let screen = terminal.until_text("ran once, last deny in");
     assert!(screen.contains("not-this-one"), "{}", screen.drawn());
     terminal.key("enter");
     terminal.until_text("matcher: Bash");
@@ -320,6 +385,12 @@ fn a_key_that_is_missing_is_asked_for_kept_and_used() {
     until_done(&terminal, "All done.");
     let request = person.server.model_requests().remove(0);
     assert_eq!(request.header("x-api-key"), Some("sk-secret-1234"));
+    say(&terminal, "/logout openai");
+    terminal.until_text("Forget the key of openai?");
+    terminal.key("down");
+    terminal.key("enter");
+    terminal.until_text("No key of openai was kept here");
+    assert!(fs::read_to_string(keys(&person)).unwrap().contains("sk-"));
     say(&terminal, "/logout");
     terminal.until_text("Forget the key of anthropic?");
     terminal.key("down");
@@ -351,10 +422,12 @@ fn all_text(directory: &Path, except: &Path) -> String {
 fn what_is_no_key_is_not_kept(#[case] text: &str) {
     let person = Person::answered("never").sized(110, 30);
     let terminal = person.sit_down();
-    say(&terminal, "/login");
-    terminal.until_text("key of anthropic: ");
-    terminal.key("tab");
+    say(&terminal, "/login nobody");
+    terminal.until_text("No provider with a key is called `nobody`");
+    say(&terminal, "/login openai");
     terminal.until_text("key of openai: ");
+    terminal.key("tab");
+    terminal.until_text("key of anthropic: ");
     terminal.paste(text);
     terminal.key("enter");
     terminal.until_text("that is no key");
@@ -486,6 +559,46 @@ fn every_command_is_obeyed_on_a_screen() {
         drop(terminal);
     }
     assert_eq!(person.told().len(), 0, "no model was asked");
+}
+
+#[test]
+fn what_is_written_too_much_is_told_on_a_screen_too() {
+    let person = Person::answered("never").sized(110, 40);
+    let terminal = person.sit_down();
+    for (line, seen) in [
+        (
+            "/quit now please",
+            "it takes no arguments, but got `now please`; write `/quit`",
+        ),
+        ("/clear it", "`/clear`: it takes no arguments, but got `it`"),
+        ("/mcp list", "`/mcp`: it takes no arguments, but got `list`"),
+        ("/agents all", "`all` is not known; use `watch` or nothing"),
+    ] {
+        say(&terminal, line);
+        terminal.until_text(seen);
+    }
+    leave(terminal);
+}
+
+#[test]
+fn a_skill_that_cannot_be_typed_is_told_and_writes_nothing_else() {
+    let skill = "---\nname: help\ndescription: Helps along.\n---\nHelp.\n";
+    let person = Person::answered("never").sized(140, 30);
+    let path = person.home().join(".config/caliban/skills/help/SKILL.md");
+    crate::person::write(&path, skill);
+    let terminal = person.sit_down();
+    terminal.until_text("typing `/help` does not use the skill of this name");
+    say(&terminal, "/skills");
+    terminal.until_text("`/help` is another command");
+    terminal.keys("/helps");
+    terminal.key("enter");
+    terminal.key("enter");
+    terminal.key("esc");
+    terminal.key("esc");
+    terminal.until_gone("─ Skills");
+    let screen = terminal.until_text("session: ");
+    assert!(!screen.contains("> /help"), "{}", screen.drawn());
+    leave(terminal);
 }
 
 #[rstest]

@@ -72,7 +72,7 @@ fn what_was_said_is_previewed_and_found() {
 
 /// With what was found there are no dates on the screen.
 fn without_dates(terminal: &Terminal) -> caliban_testkit::terminal::Screen {
-    terminal.until(|screen| !screen.contains(" tokens, "))
+    terminal.until(|screen| !screen.contains(" tok  "))
 }
 
 #[test]
@@ -169,6 +169,35 @@ fn a_session_is_copied_and_the_copy_opened() {
     let terminal = person.start(&["--resume", "old"]);
     let screen = terminal.until_text("The old answer.");
     assert!(!screen.contains("Going on."), "{}", screen.drawn());
+    leave(terminal);
+}
+
+/// Rows say which it is where there is little room, and leave out what nothing was said in.
+#[test]
+fn rows_begin_with_what_tells_sessions_apart() {
+    let person = Person::answered("Yes.");
+    for prompt in ["repair the login form", "write the release notes"] {
+        let terminal = person.sit_down();
+        say(&terminal, prompt);
+        until_done(&terminal, "Yes.");
+        leave(terminal);
+    }
+    let terminal = person.sit_down();
+    say(&terminal, "/resume");
+    let screen = terminal.until_text("write the release notes");
+    let rows: Vec<String> = screen.text().lines().map(str::to_owned).collect();
+    for title in ["repair the login form", "write the release notes"] {
+        let row = rows.iter().find(|row| row.contains(title)).unwrap();
+        assert!(row.contains("1 turn ") && row.contains("now"), "{row}");
+        let before = row.split(title).next().unwrap();
+        let id = before.split_whitespace().last().unwrap();
+        assert!(
+            id.len() == 8 && id.bytes().all(|c| c.is_ascii_hexdigit()),
+            "{row}"
+        );
+    }
+    assert!(screen.contains("1/2"), "{}", screen.drawn());
+    terminal.key("esc");
     leave(terminal);
 }
 

@@ -26,6 +26,7 @@ fn memory_is_as_flat_as_the_conversation() {
         if turn % CONVERSATION == 0 {
             say(&terminal, "/clear");
             terminal.until_text("Begin anew");
+            terminal.key("down");
             terminal.key("enter");
             terminal
                 .until(|screen| screen.contains("begins anew") && !screen.contains("An answer"));

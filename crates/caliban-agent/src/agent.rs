@@ -157,12 +157,16 @@ impl Agent {
         .await;
     }
 
-    /// Forgets everything but the system prompt.
-    pub async fn clear(&self, conversation: &mut Conversation, listener: &dyn Listener) {
-        if conversation.messages().len() == conversation.system_len() {
+    /// Forgets everything: what is left is this system prompt.
+    pub async fn clear(
+        &self,
+        conversation: &mut Conversation,
+        messages: Vec<Arc<Message>>,
+        listener: &dyn Listener,
+    ) {
+        if conversation.messages() == messages {
             return;
         }
-        let messages = conversation.messages()[..conversation.system_len()].to_vec();
         conversation.replace(messages.clone());
         listener.hear(Event::HistoryReplaced { messages }).await;
     }

@@ -417,6 +417,15 @@ fn cancelled() -> ToolOutput {
     ToolOutput::new(ToolStatus::Cancelled, "The call was cancelled.")
 }
 
+/// How the result of a refused call begins.
+const REFUSED: &str = "The call was not permitted: ";
+
+/// Why a call of an earlier run was refused, by the text that is kept of its result; nothing where
+/// it was not refused.
+pub fn tells_of_denial(text: &str) -> Option<&str> {
+    text.strip_prefix(REFUSED)
+}
+
 fn denied(denial: &Denial) -> ToolOutput {
     let remedy = denial
         .remedy
@@ -424,7 +433,7 @@ fn denied(denial: &Denial) -> ToolOutput {
         .map_or_else(String::new, |remedy| format!(" {remedy}"));
     ToolOutput::new(
         ToolStatus::Denied,
-        format!("The call was not permitted: {}.{remedy}", denial.reason),
+        format!("{REFUSED}{}.{remedy}", denial.reason),
     )
 }
 

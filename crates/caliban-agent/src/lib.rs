@@ -43,6 +43,7 @@ pub use company::Company;
 pub use consult::Consultant;
 pub use conversation::{Conversation, estimate as estimated_tokens};
 pub use dial::{Dial, Reading};
+pub use dispatch::tells_of_denial;
 pub use event::{
     AnswerStep, CompactionReason, Denial, DenialSource, Event, ModelTotals, RunTotals,
 };
@@ -52,7 +53,7 @@ pub use mailbox::Mailbox;
 pub use meanwhile::tells_of_interrupt;
 pub use operator::{
     Answer, Elicitation, Inquiry, Interrupt, Operator, PartVerdict, Question, QuestionPart,
-    Remember, Reply, SharedOperator, Unattended,
+    Remember, Reply, RulePlace, SharedOperator, Unattended,
 };
 pub use outcome::Outcome;
 pub use reading::{Closed, ClosedReading, Extent, OpenReading, ReadGuard};

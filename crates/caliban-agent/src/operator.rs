@@ -80,6 +80,9 @@ pub struct Question {
     pub reason: String,
     /// The rule that asks, as it is written.
     pub rule: Option<String>,
+    /// Where that rule stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<RulePlace>,
     /// How this very call can be permitted when nobody can be asked.
     pub remedy: String,
     /// Rules that would permit this call and as little else as possible.
@@ -93,6 +96,18 @@ pub struct Question {
     pub parts: Vec<QuestionPart>,
 }
 
+/// Where a rule stands, and what its author noted there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulePlace {
+    /// The scope, in one word.
+    pub scope: String,
+    /// The file, with the key where the rule is none of the scope's list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
 /// A part of a call: a command of a line, a file that it touches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionPart {
@@ -101,6 +116,9 @@ pub struct QuestionPart {
     /// The rule that decided about it, as it is written, and whose it is.
     pub rule: String,
     pub origin: String,
+    /// Why it cannot be read, where it cannot; then nothing is known of what it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

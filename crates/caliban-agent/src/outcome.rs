@@ -152,7 +152,8 @@ impl Outcome {
         Some(match self {
             Self::Success { .. } | Self::Obeyed { .. } => return None,
             Self::MaxTurns { limit } => {
-                format!("stopped after {limit} turns; raise `--max-turns` to go on")
+                let turns = if *limit == 1 { "turn" } else { "turns" };
+                format!("stopped after {limit} {turns}; raise `--max-turns` to go on")
             }
             Self::MaxTokens => {
                 "the answer was cut at the token limit; raise `--max-tokens`".to_owned()
@@ -184,5 +185,17 @@ impl From<Error> for Outcome {
             ErrorKind::Cancelled => Self::Cancelled,
             _ => Self::Provider(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_counted_in_words() {
+        let said = |limit| Outcome::MaxTurns { limit }.message().unwrap_or_default();
+        assert!(said(1).starts_with("stopped after 1 turn;"), "{}", said(1));
+        assert!(said(2).starts_with("stopped after 2 turns;"), "{}", said(2));
     }
 }

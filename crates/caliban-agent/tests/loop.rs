@@ -1166,6 +1166,7 @@ fn question() -> Box<Question> {
         remedy: "Run with `--allow Step`.".into(),
         suggestions: Vec::new(),
         parts: Vec::new(),
+        place: None,
         target: None,
         input: None,
     })

@@ -36,7 +36,7 @@ pub use notes::{
     TopicName, TopicType, Topics, WriteMemoryTopic, WriteMemoryTopicInput,
     is_anothers as notes_are_anothers,
 };
-pub use notice::{Kind, Notice};
+pub use notice::{Kind, Notice, Taken};
 pub use options::{
     Customization, DEFAULT_COMBINED_TOKENS, ImportApproval, InstructionFiles, MemoryCaps, Notes,
     Options, SkillSources, opted_in_directories,

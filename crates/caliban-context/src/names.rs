@@ -32,6 +32,25 @@ pub(crate) fn qualified(origin: &Origin, name: &str) -> String {
     }
 }
 
+/// What is called by a name: what has it, else the only one of all plugins that has it behind its
+/// plugin's.
+pub(crate) fn called<'a, T>(entries: &'a BTreeMap<String, T>, name: &str) -> Option<&'a T> {
+    entries.get(name).or_else(|| only_of_plugins(entries, name))
+}
+
+/// The only one that has this name behind its plugin's.
+pub(crate) fn only_of_plugins<'a, T>(
+    entries: &'a BTreeMap<String, T>,
+    name: &str,
+) -> Option<&'a T> {
+    let has_it = |full: &str| full.split_once(':').is_some_and(|(_, own)| own == name);
+    let mut found = entries.iter().filter(|(full, _)| has_it(full));
+    match (found.next(), found.next()) {
+        (Some((_, only)), None) => Some(only),
+        (_, _) => None,
+    }
+}
+
 /// Something with a name and an origin.
 pub(crate) trait Named {
     fn name(&self) -> &str;

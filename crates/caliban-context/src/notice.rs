@@ -73,10 +73,23 @@ pub enum Notice {
     MenuCut { limit: usize, missing: usize },
     #[error("`{}` is not used: `/{name}` is a built-in command", path.display())]
     Reserved { path: PathBuf, name: String },
+    #[error(
+        "typing `/{name}` does not use the skill of this name: it is {taken}; rename one of them"
+    )]
+    SkillHidden { name: String, taken: Taken },
     #[error("there is no output style `{name}`; the default is used. There are: {known}")]
     UnknownStyle { name: String, known: String },
     #[error("the plugin `{by}` sets the output style, so `{requested}` is not used")]
     StyleLocked { requested: String, by: String },
+}
+
+/// Whose a name is already.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Taken {
+    #[error("a built-in command")]
+    BuiltIn,
+    #[error("a command of your own ({0})")]
+    Command(Origin),
 }
 
 /// Things that have names.

@@ -4,11 +4,12 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::wire::{Connection, HELLO_PATIENCE, MAX_LINE, PROTOCOL, is_spoken, send};
+use crate::wire::{Connection, HELLO_PATIENCE, MAX_LINE, PROTOCOL, is_spoken, line};
 
 /// Lines that may wait to be shown; the socket holds back the rest.
 const LINES: usize = 256;
@@ -125,7 +126,23 @@ impl Attachment {
         self.greeting["seq"].as_u64().unwrap_or_default()
     }
 
+    /// Says something that is no longer than a line may be.
     pub async fn say(&mut self, frame: &Value) -> io::Result<()> {
-        send(&mut self.writer, frame).await
+        let line = line(frame);
+        if line.len() > MAX_LINE {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "a message of {} bytes is longer than the {MAX_LINE} that an agent takes",
+                    line.len()
+                ),
+            ));
+        }
+        self.writer.write_all(line.as_bytes()).await
+    }
+
+    /// Nothing more is said. The agent ends the connection when it has taken everything.
+    pub async fn close(&mut self) -> io::Result<()> {
+        self.writer.shutdown().await
     }
 }

@@ -1,7 +1,7 @@
 //! Talking to the daemon of a repository, which is started where it is not there.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +23,9 @@ use crate::wire::{Connection, MAX_LINE, OLDEST, PROTOCOL, is_spoken};
 const START: Duration = Duration::from_secs(10);
 /// How often one is started that goes at the very moment it is wanted.
 const ATTEMPTS: u32 = 5;
+
+/// The digits of a process id.
+const LONGEST_PID: u64 = 20;
 
 /// A connection to the daemon.
 #[derive(Debug)]
@@ -298,6 +301,23 @@ fn is_older(one: &str, other: &str) -> bool {
 
 fn unexpected() -> ClientError {
     io::Error::new(io::ErrorKind::InvalidData, "it answers something else").into()
+}
+
+/// The process that has the place of the daemon, where one has it and says so.
+pub fn holder(places: &Places) -> io::Result<Option<u32>> {
+    let mut lock = match std::fs::File::open(places.daemon_lock()) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => return Ok(None),
+        Err(std::fs::TryLockError::WouldBlock) => {}
+        Err(std::fs::TryLockError::Error(error)) => return Err(error),
+    }
+    let mut text = String::new();
+    std::io::Read::take(&mut lock, LONGEST_PID).read_to_string(&mut text)?;
+    Ok(text.trim().parse().ok())
 }
 
 /// Starts a daemon and waits until it listens.

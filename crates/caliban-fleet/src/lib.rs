@@ -20,7 +20,7 @@ mod wire;
 pub mod worker;
 
 pub use attach::{Answers, Attachment, Input, Past, Wanted};
-pub use client::{Client, ClientError, Starter, Watching};
+pub use client::{Client, ClientError, Starter, Watching, holder};
 pub use control::{DaemonStatus, KillHow, Refusal, RefusedBecause, Resumption, RmWhich};
 pub use daemon::{DAEMON_ARGUMENT, Setup, serve};
 pub use directory::{AgentDirectory, Registry};

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::net::UnixStream;
 
+use crate::id::AgentId;
+
 /// The first argument that makes the program a worker.
 pub const WORKER_ARGUMENT: &str = "__worker";
 /// The variable that everything an agent starts can see.
@@ -40,6 +42,33 @@ impl Peer {
             return true;
         };
         is_of_an_agent(pid)
+    }
+}
+
+impl Peer {
+    /// Which agent a process belongs to: by the worker furthest above it, as what lies between may be
+    /// made to look like another's. Nothing where that cannot be found out.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn agent(self) -> Option<AgentId> {
+        let mut pid = self.pid?;
+        let (mut started, mut marked) = (None, None);
+        for _ in 0..GENERATIONS {
+            let Some(parent) = parent(pid) else {
+                break;
+            };
+            started = agent_of_worker(pid).or(started);
+            marked = mark(pid).or(marked);
+            if parent <= 1 {
+                break;
+            }
+            pid = parent;
+        }
+        started.or(marked)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn agent(self) -> Option<AgentId> {
+        None
     }
 }
 
@@ -93,27 +122,45 @@ fn parent(pid: i32) -> Option<i32> {
 
 #[cfg(target_os = "linux")]
 fn is_started_as(pid: i32, argument: &str) -> bool {
-    let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else {
-        return false;
-    };
-    let mut words = line.split(|byte| *byte == 0);
-    words.nth(1) == Some(argument.as_bytes())
+    first_words(pid).is_some_and(|(first, _)| first == argument)
+}
+
+/// The agent whose worker a process was started as.
+#[cfg(target_os = "linux")]
+fn agent_of_worker(pid: i32) -> Option<AgentId> {
+    let (first, second) = first_words(pid)?;
+    (first == WORKER_ARGUMENT).then(|| second.parse().ok())?
+}
+
+/// The first two arguments of a process.
+#[cfg(target_os = "linux")]
+fn first_words(pid: i32) -> Option<(String, String)> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut words = line.split(|byte| *byte == 0).skip(1);
+    let mut word = || String::from_utf8_lossy(words.next().unwrap_or_default()).into_owned();
+    Some((word(), word()))
 }
 
 /// Whether its environment says that an agent started it; most processes may be asked.
 #[cfg(target_os = "linux")]
 fn is_marked(pid: i32, argument: &str) -> bool {
-    if argument != WORKER_ARGUMENT {
-        return false;
-    }
-    let Ok(variables) = std::fs::read(format!("/proc/{pid}/environ")) else {
-        return false;
-    };
+    argument == WORKER_ARGUMENT && variable(pid).is_some()
+}
+
+/// The agent that the environment of a process names.
+#[cfg(target_os = "linux")]
+fn mark(pid: i32) -> Option<AgentId> {
+    variable(pid)?.parse().ok()
+}
+
+#[cfg(target_os = "linux")]
+fn variable(pid: i32) -> Option<String> {
+    let variables = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut variables = variables.split(|byte| *byte == 0);
-    variables.any(|variable| {
-        variable
-            .strip_prefix(AGENT_VARIABLE.as_bytes())
-            .is_some_and(|rest| rest.starts_with(b"="))
+    variables.find_map(|variable| {
+        let value = variable.strip_prefix(AGENT_VARIABLE.as_bytes())?;
+        let value = value.strip_prefix(b"=")?;
+        Some(String::from_utf8_lossy(value).into_owned())
     })
 }
 
@@ -149,12 +196,11 @@ mod tests {
         let stdout = child.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
         let grandchild = line.trim().parse().unwrap();
-        assert!(
-            Peer {
-                pid: Some(grandchild)
-            }
-            .is_of_an_agent()
-        );
+        let grandchild = Peer {
+            pid: Some(grandchild),
+        };
+        assert!(grandchild.is_of_an_agent());
+        assert_eq!(grandchild.agent(), "0000000a".parse().ok());
         drop(child.stdin.take());
         child.wait().unwrap();
     }

@@ -76,10 +76,20 @@ impl Said {
 
     /// The first line of what it complained about.
     pub fn complaint(&self) -> String {
-        let line = self.complaint.lines().find(|line| !line.trim().is_empty());
+        /// Files that a complaint is about and that are named.
+        const SHOWN: usize = 5;
+        let mut lines = self.complaint.lines();
+        let line = lines.find(|line| !line.trim().is_empty());
         let line = line.unwrap_or("it failed and did not say why");
         let line = line.trim_start_matches("fatal: ");
-        line.trim_start_matches("error: ").to_owned()
+        let line = line.trim_start_matches("error: ");
+        // Files stand below it, one in a line.
+        let files = lines.map_while(|line| line.strip_prefix('\t'));
+        let files: Vec<String> = files.take(SHOWN).map(|file| format!("`{file}`")).collect();
+        if files.is_empty() {
+            return line.to_owned();
+        }
+        format!("{line} {}", files.join(", "))
     }
 
     /// The answer without the line break at its end.

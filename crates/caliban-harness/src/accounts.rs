@@ -42,7 +42,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::MainLoop => "the conversation",
         Purpose::Summarization => "summaries",
-        Purpose::FastClassifier => "judging calls",
+        Purpose::FastClassifier => "judging calls and side questions",
         Purpose::SubAgent => "sub-agents",
         Purpose::Embedding => "embeddings",
         Purpose::Other => "other things",
@@ -130,6 +130,11 @@ pub(crate) fn cost((_, before): Before, session: &Session) -> String {
     for ((provider, model), sums) in grouped(&accounts, of_model) {
         rows.push((format!("{provider}/{model}"), price(&sums)));
     }
+    // A copy brings the sum of its original along, and not which model took which part of it.
+    let inherited = accounts.inherited().1;
+    if !inherited.is_zero() {
+        rows.push(("before the copy".to_owned(), format!("${inherited:.4}")));
+    }
     let purposes = grouped(&accounts, |row| row.purpose);
     if purposes.len() > 1 {
         for (purpose, sums) in purposes {
@@ -166,7 +171,7 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
     usage += inherited;
     let mut rows = vec![
         ("turns".to_owned(), totals.turns.to_string()),
-        ("calls".to_owned(), totals.tool_calls.to_string()),
+        ("tool calls".to_owned(), totals.tool_calls.to_string()),
         ("tokens".to_owned(), buckets(&usage)),
     ];
     if earlier != Usage::default() {
@@ -174,6 +179,9 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
     }
     for ((provider, model), sums) in grouped(&accounts, of_model) {
         rows.push((format!("{provider}/{model}"), buckets(&sums.usage)));
+    }
+    if inherited != Usage::default() {
+        rows.push(("before the copy".to_owned(), buckets(&inherited)));
     }
     rows.extend(routes(session).iter().map(route_line));
     let images = Images::of(session.conversation.messages());
@@ -189,7 +197,8 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
         rows.push(("time".to_owned(), lasting(work.active_ms)));
     }
     if work.denials > 0 {
-        rows.push(("denied".to_owned(), format!("{} calls", work.denials)));
+        let calls = if work.denials == 1 { "call" } else { "calls" };
+        rows.push(("denied".to_owned(), format!("{} {calls}", work.denials)));
     }
     columns(rows)
 }
@@ -254,9 +263,9 @@ fn models_report(accounts: &Accounts) -> Vec<Value> {
 /// `/cost` for programs.
 pub(crate) fn cost_report((_, before): Before, session: &Session) -> Value {
     let accounts = accounts(session);
-    let purposes = grouped(&accounts, |row| row.purpose).into_iter().map(
-        |(purpose, sums)| json!({"purpose": purpose_name(purpose), "cost_usd": dollars(sums.cost)}),
-    );
+    let purposes = grouped(&accounts, |row| row.purpose)
+        .into_iter()
+        .map(|(purpose, sums)| json!({"purpose": purpose.slug(), "cost_usd": dollars(sums.cost)}));
     let purposes: Vec<Value> = purposes.collect();
     let all = accounts.total();
     json!({

@@ -25,7 +25,6 @@ use crate::plugins::{is_plugin_only, plugins};
 
 /// Reads everything that is added. Nothing of it runs yet.
 pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Extras, LaunchError> {
-    let environment = configuration.environment();
     let plugins = plugins(run, configuration);
     let places = Places {
         plugins: plugins.places(),
@@ -33,9 +32,7 @@ pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Ex
     };
     let options = context_options(run, configuration)?;
     let context = Context::load(&places, &options, &caliban_slash::reserved());
-    let style = environment
-        .text(names::CALIBAN_OUTPUT_STYLE)
-        .or_else(|| configuration.settings().output_style.clone());
+    let style = style_name(configuration);
     Ok(Extras {
         hook_wording: None,
         plugins,
@@ -51,6 +48,14 @@ pub fn load_extras(run: &RunOptions, configuration: &Configuration) -> Result<Ex
             Repository::Untrusted
         },
     })
+}
+
+/// The output style that is asked for.
+pub(crate) fn style_name(configuration: &Configuration) -> Option<String> {
+    let environment = configuration.environment();
+    environment
+        .text(names::CALIBAN_OUTPUT_STYLE)
+        .or_else(|| configuration.settings().output_style.clone())
 }
 
 /// What is worth knowing about it.

@@ -345,6 +345,7 @@ impl Session {
             sandbox: choices.sandbox,
             gate,
             commands: added.commands,
+            server_prompts: Vec::new(),
             servers,
             hooks: added.external,
             opening,

@@ -4,6 +4,8 @@
 //! reading: a prompt may carry text of strangers, who must not be able to name a key file. What is
 //! named and does not go along is said.
 
+mod part;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use caliban_images::{Scaling, ingest};
 use caliban_model::{Block, Image, Message, Role, ToolContent};
 use caliban_settings::variables::names;
 
+use self::part::{Lines, listing};
 use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
@@ -119,22 +122,34 @@ impl Attachments {
         let mut blocks = vec![Block::text(prompt)];
         let mut notices = Notices::default();
         let mut total = 0;
-        let mut attached: Vec<PathBuf> = Vec::new();
+        let mut attached: Vec<(PathBuf, Option<Lines>)> = Vec::new();
         for name in references(prompt) {
             if is_resource(name, servers).is_some() {
                 continue;
             }
-            let (name, file) = match self.find(name) {
-                Found::Inside(name, file) => (name, file),
+            let (name, file, lines) = match self.find(name) {
+                Found::Inside(name, file, lines) => (name, file, lines),
+                Found::Folder(name, folder) => {
+                    match folder.listed(reading) {
+                        Ok(Ok(listed)) if !attached.contains(&(folder.real.clone(), None)) => {
+                            blocks.push(Block::text(format!(
+                                "<folder path=\"{name}\">\n{listed}\n</folder>"
+                            )));
+                            attached.push((folder.real, None));
+                        }
+                        Ok(Ok(_)) => {}
+                        Ok(Err(closed)) => {
+                            notices.add(format!("`@{name}` does not go along: {closed}"));
+                        }
+                        Err(error) => {
+                            notices.add(format!("`@{name}` does not go along: {error}"));
+                        }
+                    }
+                    continue;
+                }
                 Found::Outside => {
                     notices.add(format!(
                         "`@{name}` is outside the workspace and does not go along; `--add-dir` adds its directory"
-                    ));
-                    continue;
-                }
-                Found::Directory => {
-                    notices.add(format!(
-                        "`@{name}` is a directory and does not go along; name files in it"
                     ));
                     continue;
                 }
@@ -145,7 +160,7 @@ impl Attachments {
                     continue;
                 }
             };
-            if attached.contains(&file.real) {
+            if attached.contains(&(file.real.clone(), lines)) {
                 continue;
             }
             let opened = match file.open(name, reading)? {
@@ -160,7 +175,10 @@ impl Attachments {
                 notices.texts.extend(notice);
                 Block::Image(image)
             } else {
-                let text = text(name, opened, limits.one)?;
+                let text = match lines {
+                    Some(lines) => lines.of(name, opened, limits.one)?,
+                    None => text(name, opened, limits.one)?,
+                };
                 total += text.len() as u64;
                 if total > limits.all {
                     return Err(LaunchError::configuration(format!(
@@ -171,7 +189,7 @@ impl Attachments {
                 Block::text(format!("<file path=\"{name}\">\n{text}\n</file>"))
             };
             blocks.push(block);
-            attached.push(file.real);
+            attached.push((file.real, lines));
         }
         Ok(Attached {
             message: Message::new(Role::User, blocks),
@@ -193,18 +211,37 @@ impl Attachments {
                 .chain(additional.iter().map(PathBuf::as_path));
             roots.any(|root| file.real.starts_with(root))
         };
-        let mut is_directory = false;
-        let file = [name, shorter].into_iter().find_map(|name| {
+        let of = |name: &str| {
             let given = given(name);
             let real = given.canonicalize().ok()?;
-            is_directory |= real.is_dir();
-            real.is_file().then_some((name, NamedFile { given, real }))
-        });
-        match file {
-            None if is_directory => Found::Directory,
-            None => Found::Nothing,
-            Some((name, file)) if is_inside(&file) => Found::Inside(name, file),
-            Some(_) => Found::Outside,
+            Some(NamedFile { given, real })
+        };
+        let mut is_elsewhere = false;
+        // A file may be called what looks like a range of lines.
+        let ranged = [name, shorter].map(|shown| (shown, Lines::behind(shown)));
+        let spellings = [(name, None), (shorter, None)].into_iter().chain(
+            ranged
+                .into_iter()
+                .filter_map(|(shown, ranged)| Some((shown, Some(ranged?)))),
+        );
+        for (shown, ranged) in spellings {
+            let path = ranged.map_or(shown, |(path, _)| path);
+            let Some(file) = of(path) else {
+                continue;
+            };
+            let lines = ranged.map(|(_, lines)| lines);
+            let (is_file, is_folder) = (file.real.is_file(), file.real.is_dir());
+            match (is_inside(&file), lines) {
+                (true, _) if is_file => return Found::Inside(shown, file, lines),
+                (true, None) if is_folder => return Found::Folder(shown, file),
+                (false, _) => is_elsewhere |= is_file || is_folder,
+                (true, _) => {}
+            }
+        }
+        if is_elsewhere {
+            Found::Outside
+        } else {
+            Found::Nothing
         }
     }
 
@@ -443,11 +480,13 @@ fn references(prompt: &str) -> impl Iterator<Item = &str> {
 
 /// What a name means.
 enum Found<'a> {
-    /// A regular file of the workspace, and the name without what is no part of it.
-    Inside(&'a str, NamedFile),
-    /// A regular file elsewhere.
+    /// A regular file of the workspace, the name without what is no part of it, and the lines of
+    /// it that are meant where not all are.
+    Inside(&'a str, NamedFile, Option<Lines>),
+    /// A folder of the workspace.
+    Folder(&'a str, NamedFile),
+    /// Something elsewhere.
     Outside,
-    Directory,
     Nothing,
 }
 
@@ -459,6 +498,14 @@ struct NamedFile {
 }
 
 impl NamedFile {
+    /// What is in it, where it is a folder and may be looked into.
+    fn listed(&self, reading: &dyn ReadGuard) -> std::io::Result<Result<String, Closed>> {
+        match reading.by_name(&self.given, &self.real) {
+            Ok(()) => listing(&self.real).map(Ok),
+            Err(closed) => Ok(Err(closed)),
+        }
+    }
+
     /// Opens it if it may be read.
     fn open(
         &self,
@@ -541,6 +588,35 @@ mod tests {
         assert!(attach("@a.txt @\"b c.md\"", limits(5, 9)).is_ok());
         let damaged = attach("@broken.png", AttachmentLimits::DEFAULT).unwrap_err();
         assert!(damaged.to_string().contains("damaged"), "{damaged}");
+    }
+
+    #[test]
+    fn lines_and_folders_go_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("w");
+        std::fs::create_dir_all(root.join("src/inner")).unwrap();
+        std::fs::write(root.join("src/a.txt"), "one\ntwo\nthree\nfour\n").unwrap();
+        std::fs::write(root.join("b:2"), "whole").unwrap();
+        let attach = |prompt: &str| {
+            let attached = attachments(&root, AttachmentLimits::DEFAULT).with_files(prompt);
+            let attached = attached.unwrap();
+            assert_eq!(attached.notices, Vec::<String>::new());
+            texts(&attached.message)[1..].to_vec()
+        };
+        let file = |name: &str, text: &str| format!("<file path=\"{name}\">\n{text}\n</file>");
+        for (prompt, name, text) in [
+            ("@src/a.txt:2-3.", "src/a.txt:2-3", "two\nthree"),
+            ("@src/a.txt:4", "src/a.txt:4", "four"),
+            ("@src/a.txt:3-90", "src/a.txt:3-90", "three\nfour"),
+            // A file of this very name comes first.
+            ("@b:2", "b:2", "whole"),
+        ] {
+            assert_eq!(attach(prompt), [file(name, text)], "{prompt}");
+        }
+        let listed = "<folder path=\"src/\">\na.txt\ninner/\n</folder>";
+        assert_eq!(attach("what is in @src/ ?"), [listed]);
+        let outside = attachments(&root, AttachmentLimits::DEFAULT).with_files("@..");
+        assert!(outside.unwrap().notices[0].contains("outside the workspace"));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use caliban_agent::{Dial, PromptStage, PromptVerdict};
+use caliban_agent::{Dial, PromptStage, PromptVerdict, Toolbox};
 use caliban_checkpoints::History;
 use caliban_context::{NoteStore, Topic, TopicName};
 use caliban_hooks::{ExternalHooks, HandlerReport};
 use caliban_mcp::{ServerStatus, Servers, Status};
-use caliban_model::{Message, Provider, Reasoning, Role};
+use caliban_model::{Effect, Message, Provider, Reasoning, Role, nearest};
 use caliban_permissions::{Judge, Origin, Rule, RuleBook};
 use caliban_settings::{RuleAction, RuleSpec};
 use caliban_tools::{Jobs, ListedJob};
@@ -33,6 +33,7 @@ use crate::switches::Switches;
 pub struct SessionDesk {
     jobs: Option<Arc<Jobs>>,
     gate: Arc<Gate>,
+    tools: Toolbox,
     provider: Arc<dyn Provider>,
     rewinder: Option<Rewinder>,
     /// What was said before, without what the model is told first.
@@ -96,6 +97,7 @@ impl SessionDesk {
         Self {
             jobs: session.jobs.clone(),
             gate: Arc::clone(&session.gate),
+            tools: session.agent.tools.clone(),
             provider: Arc::clone(&session.agent.provider),
             rewinder: session.checkpoints.as_ref().map(Checkpoints::rewinder),
             past,
@@ -198,6 +200,11 @@ impl SessionDesk {
         }
     }
 
+    /// Whether a skill is used by typing its name.
+    pub fn is_typed(&self, skill: &str) -> bool {
+        !self.inventory.hidden_skills.contains(skill)
+    }
+
     /// Name, description and origin of each skill.
     pub fn skills(&self) -> Vec<(String, String, String)> {
         listed(&self.inventory.skills)
@@ -210,7 +217,7 @@ impl SessionDesk {
 
     /// The output style that counts, and those there are.
     pub fn styles(&self) -> (Option<String>, Vec<(String, String, String)>) {
-        (self.inventory.style.clone(), listed(&self.inventory.styles))
+        (self.inventory.style(), listed(&self.inventory.styles))
     }
 
     /// The plugin that insists on the output style.
@@ -288,7 +295,7 @@ impl SessionDesk {
         Arc::clone(&self.provider)
     }
 
-    /// What the rules say about a call, written as `Tool: argument` or `Tool: {json}`.
+    /// What rules and mode say about a call, written as `Tool: argument` or `Tool: {json}`.
     pub fn judged(&self, call: &str) -> String {
         let (tool, argument) = call.split_once(':').unwrap_or((call, ""));
         let (tool, argument) = (tool.trim(), argument.trim());
@@ -301,13 +308,18 @@ impl SessionDesk {
                 "command": argument, "path": argument, "url": argument, "pattern": argument,
             }),
         };
-        let judge = self.gate.judge_by();
-        let decision = judge.decide(tool, &input, Timestamp::now());
-        let rule = judge.book.rules().get(decision.rule);
-        let rule = rule.map_or_else(String::new, |rule| {
-            format!(" by `{}`, {}", rule.pattern.text(), rule.origin.described())
-        });
-        format!("{}{rule}", decision.action)
+        let tools = self.tools.current();
+        let effect = match tools.get(tool) {
+            Some(known) => Some(known.effect()),
+            // Those of servers may be there without being offered.
+            None => tool.starts_with("mcp__").then_some(Effect::Executes),
+        };
+        let Some(effect) = effect else {
+            let near = nearest(tool, tools.names());
+            let meant = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            return format!("there is no tool `{tool}` in this session{meant}");
+        };
+        self.gate.foreseen(tool, &input, effect)
     }
 
     /// Background jobs, in the order they began.

@@ -15,6 +15,7 @@ use crate::error::LaunchError;
 use crate::mcp::server_states;
 use crate::obedience::Wish;
 use crate::session::Session;
+use crate::typeable;
 
 /// How long a session may take to end: what takes longer, its guardian ends without us.
 const GOODBYE: Duration = Duration::from_millis(1500);
@@ -27,7 +28,7 @@ impl Engine for Session {
             None => agent.settings.model.clone(),
         };
         let window = agent.provider.capabilities(&model).context_window;
-        Facts {
+        let mut facts = Facts {
             tools: agent.tools.current().names().map(str::to_owned).collect(),
             servers: self.servers_shown(),
             permission_mode: self.regime().as_str().to_owned(),
@@ -35,7 +36,9 @@ impl Engine for Session {
             context_window: window.unwrap_or(agent.settings.compaction.assumed_window),
             model: model.to_string(),
             ..self.facts.clone()
-        }
+        };
+        typeable::list(&mut facts, &self.server_prompts);
+        facts
     }
 
     fn work<'a>(
@@ -47,6 +50,10 @@ impl Engine for Session {
         async move {
             if let Some(watch) = &self.watch {
                 watch.look().await;
+            }
+            let listing = typeable::prompts(self.servers.as_ref());
+            if let Some(prompts) = cancel.run_until_cancelled(listing).await {
+                self.server_prompts = prompts;
             }
             if let Some(traces) = &self.traces {
                 traces.begin(&prompt.id);

@@ -1,5 +1,6 @@
 //! The gate before every call of every agent of a session: rules, then mode, then the operator.
 
+mod foreseen;
 mod lasting;
 mod reading;
 mod reasons;
@@ -32,7 +33,7 @@ use crate::escalation::Escalation;
 use crate::notice_sink::NoticeSink;
 use crate::permissions::judge;
 
-use reasons::{ENDING_PLAN_MODE, parts, refuse, static_denial, why_asked};
+use reasons::{ENDING_PLAN_MODE, parts, place, refuse, static_denial, why_asked};
 
 /// How a session is recorded whose calls were all allowed that would have been asked about.
 pub(crate) const AUTO_ALLOW: &str = "autoAllow";
@@ -398,6 +399,7 @@ impl Gate {
                 target: None,
                 input: None,
                 parts: Vec::new(),
+                place: None,
             };
         }
         let judge = self.judge_of(call);
@@ -410,7 +412,8 @@ impl Gate {
                 suggestions: Vec::new(),
                 target: None,
                 input: None,
-                parts: parts(&judge, decision),
+                parts: parts(&judge, call, decision),
+                place: None,
             };
         }
         let (name, input, now) = (&call.name, &call.input, Timestamp::now());
@@ -424,7 +427,8 @@ impl Gate {
                 _ => None,
             },
             input: None,
-            parts: parts(&judge, decision),
+            parts: parts(&judge, call, decision),
+            place: Some(place(rule(&judge, decision))),
         }
     }
 

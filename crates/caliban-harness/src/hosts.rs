@@ -107,6 +107,7 @@ impl HostQuestions {
                 target: None,
                 input: None,
                 parts: Vec::new(),
+                place: None,
             },
         );
         let asked = HookEvent::PermissionRequest {

@@ -1,8 +1,11 @@
 //! What there is in a session besides its conversation, as lists show it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use caliban_context::{Context, NoteStore, Profile};
+use arc_swap::ArcSwapOption;
+use caliban_context::{Context, NoteStore, Notice, OutputStyles, Profile};
 
 use crate::profile_report::details;
 
@@ -10,11 +13,14 @@ use crate::profile_report::details;
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) skills: Vec<Listed>,
+    /// Those of them whose names mean other commands.
+    pub(crate) hidden_skills: BTreeSet<String>,
     pub(crate) plugins: Vec<Listed>,
     pub(crate) styles: Vec<Listed>,
     pub(crate) profiles: Vec<ListedProfile>,
-    /// The output style that counts.
-    pub(crate) style: Option<String>,
+    pub(crate) output_styles: OutputStyles,
+    /// The output style that counts: another one may after the conversation has begun anew.
+    style: ArcSwapOption<String>,
     /// The plugin that insists on it.
     pub(crate) style_lock: Option<String>,
     /// What the model is told before everything else.
@@ -67,17 +73,34 @@ impl Inventory {
             path: section.path.clone(),
             tokens: section.tokens(),
         });
+        let hidden = context.notices.iter().filter_map(|notice| match notice {
+            Notice::SkillHidden { name, .. } => Some(name.clone()),
+            _ => None,
+        });
         let selected = context.styles.select(style);
         Self {
             skills: skills.collect(),
+            hidden_skills: hidden.collect(),
             plugins: Vec::new(),
             styles: styles.collect(),
             profiles: context.profiles.iter().map(listed_profile).collect(),
-            style: Some(selected.style.name().to_owned()),
+            output_styles: context.styles.clone(),
+            style: ArcSwapOption::from_pointee(selected.style.name().to_owned()),
             style_lock: selected.locked_by.map(str::to_owned),
             instructions: sections.collect(),
             notes: notes.cloned(),
         }
+    }
+
+    /// The output style that counts.
+    pub(crate) fn style(&self) -> Option<String> {
+        self.style
+            .load_full()
+            .map(|style| style.as_str().to_owned())
+    }
+
+    pub(crate) fn set_style(&self, name: &str) {
+        self.style.store(Some(Arc::new(name.to_owned())));
     }
 }
 

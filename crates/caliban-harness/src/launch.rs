@@ -3,15 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_agent::{Event, Listener, ToolSource};
-use caliban_context::Commands;
 use caliban_model::{Message, RateCard};
 use caliban_permissions::Latch;
 use caliban_sandbox::Sandbox;
 use caliban_session::{
-    Bounds, Engine, Events, Facts, Fanout, Parts, Prompt, Questions, Retention, SessionHandle,
+    Bounds, Engine, Events, Facts, Fanout, PROTOCOL, Parts, Prompt, Questions, Retention,
+    SessionHandle,
 };
 use caliban_sessions::SessionState;
-use caliban_slash::BUILT_IN;
 use caliban_tools::{AgentKind, GENERAL};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -46,6 +45,7 @@ use crate::surroundings::{DialectParts, Process, Surroundings};
 use crate::switches::{Switched, Switches};
 use crate::telemetry::Telemetry;
 use crate::tool_sources::ToolSources;
+use crate::typeable;
 
 /// Begins the session that options ask for.
 pub async fn launch(
@@ -252,6 +252,7 @@ impl Listener for Notices {
 /// What is known of a session by itself, without its configuration.
 pub(crate) fn facts_of(session: &Session) -> Facts {
     let agent = session.agent();
+        protocol: Some(PROTOCOL),
     Facts {
         session_id: agent.session_id.to_string(),
         provider: agent.provider.id().to_owned(),
@@ -339,8 +340,11 @@ impl Prepared {
             )?;
             servers.settle().await;
             let news = prepared.dialect.seat.as_ref().and_then(Seat::news);
-            let launched =
+            let mut launched =
                 prepared.launched(servers, sandbox.as_ref(), &hosts, fanout, questions)?;
+            let prompts = typeable::prompts(launched.session.servers()).await;
+            typeable::list(&mut launched.facts, &prompts);
+            launched.session.server_prompts = prompts;
             let session = &launched.session;
             hosts.follow(&session.gate, &session.agent.company.observers);
             if let Some(news) = news {
@@ -383,7 +387,7 @@ impl Prepared {
             let _ = notes.bootstrap(&configuration.workspace);
         }
         let context = &extras.context;
-        let commands = typeable(&context.commands);
+        let commands = typeable::typeable(&context.commands);
         let skills = context.skills.iter();
         let skills = skills.map(|skill| skill.name().to_owned()).collect();
         let plugin_facts = extras.plugins.facts();
@@ -458,7 +462,8 @@ impl Prepared {
         session.examiner = dialect.examiner;
         let facts = Facts {
             fallback_model: chosen.fallback_model,
-            commands,
+            commands: typeable::named(&commands),
+            hints: typeable::hints(&commands),
             skills,
             plugins: plugin_facts,
             setting_sources: configuration.sources(),
@@ -488,18 +493,6 @@ fn unknown_default(configuration: &Configuration, kinds: &[AgentKind]) -> Option
     (!is_known).then(|| {
         format!("`agent` in the settings names `{name}`, and there is no such agent profile")
     })
-}
-
-/// The commands that can be typed where there is no screen, with what they do.
-fn typeable(own: &Commands) -> Vec<(String, String)> {
-    // Where both have a name, the user's own is meant.
-    let built_in = BUILT_IN
-        .iter()
-        .filter(|entry| entry.works_anywhere() && own.get(entry.name).is_none());
-    let built_in = built_in.map(|entry| (entry.name.to_owned(), entry.summary.to_owned()));
-    let own = own.iter();
-    let own = own.map(|command| (command.name().to_owned(), command.description().to_owned()));
-    own.chain(built_in).collect()
 }
 
 /// Who answers. Where nobody can be set up, it is who stands in, if anybody does.

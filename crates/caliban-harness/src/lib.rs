@@ -60,6 +60,7 @@ mod repeating;
 mod reported;
 mod reports;
 pub mod rewind_report;
+mod restyling;
 mod rewinding;
 pub mod routes;
 mod sandbox;
@@ -74,6 +75,7 @@ mod system_prompt;
 mod taking_back;
 mod telemetry;
 mod tending;
+mod typeable;
 mod tool_sources;
 mod window_report;
 

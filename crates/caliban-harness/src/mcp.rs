@@ -322,4 +322,12 @@ impl Log for ServerLog {
             message: format!("the MCP server {server}: {text}"),
         });
     }
+
+    /// In the words of the warnings that a session begins with, so that nobody is told twice.
+    fn given_up(&self, server: &str, status: &Status) {
+        self.notice_sink.say(Event::Notice {
+            subtype: "mcp".into(),
+            message: format!("the MCP server {server} {status}"),
+        });
+    }
 }

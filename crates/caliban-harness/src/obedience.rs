@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use caliban_agent::{Listener, Outcome, PromptStage, PromptVerdict, RunTotals};
 use caliban_context::TopicName;
-use caliban_model::{CancellationToken, Message, ProviderKind, Reasoning, Role};
+use caliban_model::{CancellationToken, Message, ProviderKind, Reasoning};
 use caliban_permissions::Regime;
 use caliban_session::{Others, Restore, Rewind};
 use caliban_settings::PermissionMode;
@@ -119,7 +119,8 @@ impl Session {
                 Wish::Done(outcome, Box::new(totals))
             }
             Action::Clear => {
-                self.agent.clear(&mut self.conversation, told).await;
+                let system = self.restyled();
+                self.agent.clear(&mut self.conversation, system, told).await;
                 self.done(Outcome::obeyed("The conversation begins anew."))
             }
             Action::Rewind(RewindAction::Do(rewinding)) => {
@@ -153,7 +154,12 @@ impl Session {
     /// Whether a word after a slash means something that is not built in: a command, a prompt of
     /// a server, or simply a path.
     fn knows(&self, name: &str) -> Known {
+        let begins_a_plugins = |command: &caliban_context::Command| {
+            let plugin = command.name().split_once(':').map(|(plugin, _)| plugin);
+            plugin == Some(name)
+        };
         let is_known = self.commands.get(name).is_some()
+            || self.commands.iter().any(begins_a_plugins)
             || name.starts_with("mcp__")
             || Path::new("/").join(name).exists();
         if is_known { Known::Yes } else { Known::No }
@@ -217,7 +223,7 @@ impl Session {
     /// What a command has to say that reports nothing but words.
     async fn act(&self, action: Action) -> Result<String, Unobeyed> {
         Ok(match action {
-            Action::Help => reports::help(&self.commands),
+            Action::Help => reports::help(&self.commands, &self.server_prompts),
             Action::System => self.system_prompt(),
             Action::Model(Some(model)) => {
                 self.models.check(&model)?;
@@ -249,8 +255,8 @@ impl Session {
             Action::AddDirectory { path } => self.add_directory(&path)?,
             Action::Tasks => self.tasks(),
             Action::Trust => self.trust()?,
-            Action::Config => match &self.examiner {
-                Some(examiner) => examiner.settings()?,
+            Action::Config { text } => match &self.examiner {
+                Some(examiner) => reports::with(&examiner.settings()?, text.as_deref())?,
                 None => return Err("use `caliban config print`".to_owned().into()),
             },
             Action::Feedback { text } => self.give_feedback(&text).await?,
@@ -286,12 +292,6 @@ impl Session {
             .dial
             .as_ref()
             .ok_or_else(|| "the model of this session cannot be changed".to_owned())
-    }
-
-    /// What the model is told before everything else.
-    pub(crate) fn system_messages(&self) -> impl Iterator<Item = &Arc<Message>> {
-        let messages = self.conversation.messages().iter();
-        messages.filter(|message| message.role == Role::System)
     }
 
     fn system_prompt(&self) -> String {

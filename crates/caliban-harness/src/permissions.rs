@@ -23,6 +23,8 @@ use crate::options::{EarlierMode, Part, PermissionOptions, RunOptions};
 pub struct Permissions {
     pub book: RuleBook,
     pub regime: Regime,
+    /// The one that was asked for; another where that is switched off.
+    pub(crate) chosen: Regime,
     pub auto_allow: AutoAllow,
     /// The lists of auto mode; none where its classifier is switched off.
     pub auto: Option<AutoRules>,
@@ -36,6 +38,7 @@ impl Permissions {
         Self {
             book: RuleBook::of(std::iter::empty::<Rule>()),
             regime: Regime::Rules(PermissionMode::Default),
+            chosen: Regime::Rules(PermissionMode::Default),
             auto_allow: AutoAllow::On,
             auto: None,
             audit: None,
@@ -152,11 +155,18 @@ impl Permissions {
         configuration: &Configuration,
     ) -> Result<Self, LaunchError> {
         let environment = configuration.environment();
-        let regime = regime(options, inherited, configuration)?;
+        let chosen = regime(options, inherited, configuration)?;
         let is_classified = options.classifier == Part::AsConfigured
             && !environment.is_on(names::CALIBAN_DISABLE_AUTO_MODE)
             && !is_auto_mode_disabled(&configuration.loaded);
-        let auto = if regime == Regime::Rules(PermissionMode::Auto) && is_classified {
+        // Without its classifier the mode would ask about everything, as the usual one does.
+        let regime = match chosen {
+            Regime::Rules(PermissionMode::Auto) if !is_classified => {
+                Regime::Rules(PermissionMode::Default)
+            }
+            Regime::Rules(_) | Regime::Disabled => chosen,
+        };
+        let auto = if regime == Regime::Rules(PermissionMode::Auto) {
             let path = configuration.locations.config_dir().join("auto-mode.toml");
             let rules = AutoRules::load(&path).map_err(Problem::from_error);
             Some(rules.map_err(LaunchError::Configuration)?)
@@ -166,6 +176,7 @@ impl Permissions {
         Ok(Self {
             book: rule_book(options, &configuration.loaded)?,
             regime,
+            chosen,
             auto_allow: if options.mode.is_none() && environment.is_on(names::CALIBAN_AUTO_ALLOW) {
                 AutoAllow::On
             } else {
@@ -189,7 +200,15 @@ impl Permissions {
     ) -> impl Iterator<Item = String> {
         let danger = self.danger().map(str::to_owned);
         let left = inherited.warning(options, self.regime);
-        left.into_iter().chain(danger)
+        let withheld = (self.chosen != self.regime).then(|| {
+            format!(
+                "the mode `{}` is switched off (`disable_auto_mode` in the settings, `--disable-auto-mode` or `{}`); the mode is `{}`",
+                self.chosen.as_str(),
+                names::CALIBAN_DISABLE_AUTO_MODE,
+                self.regime.as_str()
+            )
+        });
+        left.into_iter().chain(withheld).chain(danger)
     }
 
     /// What must not go unnoticed, in a log either: that calls run which nobody consents to.

@@ -159,7 +159,13 @@ pub fn key_source(
         return Ok(KeySource::Keyring(credentials));
     }
     Ok(match kept_key(kind, configuration) {
-        Some(key) => KeySource::File(Arc::new(StaticKey::new(key))),
+        Some(key) => {
+            let remedy = format!(
+                "the key in {} was refused: give another one with `/login`",
+                configuration.locations.provider_keys().display()
+            );
+            KeySource::File(Arc::new(StaticKey::new(key).with_remedy(remedy)))
+        }
         None => KeySource::Absent,
     })
 }
@@ -202,6 +208,14 @@ pub fn connect_with(
     configuration: &Configuration,
 ) -> Result<Arc<dyn Provider>, LaunchError> {
     let block = configuration.provider_block(kind);
+    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
+    // It is named as the source of its key where that is refused.
+    let named = key_variable.filter(|_| !kind.is_cloud()).and_then(|name| {
+        let key = configuration.environment().text(name)?.trim().to_owned();
+        let remedy = format!("set `{name}` to a valid key");
+        (!key.is_empty()).then(|| StaticKey::new(key).with_remedy(remedy))
+    });
+    let credentials = credentials.or_else(|| Some(Arc::new(named?)));
     let connection = Connection {
         timeouts: timeouts(configuration.environment())?,
         openai_api: block.and_then(|block| block.api),
@@ -216,7 +230,6 @@ pub fn connect_with(
         tap: configuration.wiretap.clone(),
     };
     let lookup = |name: &str| variable(kind, configuration, name);
-    let key_variable = block.and_then(|block| block.api_key_env.as_deref());
     caliban_providers::connect(kind, &lookup, &connection).map_err(|error| {
         LaunchError::Configuration(match key_variable {
             Some(variable) => Problem::caused(
@@ -349,7 +362,9 @@ fn keyring(kind: ProviderKind, environment: &Environment) -> Option<Arc<dyn Cred
         return None;
     }
     let key = caliban_settings::keyring::lookup(kind.as_str(), environment)?;
-    Some(Arc::new(StaticKey::new(key)))
+    let remedy =
+        "the key in the desktop's secret store was refused: give another one with `/login`";
+    Some(Arc::new(StaticKey::new(key).with_remedy(remedy)))
 }
 
 #[cfg(not(feature = "keyring"))]

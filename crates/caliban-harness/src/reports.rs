@@ -12,6 +12,7 @@ use caliban_slash::{Asks, BUILT_IN, Category, Entry, Place};
 use crate::gate::Gate;
 use crate::inventory::{Inventory, Listed};
 use crate::session::Session;
+use crate::typeable::Typeable;
 
 /// The most models that are listed.
 const MODELS: usize = 200;
@@ -45,7 +46,7 @@ fn usages(rows: &[(String, String)]) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn help(own: &Commands) -> String {
+pub(crate) fn help(own: &Commands, prompts: &[Typeable]) -> String {
     let mut text = String::new();
     for category in Category::ALL {
         let entries = BUILT_IN
@@ -84,7 +85,17 @@ pub(crate) fn help(own: &Commands) -> String {
         })
         .collect();
     if !rows.is_empty() {
-        let _ = write!(text, "Your own\n{}\n", usages(&rows));
+        let _ = write!(text, "Your own\n{}\n\n", usages(&rows));
+    }
+    let rows: Vec<_> = prompts
+        .iter()
+        .map(|prompt| {
+            let usage = format!("  /{} {}", prompt.name, prompt.hint);
+            (usage.trim_end().to_owned(), prompt.about.clone())
+        })
+        .collect();
+    if !rows.is_empty() {
+        let _ = write!(text, "Prompts of MCP servers\n{}\n", usages(&rows));
     }
     text.trim_end().to_owned()
 }
@@ -216,9 +227,13 @@ pub(crate) fn fired(runs: u64, last: &LastRun) -> String {
     let reason = last.reason.as_deref().unwrap_or_default();
     let reason = reason.lines().next().unwrap_or_default();
     let colon = if reason.is_empty() { "" } else { ": " };
+    let times = match runs {
+        1 => "once".to_owned(),
+        runs => format!("{runs} times"),
+    };
     let end = if last.failed { "failed" } else { last.decision };
     format!(
-        "ran {runs} times, last {end} in {} ms{colon}{reason}",
+        "ran {times}, last {end} in {} ms{colon}{reason}",
         last.duration_ms
     )
 }
@@ -248,8 +263,22 @@ pub(crate) fn models(
     lines.join("\n")
 }
 
+/// The lines of a report that have a text in them, whatever its case; all of them without one.
+pub(crate) fn with(report: &str, text: Option<&str>) -> Result<String, String> {
+    let Some(text) = text else {
+        return Ok(report.to_owned());
+    };
+    let wanted = text.to_lowercase();
+    let has = |line: &&str| line.to_lowercase().contains(&wanted);
+    let lines: Vec<&str> = report.lines().filter(has).collect();
+    if lines.is_empty() {
+        return Err(format!("no setting that counts has `{text}` in it"));
+    }
+    Ok(lines.join("\n"))
+}
+
 pub(crate) fn styles(inventory: &Inventory) -> String {
-    let current = inventory.style.as_deref().unwrap_or("none");
+    let current = inventory.style().unwrap_or_else(|| "none".to_owned());
     let lock = inventory.style_lock.as_ref();
     let lock = lock.map_or_else(String::new, |plugin| {
         format!(" (locked by plugin: {plugin})")

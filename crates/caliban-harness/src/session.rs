@@ -39,6 +39,7 @@ use crate::reminders::NestedMemory;
 use crate::rewinding::mark;
 use crate::surroundings::Examiner;
 use crate::switches::Switches;
+use crate::typeable::Typeable;
 
 /// How long servers may take to end by themselves.
 const SERVER_PATIENCE: Duration = Duration::from_millis(500);
@@ -66,6 +67,8 @@ pub(crate) struct Session {
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) commands: Commands,
+    /// The prompts of servers, as they were listed last.
+    pub(crate) server_prompts: Vec<Typeable>,
     pub(crate) servers: Option<Servers>,
     pub(crate) hooks: Option<Arc<ExternalHooks>>,
     pub(crate) opening: Arc<Opening>,

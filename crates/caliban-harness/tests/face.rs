@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use caliban_agent::{Answer, Outcome};
 use caliban_harness::options::RunOptions;
-use caliban_session::{Command, Delivery, EventBatch, SessionEvent, SessionHandle, What};
+use caliban_session::{Command, Delivery, EventBatch, PROTOCOL, SessionEvent, SessionHandle, What};
 use caliban_settings::PermissionMode;
 use caliban_testkit::Reply;
 use serde_json::json;
@@ -77,7 +77,9 @@ async fn a_face_needs_nothing_but_commands_and_events() {
         What::Began { facts, .. } => Some(Arc::clone(facts)),
         _ => None,
     };
-    assert_eq!(one.until(facts).await.permission_mode, "plan");
+    let facts = one.until(facts).await;
+    assert_eq!(facts.permission_mode, "plan");
+    assert_eq!(facts.protocol, Some(PROTOCOL));
     here.server.wait_for_requests(3).await;
     one.send(Command::Interrupt).await;
     assert_eq!(one.ended().await, Outcome::Cancelled);

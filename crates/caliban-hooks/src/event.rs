@@ -118,6 +118,11 @@ impl EventName {
         }
     }
 
+    /// Whether an event of this name ever fires.
+    pub fn exists(name: &str) -> bool {
+        Self::parse(name).is_some()
+    }
+
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.as_str() == name)
     }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::status::Status;
+
 /// Lines of each server that are kept for whoever asks what it said.
 const KEPT: usize = 200;
 
@@ -15,6 +17,11 @@ pub trait Log: Send + Sync + Debug {
 
     /// Something the operator should know: a lost connection, a withheld tool.
     fn warning(&self, _server: &str, _text: &str) {}
+
+    /// A server is not tried any more.
+    fn given_up(&self, server: &str, status: &Status) {
+        self.warning(server, &status.to_string());
+    }
 }
 
 /// Nobody listens.
@@ -59,6 +66,11 @@ impl ServerLog {
     pub(crate) fn warning(&self, text: &str) {
         self.recent.add(format!("warning: {text}"));
         self.log.warning(&self.server, text);
+    }
+
+    pub(crate) fn given_up(&self, status: &Status) {
+        self.recent.add(format!("warning: {status}"));
+        self.log.given_up(&self.server, status);
     }
 }
 

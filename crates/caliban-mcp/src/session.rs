@@ -148,8 +148,7 @@ fn pause(
     let reason = match failure {
         Failure::NeedsAuth(reason) => {
             let remedy = format!("caliban mcp login {}", server.name);
-            server.log().warning(&format!("{reason}; run `{remedy}`"));
-            settle(server, Status::NeedsAuth { reason, remedy });
+            give_up(server, Status::NeedsAuth { reason, remedy });
             return None;
         }
         Failure::Failed(reason) => reason,
@@ -159,13 +158,11 @@ fn pause(
         Some(made) if made < reconnection.attempts => made,
         Some(made) => {
             let reason = format!("it was lost, also after {made} new attempts: {reason}");
-            server.log().warning(&reason);
-            settle(server, Status::Failed { reason });
+            give_up(server, Status::Failed { reason });
             return None;
         }
         None => {
-            server.log().warning(&reason);
-            settle(server, Status::Failed { reason });
+            give_up(server, Status::Failed { reason });
             return None;
         }
     };
@@ -195,6 +192,12 @@ fn settle(server: &Server, status: Status) {
         state.connection = None;
         state.instructions = None;
     });
+}
+
+/// Settles with what is told of it.
+fn give_up(server: &Server, status: Status) {
+    server.log().given_up(&status);
+    settle(server, status);
 }
 
 async fn connect(server: &Arc<Server>, source: &mut Source) -> Result<Session, Failure> {

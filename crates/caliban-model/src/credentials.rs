@@ -15,6 +15,12 @@ pub trait Credentials: Send + Sync + Debug {
 
     /// Whether asking again with [`Freshness::Renewed`] may give another key.
     fn renewable(&self) -> bool;
+
+    /// What the user can do about a key that is refused: it names where the key came from. Nothing
+    /// where that is not known, and what the provider advises holds.
+    fn remedy(&self) -> Option<String> {
+        None
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,24 +31,41 @@ pub enum Freshness {
     Renewed,
 }
 
-/// A key that never changes, from the environment.
+/// A key that never changes.
 #[derive(Debug)]
-pub struct StaticKey(SecretString);
+pub struct StaticKey {
+    key: SecretString,
+    remedy: Option<String>,
+}
 
 impl StaticKey {
     pub fn new(key: impl Into<SecretString>) -> Self {
-        Self(key.into())
+        Self {
+            key: key.into(),
+            remedy: None,
+        }
+    }
+
+    /// The same, with what helps when it is refused.
+    #[must_use]
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
     }
 }
 
 impl Credentials for StaticKey {
     fn key(&self, _: Freshness) -> BoxFuture<'_, Result<Option<SecretString>, Error>> {
-        let key = self.0.clone();
+        let key = self.key.clone();
         async move { Ok(Some(key)) }.boxed()
     }
 
     fn renewable(&self) -> bool {
         false
+    }
+
+    fn remedy(&self) -> Option<String> {
+        self.remedy.clone()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use crate::{Block, Origin, Purpose, RetryCategory, Usage};
@@ -97,6 +98,8 @@ pub enum HopKind {
     Skipped,
     /// So much is spent that a cheaper one goes on.
     Budget,
+    /// Another route stood in, and the conversation goes back.
+    Return,
 }
 
 impl HopKind {
@@ -107,8 +110,23 @@ impl HopKind {
             Self::Hedge => "hedge",
             Self::Skipped => "skipped",
             Self::Budget => "budget",
+            Self::Return => "return",
         }
     }
+}
+
+/// A route that was asked at the same time as another and is not needed: it is paid all the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HedgeLoss {
+    /// The route that lost.
+    pub route_id: String,
+    pub purpose: Purpose,
+    pub from: Origin,
+    /// Who answers; who lost, where nobody does.
+    pub to: Origin,
+    pub usage: Usage,
+    /// In dollars, where the price is known.
+    pub cost: Option<Decimal>,
 }
 
 /// Why the model stopped.
@@ -171,6 +189,8 @@ pub enum WarningKind {
     UsageEstimated,
     /// Another route answers; what was said of this turn is void.
     Rerouted { hop: Box<Hop> },
+    /// A route lost a race, and is paid for what it has read.
+    HedgeLoss { loss: Box<HedgeLoss> },
 }
 
 impl WarningKind {
@@ -181,6 +201,7 @@ impl WarningKind {
             Self::ParameterDropped { .. } => "parameter_dropped",
             Self::UsageEstimated => "usage_estimated",
             Self::Rerouted { .. } => "fallback_model",
+            Self::HedgeLoss { .. } => "hedge_loss",
         }
     }
 }
@@ -199,6 +220,23 @@ impl Warning {
         Self {
             message: format!("{} answers instead: {}", hop.to.model, hop.reason),
             kind: WarningKind::Rerouted { hop: Box::new(hop) },
+        }
+    }
+
+    pub fn hedge_loss(loss: HedgeLoss) -> Self {
+        let read = loss.usage.total_input();
+        let cost = loss.cost.map_or_else(
+            || "at an unknown price".to_owned(),
+            |cost| format!("for ${}", cost.round_dp(4)),
+        );
+        Self {
+            message: format!(
+                "`{}` ({}) lost a race to {}: it read {read} tokens and wrote {}, {cost}",
+                loss.route_id, loss.from, loss.to, loss.usage.output
+            ),
+            kind: WarningKind::HedgeLoss {
+                loss: Box::new(loss),
+            },
         }
     }
 

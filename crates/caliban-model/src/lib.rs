@@ -26,7 +26,9 @@ pub use capability::{
 pub use cost::{CostLedger, LedgerEntry, Price};
 pub use credentials::{Credentials, Freshness, NoKey, StaticKey};
 pub use error::{Error, ErrorKind, RetryAdvice, RetryCategory};
-pub use event::{Hop, HopKind, Retry, Shown, StopReason, StreamEvent, Warning, WarningKind};
+pub use event::{
+    HedgeLoss, Hop, HopKind, Retry, Shown, StopReason, StreamEvent, Warning, WarningKind,
+};
 pub use knob::{Knob, UnknownKnob};
 pub use message::{
     Block, Image, ImageMime, ImageSource, Message, Origin, Role, ToolContent, UnsupportedImage,
@@ -37,8 +39,8 @@ pub use provider::{EventStream, ModelInfo, Provider, RouteAccount};
 pub use provider_kind::{OpenAiApi, ProviderKind, UnknownProvider};
 pub use rates::{Rate, RateCard, RateCardError, Tier};
 pub use request::{
-    AnswerLimit, CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat, ParallelCalls, Purpose,
-    Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
+    AnswerLimit, CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat,
+    ParallelCalls, Purpose, Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
 };
 pub use spelling::{nearest, slips};
 pub use tools::{Argument, BUILT_IN, BuiltInTool, Effect, file_path};

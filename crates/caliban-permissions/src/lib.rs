@@ -18,6 +18,7 @@ mod mode;
 mod origin;
 mod paths;
 mod pattern;
+mod pieces;
 mod precedence;
 mod probe;
 mod protected;
@@ -50,6 +51,7 @@ pub use paths::{PathPattern, Places, Subject};
 pub use pattern::{
     About, CommandPattern, FieldPattern, FieldValue, Pattern, PatternError, Reach, ToolName,
 };
+pub use pieces::Piece;
 pub use precedence::{Found, Guard, Precedence};
 pub use probe::Probe;
 pub use protected::{

@@ -21,7 +21,9 @@ pub enum Place {
     Session,
 }
 
-/// Rules that would allow this call and as little else as possible; none when no rule can.
+/// Rules that would allow this call and as little else as possible; none when no rule can. A rule
+/// about every command is none that is kept for the sake of one: it is only named where nobody can
+/// be asked, to whoever then writes it by hand.
 pub fn suggestions(
     judge: &Judge,
     tool: &str,
@@ -31,7 +33,11 @@ pub fn suggestions(
     now: Timestamp,
 ) -> Vec<String> {
     let tool = BuiltInTool::canonical(tool);
-    [narrow(tool, input, decision), vec![tool.to_owned()]]
+    let whole = match (tools::argument(tool), place) {
+        (Argument::Command, Place::Session) => Vec::new(),
+        _ => vec![tool.to_owned()],
+    };
+    [narrow(tool, input, decision), whole]
         .into_iter()
         .find(|patterns| allows(judge, tool, input, patterns, place, now))
         .unwrap_or_default()
@@ -52,6 +58,13 @@ pub fn remedy(
         .map(|pattern| format!("--allow {}", quoted(pattern)))
         .collect();
     let flags = flags.join(" ");
+    let is_every_command =
+        tools::argument(tool) == Argument::Command && suggestions == [tool.to_owned()];
+    if is_every_command {
+        return format!(
+            "No narrower rule can allow it: the user can run it himself, or (dangerous) allow every command by running caliban with `{flags}`."
+        );
+    }
     let lasts = decision.why.outlasts_modes();
     match (flags.is_empty(), tools::is_editor(tool), lasts) {
         (true, _, lasts) => match asking(judge, decision) {

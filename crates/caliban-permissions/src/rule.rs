@@ -15,7 +15,7 @@ pub struct Rule {
     pub comment: Option<String>,
     pub reason: Option<String>,
     pub expires_at: Option<Timestamp>,
-    /// The key and the file it is written in, where it is no rule of a scope.
+    /// The file it is written in, with the key where it is no rule of a scope.
     pub written: Option<String>,
 }
 

@@ -1,5 +1,7 @@
 //! All rules of a run in the order they are tried.
 
+use std::path::Path;
+
 use caliban_settings::{LoadedSettings, RuleAction, RuleSpec, Scope};
 use jiff::Timestamp;
 
@@ -36,9 +38,13 @@ impl RuleBook {
     ) -> Result<Self, RuleError> {
         let mut rules = server_rules(settings)?;
         let mut before_flags = rules.len();
-        let mut add = |origin: Origin, specs: &mut dyn Iterator<Item = RuleSpec>| {
+        let mut add = |origin: Origin, file: Option<&Path>, specs: &[RuleSpec]| {
+            let written = file.map(|file| format!("`{}`", file.display()));
             for spec in specs {
-                rules.push(Rule::new(spec, origin)?);
+                rules.push(Rule {
+                    written: written.clone(),
+                    ..Rule::new(spec.clone(), origin)?
+                });
             }
             Ok(rules.len())
         };
@@ -47,13 +53,16 @@ impl RuleBook {
         let managed = || scopes.iter().filter(|layer| layer.scope == Scope::Managed);
         if locked {
             for layer in managed() {
-                before_flags = add(Origin::Managed, &mut layer.rules.iter().cloned())?;
+                let file = settings.only_file_of(layer.scope);
+                before_flags = add(Origin::Managed, file, &layer.rules)?;
             }
         }
-        add(Origin::Flag, &mut flags.into_iter())?;
+        let flags: Vec<RuleSpec> = flags.into_iter().collect();
+        add(Origin::Flag, None, &flags)?;
         for layer in &scopes {
             if layer.scope != Scope::Managed || !locked {
-                add(Origin::of(layer.scope), &mut layer.rules.iter().cloned())?;
+                let file = settings.only_file_of(layer.scope);
+                add(Origin::of(layer.scope), file, &layer.rules)?;
             }
         }
         let book = Self {

@@ -118,6 +118,18 @@ pub(crate) enum Frame<'a> {
         reason: &'a str,
         /// The rule that asks.
         rule: Option<&'a str>,
+        /// The scope in which that rule stands.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        rule_scope: Option<&'a str>,
+        /// The file in which it is written.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        rule_written: Option<&'a str>,
+        /// What its author noted there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "&str")]
+        rule_comment: Option<&'a str>,
         /// Rules that would permit this call and as little else as possible.
         suggestions: &'a [String],
     },
@@ -165,11 +177,18 @@ pub(crate) enum Frame<'a> {
         message: &'a str,
         details: FallbackModelDetails<'a>,
     },
+    /// A route that was asked at the same time as another was not needed: it is paid all the same.
+    #[serde(rename = "warning")]
+    HedgeLoss {
+        subtype: HedgeLossSubtype,
+        message: &'a str,
+        details: HedgeLossDetails<'a>,
+    },
     /// Anything else worth knowing that does not end the run.
     Warning {
         /// What it is about, such as `superseded`: what was sent of this turn is void. Others may
         /// be added.
-        #[schemars(extend("not" = {"enum": ["model_mismatch", "parameter_dropped", "fallback_model"]}))]
+        #[schemars(extend("not" = {"enum": ["model_mismatch", "parameter_dropped", "fallback_model", "hedge_loss"]}))]
         subtype: &'a str,
         message: &'a str,
     },
@@ -342,7 +361,7 @@ pub(crate) struct FallbackModelDetails<'a> {
     /// What the call is for.
     pub(crate) purpose: &'a str,
     /// `fallback`: the call failed. `hedge`: the other was slower. `skipped`: the other was not
-    /// asked. `budget`: a cheaper model goes on.
+    /// asked. `budget`: a cheaper model goes on. `return`: the first one answers again.
     pub(crate) kind: &'a str,
     /// `provider/model`.
     pub(crate) from: String,
@@ -351,6 +370,29 @@ pub(crate) struct FallbackModelDetails<'a> {
     pub(crate) reason: &'a str,
     /// Marks for a prompt cache that were left out for the new route.
     pub(crate) markers_cleared: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HedgeLossDetails<'a> {
+    /// The route that lost.
+    pub(crate) route_id: &'a str,
+    /// What the call is for.
+    pub(crate) purpose: &'a str,
+    /// `hedge_loss`.
+    pub(crate) kind: &'a str,
+    /// Who lost, as `provider/model`.
+    pub(crate) from: String,
+    /// Who answers, as `provider/model`.
+    pub(crate) to: String,
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    /// The provider reported nothing before its connection was closed.
+    pub(crate) estimated: bool,
+    /// In dollars, where the price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64", range(min = 0))]
+    pub(crate) cost_usd: Option<f64>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -380,6 +422,7 @@ constants! {
     ModelMismatchSubtype: ModelMismatch;
     ParameterDroppedSubtype: ParameterDropped;
     FallbackModelSubtype: FallbackModel;
+    HedgeLossSubtype: HedgeLoss;
     SuccessSubtype: Success;
     ErrorSubtype: Error;
     StoppedSubtype: MaxTurns | BudgetExceeded | Cancelled | MaxTokens;

@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::frame::{
     self, ApiRetrySubtype, AssistantRole, CompactionSubtype, DeniedBy, DeniedCall, ElicitationKind,
-    ErrorSubtype, FallbackModelDetails, FallbackModelSubtype, Frame, InitSubtype, McpServerState,
-    ModelMismatchDetails, ModelMismatchSubtype, ParameterDroppedDetails, ParameterDroppedSubtype,
-    Part, PermissionKind, PluginState, Progress, Protocol, SandboxState, Source, StoppedSubtype,
-    SuccessSubtype, Tokens, Totals,
+    ErrorSubtype, FallbackModelDetails, FallbackModelSubtype, Frame, HedgeLossDetails,
+    HedgeLossSubtype, InitSubtype, McpServerState, ModelMismatchDetails, ModelMismatchSubtype,
+    ParameterDroppedDetails, ParameterDroppedSubtype, Part, PermissionKind, PluginState, Progress,
+    Protocol, SandboxState, Source, StoppedSubtype, SuccessSubtype, Tokens, Totals,
 };
 use crate::line::written;
 
@@ -318,6 +318,7 @@ pub fn question(asked: &Asked) -> Value {
     let frame = match &asked.kind {
         QuestionKind::Permission(inquiry) => {
             let Inquiry { call, question, .. } = &**inquiry;
+            let place = question.place.as_ref();
             Frame::PermissionQuestion {
                 question: &asked.question,
                 kind: PermissionKind::Permission,
@@ -327,6 +328,9 @@ pub fn question(asked: &Asked) -> Value {
                 agent: asked.agent.as_deref(),
                 reason: &question.reason,
                 rule: question.rule.as_deref(),
+                rule_scope: place.map(|place| place.scope.as_str()),
+                rule_written: place.and_then(|place| place.written.as_deref()),
+                rule_comment: place.and_then(|place| place.comment.as_deref()),
                 suggestions: &question.suggestions,
             }
         }
@@ -493,6 +497,21 @@ fn warned(warning: &Warning) -> Frame<'_> {
                 to: hop.to.to_string(),
                 reason: &hop.reason,
                 markers_cleared: hop.markers_cleared,
+            },
+        },
+        WarningKind::HedgeLoss { loss } => Frame::HedgeLoss {
+            subtype: HedgeLossSubtype::HedgeLoss,
+            message,
+            details: HedgeLossDetails {
+                route_id: &loss.route_id,
+                purpose: loss.purpose.slug(),
+                kind: kind.subtype(),
+                from: loss.from.to_string(),
+                to: loss.to.to_string(),
+                input_tokens: loss.usage.total_input(),
+                output_tokens: loss.usage.output,
+                estimated: loss.usage.estimated,
+                cost_usd: loss.cost.and_then(|cost| cost.to_f64()),
             },
         },
         WarningKind::UsageEstimated => Frame::Warning {

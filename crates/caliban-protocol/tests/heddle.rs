@@ -295,6 +295,7 @@ fn asked(id: &str) -> Event {
         remedy: String::new(),
         suggestions: Vec::new(),
         parts: Vec::new(),
+        place: None,
         target: None,
         input: None,
     };

@@ -258,9 +258,10 @@ impl Adapter {
             error.provider = platform.into();
         }
         if error.remedy.is_none() {
+            let of_transport = transport.remedy(&error.kind);
             error.remedy = match transport.platform() {
-                Some(_) => transport.remedy(&error.kind),
-                None => self.family.remedy(&error.kind, &error.model),
+                Some(_) => of_transport,
+                None => of_transport.or_else(|| self.family.remedy(&error.kind, &error.model)),
             };
         }
         error

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use caliban_model::{Credentials, NoKey, OpenAiApi, Provider, ProviderKind, StaticKey};
-use reqwest::header::HeaderName;
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -80,6 +80,8 @@ pub enum ConfigError {
         provider: ProviderKind,
         reason: String,
     },
+    #[error("`{variable}`: line {line} is no header; write it like `Name: value`")]
+    BadHeader { variable: &'static str, line: usize },
     #[error("`{variable}` must be a positive whole number, not `{value}`")]
     BadNumber {
         variable: &'static str,
@@ -89,6 +91,7 @@ pub enum ConfigError {
 
 /// A token for gateways that stand in for Anthropic's API; presented as a bearer's.
 const AUTH_TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
+const CUSTOM_HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
 
 /// Sets a provider up from `variable`, which reads the environment. Empty variables count
 /// as unset.
@@ -113,7 +116,8 @@ pub fn connect(
     let adapter = match kind {
         ProviderKind::Anthropic => {
             let version = variable("ANTHROPIC_VERSION").unwrap_or_else(|| "2023-06-01".to_owned());
-            let headers = vec![(HeaderName::from_static("anthropic-version"), version)];
+            let mut headers = vec![(HeaderName::from_static("anthropic-version"), version)];
+            headers.extend(custom_headers(&variable)?);
             let header = match key(kind, &variable) {
                 Some((AUTH_TOKEN, _)) if connection.credentials.is_none() => AuthHeader::Bearer,
                 Some(_) | None => AuthHeader::XApiKey,
@@ -156,6 +160,31 @@ pub fn connect(
     Ok(Arc::new(adapter.tapped(connection.tap.as_ref())))
 }
 
+/// The headers that somebody adds to each call, for gateways: lines of `Name: value`.
+fn custom_headers(
+    variable: &impl Fn(&str) -> Option<String>,
+) -> Result<Vec<(HeaderName, String)>, ConfigError> {
+    let lines = variable(CUSTOM_HEADERS).unwrap_or_default();
+    let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+    let read = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let name: HeaderName = name.trim().parse().ok()?;
+        let value = value.trim();
+        HeaderValue::from_str(value).ok()?;
+        Some((name, value.to_owned()))
+    };
+    lines
+        .enumerate()
+        .map(|(place, line)| {
+            // The line may hold a secret.
+            read(line).ok_or(ConfigError::BadHeader {
+                variable: CUSTOM_HEADERS,
+                line: place + 1,
+            })
+        })
+        .collect()
+}
+
 fn base_url(
     kind: ProviderKind,
     variable: &impl Fn(&str) -> Option<String>,
@@ -194,7 +223,12 @@ fn credentials(
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Credentials>, ConfigError> {
     match (key(kind, variable), kind.key_variables().first()) {
-        (Some((_, key)), _) => Ok(Arc::new(StaticKey::new(key.trim().to_owned()))),
+        (Some((name, key)), _) => {
+            let remedy = format!("set `{name}` to a valid key");
+            Ok(Arc::new(
+                StaticKey::new(key.trim().to_owned()).with_remedy(remedy),
+            ))
+        }
         (None, Some(first)) if is_vendors(kind, base) => Err(ConfigError::MissingKey {
             provider: kind,
             variable: first,

@@ -132,20 +132,12 @@ impl Direct {
     }
 
     async fn prepare(&self, call: Call, freshness: Freshness) -> Result<HttpRequest, Error> {
-        let invalid = |what: String| fail(&call.origin, ErrorKind::Invalid, what);
+        let origin = call.origin.clone();
+        let invalid = |what: String| fail(&origin, ErrorKind::Invalid, what);
         let base = self.base.as_str().trim_end_matches('/');
         let url = Url::parse(&format!("{base}/{}", call.path))
             .map_err(|error| invalid(format!("`{base}/{}` is not a URL: {error}", call.path)))?;
-        let mut headers = HeaderMap::new();
-        headers.insert(
-            HeaderName::from_static("content-type"),
-            HeaderValue::from_static("application/json"),
-        );
-        for (name, value) in self.headers.iter().chain(&call.headers) {
-            let value = HeaderValue::from_str(value)
-                .map_err(|_| invalid(format!("the value of header `{name}` is not printable")))?;
-            headers.insert(name, value);
-        }
+        let mut request = request(call, url, &self.headers)?;
         if let Some(key) = self.credentials.key(freshness).await? {
             let (name, value) = match self.auth {
                 AuthHeader::XApiKey => ("x-api-key", key.expose_secret().to_owned()),
@@ -154,27 +146,45 @@ impl Direct {
             };
             let mut value = HeaderValue::from_str(&value).map_err(|_| {
                 fail(
-                    &call.origin,
+                    &origin,
                     ErrorKind::Auth,
                     "the API key holds characters that no header may carry",
                 )
             })?;
             value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(name), value);
+            request.headers.insert(HeaderName::from_static(name), value);
         }
-        let body = match &call.body {
-            Some(body) => body
-                .bytes()
-                .map_err(|error| invalid(format!("the request cannot be written: {error}")))?,
-            None => Vec::new(),
-        };
-        Ok(HttpRequest {
-            method: call.method,
-            url,
-            headers,
-            body,
-        })
+        Ok(request)
     }
+}
+
+/// A request with the body and the headers of a call, and further headers before those. What proves
+/// whose it is comes after.
+pub(crate) fn request(
+    call: Call,
+    url: Url,
+    further: &[(HeaderName, String)],
+) -> Result<HttpRequest, Error> {
+    let invalid = |what: String| fail(&call.origin, ErrorKind::Invalid, what);
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    for (name, value) in further.iter().chain(&call.headers) {
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| invalid(format!("the value of header `{name}` is not printable")))?;
+        headers.insert(name, value);
+    }
+    let body = match &call.body {
+        Some(body) => body
+            .bytes()
+            .map_err(|error| invalid(format!("the request cannot be written: {error}")))?,
+        None => Vec::new(),
+    };
+    Ok(HttpRequest {
+        method: call.method,
+        url,
+        headers,
+        body,
+    })
 }
 
 impl Transport for Direct {
@@ -192,5 +202,12 @@ impl Transport for Direct {
 
     fn base(&self) -> &Url {
         &self.base
+    }
+
+    fn remedy(&self, kind: &ErrorKind) -> Option<String> {
+        match kind {
+            ErrorKind::Auth => self.credentials.remedy(),
+            _ => None,
+        }
     }
 }

@@ -88,6 +88,12 @@ impl Affinity {
         self.0.remove(&key(facts));
     }
 
+    /// The route that stood in last, if the same model is asked for.
+    pub(crate) fn last(&self, facts: &Facts) -> Option<Arc<str>> {
+        let stay = self.0.get(&key(facts))?;
+        (stay.asked == facts.model).then(|| Arc::clone(&stay.route))
+    }
+
     /// The route that stands in for a purpose at the moment, in whichever conversation.
     pub(crate) fn current(&self, purpose: Purpose) -> Option<Arc<str>> {
         let mut stays = self.0.iter();

@@ -262,6 +262,12 @@ impl Core {
         self.state().accounts.spent()
     }
 
+    /// The route that answered this conversation instead of the first, whether or not it still
+    /// would.
+    pub(crate) fn stood_in(&self, facts: &Facts) -> Option<Arc<str>> {
+        self.state().affinity.last(facts)
+    }
+
     /// The route that stands in for a purpose at the moment.
     pub(crate) fn stand_in(&self, purpose: caliban_model::Purpose) -> Option<Arc<str>> {
         self.state().affinity.current(purpose)

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_stream::try_stream;
 use caliban_model::{
-    CancellationToken, Error, ErrorKind, EventStream, Hop, HopKind, Origin, Request, Retry,
-    RetryCategory, Shown, StreamEvent, Usage, Warning,
+    CancellationToken, Error, ErrorKind, EventStream, HedgeLoss, Hop, HopKind, Origin, Request,
+    Retry, RetryCategory, Shown, StopReason, StreamEvent, Usage, Warning,
 };
 
 use crate::attempt::Attempt;
@@ -66,6 +66,9 @@ pub(crate) fn dispatch(
                 None => loop {
                     match attempt.next(&call.core, &call.facts).await {
                         Ok(event @ StreamEvent::Stopped { .. }) => {
+                            if let Some(error) = call.withheld(&attempt, &event) {
+                                break error;
+                            }
                             call.answered(attempt);
                             yield event;
                             return;
@@ -196,7 +199,7 @@ impl Call {
                 let from = End::new(asked.clone(), self.core.table.main());
                 Some((HopKind::Budget, from, reason.to_owned()))
             }
-            (true, _) => None,
+            (true, _) => self.return_from(),
         };
         match hop {
             Some((kind, from, reason)) => {
@@ -206,6 +209,15 @@ impl Call {
             None => {}
         }
         events
+    }
+
+    /// Where the conversation was until now, if that is not where it belongs.
+    fn return_from(&self) -> Option<(HopKind, End, String)> {
+        let left = self.core.stood_in(&self.facts)?;
+        let route = self.core.table.route(&left)?;
+        let reason = format!("`{}` answers again after `{left}`", self.current.id);
+        let from = End::new(route.origin(), Some(route));
+        (left != self.current.id).then_some((HopKind::Return, from, reason))
     }
 
     /// One end of a hop.
@@ -285,6 +297,23 @@ impl Call {
     /// Warnings are about the request, and are told once for each candidate.
     fn is_news(&self, event: &StreamEvent) -> bool {
         !matches!(event, StreamEvent::Warning(_)) || self.retries == 0
+    }
+
+    /// An answer without a word that the provider keeps to itself has failed where the route says
+    /// that others may be asked, and others are left.
+    fn withheld(&self, attempt: &Attempt, stopped: &StreamEvent) -> Option<Error> {
+        let StreamEvent::Stopped {
+            reason: StopReason::Refusal | StopReason::ContentFilter,
+            detail,
+        } = stopped
+        else {
+            return None;
+        };
+        let Origin { provider, model } = &attempt.origin;
+        let why = detail.as_deref().unwrap_or("the answer was refused");
+        let error = Error::new(ErrorKind::Filtered, &**provider, &**model, why);
+        let may = attempt.shown() == Shown::Nothing && self.next_for(&error).is_some();
+        may.then_some(error)
     }
 
     fn answered(&self, attempt: Attempt) {
@@ -372,6 +401,7 @@ impl Call {
     /// Who goes on after a race, and what it cost.
     fn after_race(&mut self, finish: Finish) -> (Vec<StreamEvent>, Raced) {
         let mut events = Vec::new();
+        let winner = finish.winner.as_ref();
         for loser in &finish.losers {
             // Whoever was asked has read the whole input, whether or not it has said so.
             let usage = loser.usage.unwrap_or_else(|| loser.estimate());
@@ -380,6 +410,15 @@ impl Call {
                 origin: loser.origin.clone(),
                 usage,
             });
+            let Origin { provider, model } = &loser.origin;
+            events.push(StreamEvent::Warning(Warning::hedge_loss(HedgeLoss {
+                route_id: loser.candidate.id.to_string(),
+                purpose: self.facts.purpose,
+                from: loser.origin.clone(),
+                to: winner.map_or_else(|| loser.origin.clone(), |it| it.origin.clone()),
+                usage,
+                cost: self.core.rates.price(provider, model, &usage),
+            })));
         }
         drop(finish.losers);
         let leader = self.current.id.clone();

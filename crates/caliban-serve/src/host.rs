@@ -109,6 +109,8 @@ pub enum News {
 pub enum Unopened {
     /// What was asked for makes no sense.
     Misused(String),
+    /// It is not for whoever asks.
+    Refused(String),
     /// Another process works in it.
     Busy(String),
     Failed(String),
@@ -118,6 +120,7 @@ impl From<Unopened> for Problem {
     fn from(unopened: Unopened) -> Self {
         match unopened {
             Unopened::Misused(message) => Self::new(Code::BadRequest, message),
+            Unopened::Refused(message) => Self::new(Code::Refused, message),
             Unopened::Busy(message) => Self::new(Code::Busy, message),
             Unopened::Failed(message) => Self::new(Code::CannotStart, message),
         }

@@ -117,6 +117,7 @@ mod tests {
             remedy: String::new(),
             suggestions: suggestions.iter().map(|&text| text.to_owned()).collect(),
             parts: Vec::new(),
+            place: None,
             target: None,
             input: None,
         };

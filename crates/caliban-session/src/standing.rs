@@ -112,7 +112,26 @@ pub fn messages_after(messages: usize, step: &Event) -> usize {
         }
         Event::Interrupted { said, .. } => messages + 1 + usize::from(said.is_some()),
         Event::HistoryReplaced { messages } => messages.len(),
-        _ => messages,
+        Event::TurnStarted { .. }
+        | Event::TextDelta { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::Answer(_)
+        | Event::ToolReady { .. }
+        | Event::PermissionAsked { .. }
+        | Event::PermissionAnswered { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolProgress { .. }
+        | Event::ToolFinished { .. }
+        | Event::TurnEnded { .. }
+        | Event::Retrying(_)
+        | Event::Warning(_)
+        | Event::Notice { .. }
+        | Event::HookFired { .. }
+        | Event::HookPassed { .. }
+        | Event::CompactionStarted { .. }
+        | Event::CompactionFinished { .. }
+        | Event::Nested { .. }
+        | Event::Finished { .. } => messages,
     }
 }
 

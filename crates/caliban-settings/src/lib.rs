@@ -2,6 +2,7 @@
 //! workspace trust, and followed while they change.
 
 pub mod calendar;
+mod claims;
 mod document;
 mod error;
 mod hex;
@@ -33,6 +34,7 @@ mod unbuilt;
 pub mod variables;
 pub mod write;
 
+pub use claims::{Claims, claims};
 pub use error::{Fault, SettingsError};
 pub use hex::hex;
 pub use live::{

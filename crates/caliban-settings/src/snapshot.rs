@@ -141,6 +141,16 @@ impl LoadedSettings {
             .map(|file| file.path.as_path())
     }
 
+    /// The file of a scope, where it has exactly one.
+    pub fn only_file_of(&self, scope: Scope) -> Option<&Path> {
+        let is_its = |file: &&FileReport| file.loaded && file.scope == scope;
+        let mut files = self.files.iter().filter(is_its);
+        match (files.next(), files.next()) {
+            (Some(file), None) => Some(file.path.as_path()),
+            _ => None,
+        }
+    }
+
     /// The rules of one scope as they are written, and whether they count here.
     pub fn written_rules(&self, scope: Scope) -> &[WrittenRule] {
         let layer = self.layers.iter().find(|layer| layer.scope == scope);

@@ -66,7 +66,10 @@ pub enum Action {
     /// What does not count because the workspace is not trusted.
     Trust,
     /// The settings that count, and where they come from.
-    Config,
+    Config {
+        /// What the settings that are shown have in them.
+        text: Option<String>,
+    },
     /// Send this, and nothing else, to who is configured to hear it.
     Feedback {
         text: String,
@@ -184,7 +187,6 @@ plain! {
     tasks => Tasks,
     sandbox => Sandbox,
     trust => Trust,
-    config => Config,
     clear => Clear,
     status => Status,
     cost => Cost,
@@ -193,7 +195,6 @@ plain! {
     plan => Plan,
     recap => Recap,
     skills => Skills,
-    agents => Agents,
     plugins => Plugins,
     hooks => Hooks,
     mcp => Mcp,
@@ -201,7 +202,7 @@ plain! {
     output_style => OutputStyle,
 }
 
-fn nothing(arguments: &str) -> Result<(), String> {
+pub(crate) fn nothing(arguments: &str) -> Result<(), String> {
     if arguments.is_empty() {
         Ok(())
     } else {
@@ -231,6 +232,23 @@ fn one_word(arguments: &str, what: &str) -> Result<Option<String>, String> {
 )]
 pub(crate) fn review(_: &str) -> Result<Action, String> {
     Ok(Action::Review)
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "every entry of the table has this form"
+)]
+pub(crate) fn config(arguments: &str) -> Result<Action, String> {
+    let text = written(arguments);
+    Ok(Action::Config { text })
+}
+
+pub(crate) fn agents(arguments: &str) -> Result<Action, String> {
+    match arguments {
+        "" => Ok(Action::Agents),
+        "watch" => Err("to watch needs a screen; use `caliban agents list`".to_owned()),
+        other => Err(format!("`{other}` is not known; use `watch` or nothing")),
+    }
 }
 
 pub(crate) fn aside(arguments: &str) -> Result<Action, String> {
@@ -274,8 +292,21 @@ pub(crate) fn rewind(arguments: &str) -> Result<Action, String> {
         changed: Existing::Kept,
     };
     let mut to = None;
+    let mut wished: Option<&str> = None;
     let mut action: fn(Rewinding) -> RewindAction = RewindAction::Do;
     for word in arguments.split_whitespace() {
+        let is_wish = matches!(
+            word,
+            "--both" | "--code" | "--conversation" | "--summarize-from" | "--summarize-up-to"
+        );
+        if let Some(wished) = wished.filter(|wished| is_wish && *wished != word) {
+            return Err(format!(
+                "`{word}` after `{wished}`: only one of them can be"
+            ));
+        }
+        if is_wish {
+            wished = Some(word);
+        }
         match word {
             "--both" => rewinding.what = TakenBack::Both,
             "--code" => rewinding.what = TakenBack::Code,

@@ -16,7 +16,7 @@ pub use action::{
 pub use entry::{Asks, Category, Completes, Does, Entry, Place};
 pub use page::reference_page;
 pub use prompts::prompt_of;
-pub use reading::{Known, Reading, called, read};
+pub use reading::{Known, Reading, called, fault, read};
 pub use report::{ContextBlock, ContextKind, ContextPart, ContextReport};
 pub use table::BUILT_IN;
 

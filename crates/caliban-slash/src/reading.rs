@@ -2,7 +2,7 @@
 
 use caliban_model::nearest;
 
-use crate::action::Action;
+use crate::action::{Action, nothing};
 use crate::built_in;
 use crate::entry::{Does, Entry};
 use crate::prompts::yields;
@@ -56,9 +56,7 @@ pub fn read<'a>(
     match entry.does {
         Does::Act(action) => match action(arguments) {
             Ok(action) => Reading::Act(entry, action),
-            Err(problem) => {
-                Reading::Misused(format!("`/{name}`: {problem}; write `{}`", entry.usage()))
-            }
+            Err(problem) => Reading::Misused(misused(name, entry, &problem)),
         },
         Does::NeedsScreen { instead } => {
             Reading::Misused(format!("`/{name}` needs a screen: {instead}"))
@@ -67,6 +65,22 @@ pub fn read<'a>(
             "`/{name}` does nothing: this version has no {part}; {instead}"
         )),
     }
+}
+
+/// What is wrong with how a built-in command is written, wherever it is obeyed.
+pub fn fault(line: &str) -> Option<String> {
+    let (name, arguments) = called(line)?;
+    let entry = built_in(name)?;
+    let problem = match entry.does {
+        Does::Act(action) => action(arguments).err()?,
+        Does::NeedsScreen { .. } if entry.arguments.is_empty() => nothing(arguments).err()?,
+        Does::NeedsScreen { .. } | Does::Missing { .. } => return None,
+    };
+    Some(misused(name, entry, &problem))
+}
+
+fn misused(name: &str, entry: &Entry, problem: &str) -> String {
+    format!("`/{name}`: {problem}; write `{}`", entry.usage())
 }
 
 fn unknown<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Reading {
@@ -190,6 +204,32 @@ mod tests {
         match read(line, nobody, ["tidy"]) {
             Reading::Misused(reason) => assert!(reason.contains(part), "{reason}"),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case(
+        "/quit now please",
+        Some("it takes no arguments, but got `now please`; write `/quit`")
+    )]
+    #[case("/exit now", Some("`/exit`"))]
+    #[case("/help me", Some("no arguments"))]
+    #[case("/agents all", Some("`all` is not known"))]
+    #[case(
+        "/rewind 1 --code --conversation",
+        Some("`--conversation` after `--code`")
+    )]
+    #[case("/quit", None)]
+    #[case("/resume the old one", None)]
+    #[case("/config model", None)]
+    #[case("/theme pink", None)]
+    #[case("/mine all", None)]
+    #[case("quit now", None)]
+    fn how_it_is_written_is_judged_on_a_screen_too(#[case] line: &str, #[case] part: Option<&str>) {
+        match (fault(line), part) {
+            (None, None) => {}
+            (Some(fault), Some(part)) => assert!(fault.contains(part), "{fault}"),
+            (fault, part) => panic!("{fault:?} {part:?}"),
         }
     }
 

@@ -122,6 +122,7 @@ struct Sender {
     headers: Headers,
     means: Means,
     has_warned: bool,
+    has_warned_of_headers: bool,
 }
 
 /// A signal and where it goes.
@@ -150,6 +151,7 @@ impl Sender {
             headers: Headers::new(config.helper),
             means,
             has_warned: false,
+            has_warned_of_headers: false,
         }
     }
 
@@ -159,7 +161,7 @@ impl Sender {
                 continue;
             }
             if let Err(reason) = self.headers.refresh(&self.means).await {
-                self.warn(&reason);
+                self.warn_of_headers(&reason);
             }
             self.send(&batch).await;
         }
@@ -186,6 +188,19 @@ impl Sender {
             if let Err(reason) = sent {
                 self.warn(&reason);
             }
+        }
+    }
+
+    /// What it printed before is used, or nothing; whether a collector minds is for it to say.
+    fn warn_of_headers(&mut self, reason: &str) {
+        if !self.has_warned_of_headers {
+            self.has_warned_of_headers = true;
+            let used = if self.headers.current.is_empty() {
+                "without its headers"
+            } else {
+                "with the headers it printed before"
+            };
+            (self.means.warn)(&format!("telemetry is sent {used}: {reason}"));
         }
     }
 

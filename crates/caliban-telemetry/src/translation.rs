@@ -39,6 +39,8 @@ pub(crate) struct Translator {
     spans: Vec<Span>,
     /// What did not find room.
     dropped: u64,
+    /// A directory that takes nothing is told of once.
+    has_warned_of_bodies: bool,
     sequence: u64,
     provider: String,
     model: String,
@@ -101,6 +103,7 @@ impl Translator {
             records: Vec::new(),
             spans: Vec::new(),
             dropped: 0,
+            has_warned_of_bodies: false,
             sequence: 0,
             provider: String::new(),
             model: String::new(),
@@ -218,6 +221,10 @@ impl Translator {
                 kind: WarningKind::Rerouted { hop },
                 ..
             }) => self.rerouted(hop, at),
+            Event::Warning(Warning {
+                kind: WarningKind::HedgeLoss { loss },
+                ..
+            }) => self.hedge_lost(loss, at),
             Event::ToolReady {
                 id,
                 name,
@@ -294,10 +301,12 @@ impl Translator {
                 match bodies::write(directory.clone(), at, Arc::new(body)).await {
                     Ok(path) => attributes.set("body_ref", path.display().to_string()),
                     Err(error) => {
-                        let directory = directory.display();
-                        (means.warn)(&format!(
-                            "`{directory}` does not take what is sent to models: {error}"
-                        ));
+                        if !std::mem::replace(&mut self.has_warned_of_bodies, true) {
+                            let directory = directory.display();
+                            (means.warn)(&format!(
+                                "`{directory}` does not take what is sent to models: {error}"
+                            ));
+                        }
                         return;
                     }
                 }
@@ -362,8 +371,11 @@ impl Translator {
         let attributes = self
             .of_agent("caliban")
             .with_known("error.type", error.clone());
-        let measured = self
-            .of_model(&self.model.clone())
+        let measured = Attributes::default()
+            .with("gen_ai.operation.name", "invoke_agent")
+            .with("gen_ai.agent.name", "caliban")
+            .with("gen_ai.provider.name", provider(&self.provider))
+            .with("gen_ai.request.model", self.model.clone())
             .with_known("error.type", error.clone());
         self.instruments
             .measure(Instrument::AgentDuration, measured, taken.as_secs_f64());

@@ -20,6 +20,7 @@ mod auth;
 mod blocking;
 mod cloud;
 mod connection;
+mod counting;
 mod family;
 mod fault;
 mod frame;
@@ -45,6 +46,7 @@ mod text;
 mod turn;
 
 pub use blocking::BlockingServer;
+pub use counting::counting;
 pub use fault::{ErrorKind, Fault};
 pub use quirk::{Quirk, Quirks};
 pub use record::{Api, Outcome, Recorded};

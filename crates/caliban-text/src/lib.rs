@@ -20,7 +20,7 @@ pub use diff::{
 pub use highlight::{LexState, highlight};
 pub use languages::Language;
 pub use markdown::Markdown;
-pub use palette::Palette;
+pub use palette::{Ground, Palette};
 pub use row::{LinkSpan, Row, RowEnd, copied};
 pub use sanitise::{Strength, label, sanitise};
 pub use width::{cluster_width, clusters, cut, cut_middle, is_disputed, width};

@@ -40,6 +40,13 @@ pub struct Palette {
     pub prompt: Style,
 }
 
+/// What texts stand on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    Dark,
+    Light,
+}
+
 impl Palette {
     pub fn dark() -> Self {
         Self {
@@ -58,6 +65,38 @@ impl Palette {
             removed: Style::new().bg(Color::Rgb(253, 228, 228)),
             removed_mark: Style::new().bg(Color::Rgb(248, 180, 180)),
             ..Self::coloured()
+        }
+    }
+
+    /// The same where red and green cannot be told apart: blue and orange take their places.
+    #[must_use]
+    pub fn without_red_and_green(self, ground: Ground) -> Self {
+        let plain = Style::new();
+        let on = |red, green, blue| plain.bg(Color::Rgb(red, green, blue));
+        let [added, added_mark, removed, removed_mark] = match ground {
+            Ground::Dark => [
+                on(14, 38, 78),
+                on(26, 70, 142),
+                on(72, 44, 10),
+                on(140, 84, 16),
+            ],
+            Ground::Light => [
+                on(218, 234, 255),
+                on(156, 198, 255),
+                on(255, 234, 206),
+                on(255, 202, 136),
+            ],
+        };
+        Self {
+            added,
+            added_mark,
+            removed,
+            removed_mark,
+            string: plain.fg(Color::Blue),
+            function: plain.fg(Color::Cyan),
+            success: plain.fg(Color::Blue),
+            error: plain.fg(Color::Magenta).add_modifier(Modifier::BOLD),
+            ..self
         }
     }
 

@@ -118,6 +118,10 @@ impl Menu {
             })
             .collect();
         let others = facts.into_iter().flat_map(|facts| &facts.commands);
+        let hint = |name: &String| {
+            let hint = facts.and_then(|facts| facts.hints.get(name));
+            hint.cloned().unwrap_or_default()
+        };
         let known: Vec<String> = all.iter().map(|offer| offer.text.clone()).collect();
         all.extend(
             others
@@ -125,8 +129,12 @@ impl Menu {
                     text: format!("/{name}"),
                     label: format!("/{name}"),
                     about: about.clone(),
-                    hint: String::new(),
-                    group: "Yours",
+                    hint: hint(name),
+                    group: if name.starts_with("mcp__") {
+                        "Servers"
+                    } else {
+                        "Yours"
+                    },
                 })
                 .filter(|offer| !known.contains(&offer.text)),
         );

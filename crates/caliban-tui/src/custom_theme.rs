@@ -89,7 +89,9 @@ impl CustomTheme {
                 None => Err("it is not a text".to_owned()),
                 Some(text) if key == "base" => ThemeChoice::named(text)
                     .map(|base| theme.base = base)
-                    .ok_or_else(|| format!("`{text}` is no theme; use auto, dark, light or none")),
+                    .ok_or_else(|| {
+                        format!("`{text}` is no theme; use auto, dark, light, colour-blind or none")
+                    }),
                 Some(text) => theme.take(key, text),
             };
             if let Err(problem) = told {

@@ -65,7 +65,11 @@ pub async fn run(
     face.paint();
     let ended = face.live(cancel).await;
     let farewell = face.leave(guard).await;
-    ended.map(|()| farewell)
+    match ended {
+        Ok(()) => Ok(farewell),
+        Err(FaceError::Cancelled(_)) => Err(FaceError::Cancelled(Some(Box::new(farewell)))),
+        Err(error) => Err(error),
+    }
 }
 
 impl Face {
@@ -121,7 +125,7 @@ impl Face {
             let deadline = self.deadline();
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Err(FaceError::Cancelled),
+                () = cancel.cancelled() => return Err(FaceError::Cancelled(None)),
                 _ = resized.recv() => self.measure(),
                 read = self.tty.read(&mut buffer) => {
                     let count = read.map_err(FaceError::Lost)?;

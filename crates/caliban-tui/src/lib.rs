@@ -7,6 +7,7 @@
 
 mod agents_desk;
 mod app;
+mod asking;
 mod canvas;
 mod clipboard;
 mod completion;
@@ -25,6 +26,7 @@ mod panic_guard;
 mod paths;
 mod pictures;
 mod plain;
+mod plain_questions;
 mod preferences;
 mod programs;
 mod questions;

@@ -59,8 +59,8 @@ pub(crate) fn run(effect: PanelEffect, host: Arc<dyn Host>, done: mpsc::Sender<D
                 let _ = done.send(Done::Panel(vetted)).await;
             });
         }
-        PanelEffect::ListProviders(errand) => apart(done, move || {
-            Done::Panel(PanelDone::Providers(errand, host.providers()))
+        PanelEffect::ListProviders(errand, named) => apart(done, move || {
+            Done::Panel(PanelDone::Providers(errand, named, host.providers()))
         }),
         PanelEffect::SaveKey {
             provider,

@@ -1,10 +1,11 @@
 //! The face without drawing: lines that are only ever added, for screen readers and for terminals
 //! that can do no more. What goes on is said in sentences, and choices are numbers.
 
+use std::collections::{HashMap, VecDeque};
 use std::io::Write as _;
 use std::sync::Arc;
 
-use caliban_agent::{Answer, Event, Inquiry, Interrupt, Outcome, Remember, Reply, ToolStatus};
+use caliban_agent::{Event, Inquiry, Outcome, Reply, ToolStatus};
 use caliban_model::CancellationToken;
 use caliban_session::{
     Attach, Command, Delivery, EventBatch, Events, Prompt, QuestionKind, RuleChange, SessionEvent,
@@ -16,6 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::farewell::{Departure, Farewell};
 use crate::host::{Host, ImportVerdict, Opened, Which};
+use crate::plain_questions::{Choice, consent, offered};
 use crate::setup::{FaceError, Setup};
 
 /// Lines that may wait to be heard.
@@ -74,7 +76,8 @@ pub async fn run_plain(
     say("caliban. Write what you want done and press Enter. /help lists commands, /quit leaves.");
     let mut plain = Plain {
         handle,
-        question: None,
+        questions: VecDeque::new(),
+        agents: HashMap::new(),
         is_open: false,
         is_running: false,
         count: 0,
@@ -88,22 +91,33 @@ pub async fn run_plain(
     }
     let way = plain
         .live(&mut lines, &mut events, cancel, interruption)
-        .await?;
+        .await;
     let when = Shutdown::Now;
     let _ = plain.handle.send(Command::Shutdown { when }).await;
     while events.next().await.is_some() {}
     let session = name.as_deref().filter(|_| plain.has_said);
-    Ok(Farewell {
+    let farewell = |way: Departure| Farewell {
         transcript: String::new(),
         resume: session.map(|name| format!("caliban --resume {name}")),
         next: way.next(session),
-    })
+    };
+    match way {
+        Ok(way) => Ok(farewell(way)),
+        Err(FaceError::Cancelled(_)) => {
+            let farewell = Box::new(farewell(Departure::Out));
+            Err(FaceError::Cancelled(Some(farewell)))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// What is known while one talks.
 struct Plain {
     handle: SessionHandle,
-    question: Option<Question>,
+    /// What waits for a number; the first is the one that was read out.
+    questions: VecDeque<Open>,
+    /// What the agents are for that calls run, by those calls.
+    agents: HashMap<Arc<str>, String>,
     /// Whether a line of the model's is not ended yet.
     is_open: bool,
     is_running: bool,
@@ -112,10 +126,12 @@ struct Plain {
     has_said: bool,
 }
 
-/// A question that waits for a number.
-enum Question {
-    Permission(Arc<str>, Box<Inquiry>),
-    Elicitation(Arc<str>),
+/// A question that is open.
+struct Open {
+    id: Arc<str>,
+    /// The call that runs the agent which asks.
+    agent: Option<Arc<str>>,
+    kind: QuestionKind,
 }
 
 impl Plain {
@@ -130,7 +146,7 @@ impl Plain {
             let stop = self.stop.clone();
             tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Err(FaceError::Cancelled),
+                () = cancel.cancelled() => return Err(FaceError::Cancelled(None)),
                 () = stop.cancelled() => {
                     self.stop = interruption();
                     if !self.is_running {
@@ -160,8 +176,8 @@ impl Plain {
     /// What was typed: an answer where one is wanted, else a prompt.
     async fn line(&mut self, line: &str) {
         let text = line.trim();
-        if let Some(question) = self.question.take() {
-            return self.answer(question, text).await;
+        if !self.questions.is_empty() {
+            return self.answer(text).await;
         }
         if text.is_empty() {
             return self.invite();
@@ -188,47 +204,53 @@ impl Plain {
         let _ = self.handle.send(command).await;
     }
 
-    async fn answer(&mut self, question: Question, text: &str) {
-        match question {
-            Question::Permission(id, inquiry) => {
-                let always = matches!(text, "2" | "4");
-                let action = match text {
-                    "1" | "2" => RuleAction::Allow,
-                    "3" | "4" => RuleAction::Deny,
-                    _ => {
-                        self.tell("Type 1, 2, 3 or 4.");
-                        self.question = Some(Question::Permission(id, inquiry));
-                        return;
-                    }
+    /// Answers the first question; what is no answer to it leaves it open.
+    async fn answer(&mut self, text: &str) {
+        let Some(open) = self.questions.front() else {
+            return;
+        };
+        let question = Arc::clone(&open.id);
+        let command = match &open.kind {
+            QuestionKind::Permission(inquiry) => {
+                let inquiry = inquiry.clone();
+                let Some(choice) = Choice::of(&inquiry, text) else {
+                    return self.tell(&format!("Type {}.", offered(&inquiry)));
                 };
-                if always && let Some(pattern) = inquiry.question.suggestions.first().cloned() {
-                    self.tell(&format!("For this session the rule {pattern} counts."));
-                    let change = RuleChange::Add { pattern, action };
-                    let _ = self.handle.send(Command::Rule(change)).await;
+                if let Choice::Always(action) = choice {
+                    self.keep_rules(&inquiry, action).await;
                 }
-                let remember = Remember::Once;
-                let answer = match action {
-                    RuleAction::Allow => Answer::Allow {
-                        input: None,
-                        remember,
-                    },
-                    RuleAction::Deny | RuleAction::Ask => Answer::Deny {
-                        reason: None,
-                        remember,
-                        interrupt: Interrupt::No,
-                    },
-                };
-                let question = id;
-                let _ = self.handle.send(Command::Answer { question, answer }).await;
+                let answer = choice.answer();
+                Command::Answer { question, answer }
             }
-            Question::Elicitation(question) => {
+            QuestionKind::Elicitation(_) => {
                 let reply = match serde_json::from_str(text) {
                     Ok(value @ serde_json::Value::Object(_)) => Reply::Accept(value),
                     Ok(_) | Err(_) => Reply::Decline,
                 };
-                let command = Command::AnswerElicitation { question, reply };
-                let _ = self.handle.send(command).await;
+                Command::AnswerElicitation { question, reply }
             }
+        };
+        self.questions.pop_front();
+        let _ = self.handle.send(command).await;
+        self.ask();
+    }
+
+    /// All rules that the question suggests: each part of a command needs its own.
+    async fn keep_rules(&mut self, inquiry: &Inquiry, action: RuleAction) {
+        for pattern in inquiry.question.suggestions.clone() {
+            let shown = sanitise(&pattern, Strength::Name).into_owned();
+            self.tell(&format!("For this session the rule {shown} counts."));
+            let change = RuleChange::Add { pattern, action };
+            let _ = self.handle.send(Command::Rule(change)).await;
+        }
+    }
+
+    /// A question is over; the next one is read out.
+    fn over(&mut self, question: &str) {
+        let was_first = self.questions.front().is_some_and(|it| *it.id == *question);
+        self.questions.retain(|open| *open.id != *question);
+        if was_first {
+            self.ask();
         }
     }
 
@@ -263,8 +285,17 @@ impl Plain {
                 }
             }
             What::Idle => self.invite(),
-            What::Asked(asked) => self.ask(&asked.question, &asked.kind),
-            What::Answered(_) => self.question = None,
+            What::Asked(asked) => {
+                self.questions.push_back(Open {
+                    id: Arc::clone(&asked.question),
+                    agent: asked.agent.clone(),
+                    kind: asked.kind.clone(),
+                });
+                if self.questions.len() == 1 {
+                    self.ask();
+                }
+            }
+            What::Answered(answered) => self.over(&answered.question),
             What::Refused(refused) => self.tell(&refused.reason),
             What::ModeChanged { mode } => self.tell(&format!("Mode: {}.", mode.as_str())),
             What::ModelChanged { model } => self.tell(&format!("Model: {model}.")),
@@ -280,6 +311,7 @@ impl Plain {
     }
 
     fn step(&mut self, event: &Event) {
+        self.note_agents(event);
         match event {
             Event::TextDelta { text } => {
                 let text = sanitise(text, Strength::Prose);
@@ -318,32 +350,99 @@ impl Plain {
             Event::Warning(warning) => self.tell(&format!("Warning: {}", warning.message)),
             Event::Notice { message, .. } => self.tell(&format!("Notice: {message}")),
             Event::AssistantMessage { .. } => self.end_line(),
-            _ => {}
+            Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
         }
     }
 
-    fn ask(&mut self, id: &Arc<str>, kind: &QuestionKind) {
-        self.end_line();
-        write("\x07");
-        match kind {
+    /// Remembers what agents are for while they work.
+    fn note_agents(&mut self, event: &Event) {
+        match event {
+            Event::ToolReady { id, input, .. } => {
+                let text = |key: &str| input.get(key).and_then(serde_json::Value::as_str);
+                let about = text("description").or_else(|| text("subagent_type"));
+                if let Some(about) = about.filter(|_| input.get("prompt").is_some()) {
+                    self.agents.insert(Arc::clone(id), about.to_owned());
+                }
+            }
+            Event::ToolFinished { id, .. } => {
+                self.agents.remove(id);
+            }
+            Event::Nested { event, .. } => self.note_agents(event),
+            Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::AssistantMessage { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+
+    /// Reads out the first question, all that one has to know to answer it.
+    fn ask(&mut self) {
+        let Some(open) = self.questions.front() else {
+            return;
+        };
+        let lines = match &open.kind {
             QuestionKind::Permission(inquiry) => {
-                let call = &inquiry.call;
-                let about = call.first_arg.clone();
-                let about = about.unwrap_or_else(|| call.input.to_string());
-                self.tell(&format!("Permission required. {}: {about}", call.name));
-                self.tell(&inquiry.question.reason);
-                self.tell("1. Allow once. 2. Allow for this session. 3. Deny once. 4. Deny for this session. Type a number and Enter.");
-                self.question = Some(Question::Permission(Arc::clone(id), inquiry.clone()));
+                let agent = open.agent.as_ref().map(|call| {
+                    let known = self.agents.get(call).cloned();
+                    known.unwrap_or_else(|| format!("of call {call}"))
+                });
+                consent(inquiry, agent.as_deref())
             }
             QuestionKind::Elicitation(elicitation) => {
-                self.tell(&format!(
+                let asks = format!(
                     "The server {} asks: {}",
                     elicitation.server, elicitation.message
-                ));
-                self.tell(&format!("It wants JSON like {}", elicitation.schema));
-                self.tell("Type a JSON object, or nothing to decline, and Enter.");
-                self.question = Some(Question::Elicitation(Arc::clone(id)));
+                );
+                let wants = format!("It wants JSON like {}", elicitation.schema);
+                let how = "Type a JSON object, or nothing to decline, and Enter.";
+                [asks.as_str(), &wants, how]
+                    .map(|text| sanitise(text, Strength::Name).into_owned())
+                    .to_vec()
             }
+        };
+        self.end_line();
+        write("\x07");
+        for line in lines {
+            self.tell(&line);
         }
     }
 

@@ -96,6 +96,8 @@ pub enum ThemeChoice {
     Auto,
     Dark,
     Light,
+    /// As `Auto`, and nothing is told by red and green.
+    ColourBlind,
     /// Attributes only.
     Colourless,
 }
@@ -107,6 +109,7 @@ impl ThemeChoice {
             "auto" => Self::Auto,
             "dark" => Self::Dark,
             "light" => Self::Light,
+            "colour-blind" => Self::ColourBlind,
             "none" => Self::Colourless,
             _ => return None,
         })

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use caliban_session::{Asked, QuestionKind};
 
-use crate::layers::{ElicitationForm, PermissionForm};
+use crate::layers::{ElicitationForm, PLAN_TOOL, PermissionForm, PlanForm};
 
 /// How long after it appears, or gets the keyboard, nothing can be chosen.
 pub(crate) const DEAF: Duration = Duration::from_millis(300);
@@ -34,6 +34,7 @@ pub(crate) struct Open {
 #[derive(Debug)]
 pub(crate) enum Form {
     Permission(Box<PermissionForm>),
+    Plan(Box<PlanForm>),
     Elicitation(Box<ElicitationForm>),
 }
 
@@ -59,6 +60,9 @@ impl Questions {
 
     pub(crate) fn add(&mut self, asked: &Asked, now: Instant) {
         let form = match &asked.kind {
+            QuestionKind::Permission(inquiry) if &*inquiry.call.name == PLAN_TOOL => {
+                Form::Plan(Box::new(PlanForm::new(inquiry)))
+            }
             QuestionKind::Permission(inquiry) => {
                 Form::Permission(Box::new(PermissionForm::new(inquiry)))
             }
@@ -115,9 +119,11 @@ impl Questions {
         }
     }
 
-    /// The operator turns back to the draft.
+    /// The operator turns back to the draft. What is asked later is another matter.
     pub(crate) fn release(&mut self) {
-        self.keyboard = Keyboard::Kept;
+        if !self.open.is_empty() {
+            self.keyboard = Keyboard::Kept;
+        }
     }
 
     /// How keys stand to the first question.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use caliban_compose::DraftFile;
 
+use crate::farewell::Farewell;
 use crate::preferences::Screen;
 
 /// Reads a variable of the environment.
@@ -51,8 +52,9 @@ pub enum FaceError {
     Lost(#[source] std::io::Error),
     #[error("the terminal was closed")]
     HangUp,
+    /// Somebody ended the program; what is left behind is the same.
     #[error("interrupted")]
-    Cancelled,
+    Cancelled(Option<Box<Farewell>>),
     /// The settings want lines instead.
     #[error("the settings want lines")]
     WantsLines,

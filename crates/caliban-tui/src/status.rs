@@ -73,9 +73,19 @@ const SACRIFICES: &[fn(&mut Parts)] = &[
 pub(crate) fn draw(app: &App, canvas: &mut Canvas, y: u16) {
     let palette = &app.theme.palette;
     if let Some((text, _)) = &app.toast {
+        // What goes on stays in sight beside it.
+        let known = parts(app);
+        let kept = known.question.or(known.running).unwrap_or_default();
+        let columns = usize::from(app.width);
+        let beside = if kept.is_empty() { 0 } else { width(&kept) + 2 };
         let text = sanitise(text, Strength::Name);
-        let text = app.theme.cut(&text, usize::from(app.width));
+        let room = columns.saturating_sub(beside);
+        let text = app.theme.cut(&without_front(&text, room), room);
         canvas.text(0, y, app.width, &text, palette.warning);
+        let x = app
+            .width
+            .saturating_sub(u16::try_from(width(&kept)).unwrap_or(u16::MAX));
+        canvas.text(x, y, app.width, &kept, palette.dim);
         return;
     }
     let separator = app.theme.signs.separator;
@@ -87,6 +97,26 @@ pub(crate) fn draw(app: &App, canvas: &mut Canvas, y: u16) {
         }
         let room = usize::from(app.width.saturating_sub(x));
         x = canvas.text(x, y, app.width, &app.theme.cut(&text, room), style);
+    }
+}
+
+/// A text of so many columns at most: of its longest path the last part says the most, so that the
+/// folders in front go first.
+fn without_front(text: &str, columns: usize) -> String {
+    let excess = width(text).saturating_sub(columns);
+    let paths = text.split_whitespace().filter(|word| word.contains('/'));
+    let Some(path) = paths.max_by_key(|word| width(word)).filter(|_| excess > 0) else {
+        return text.to_owned();
+    };
+    let bare = path.trim_start_matches(['`', '"', '\'']);
+    let quote = &path[..path.len() - bare.len()];
+    let slashes = bare.match_indices('/').map(|(at, _)| &bare[at..]);
+    // The sign for what is left out takes a column.
+    let fits = |rest: &&str| width(bare) - width(rest) > excess;
+    let last = bare.rfind('/').map(|at| &bare[at..]);
+    match slashes.into_iter().find(fits).or(last) {
+        Some(rest) => text.replacen(path, &format!("{quote}…{rest}"), 1),
+        None => text.to_owned(),
     }
 }
 
@@ -232,7 +262,7 @@ fn custom(app: &App, text: &str) -> String {
 }
 
 /// Ids are told apart by their beginning.
-fn short(name: &str) -> &str {
+pub(crate) fn short(name: &str) -> &str {
     let is_id = name.len() == 36 && name.bytes().filter(|byte| *byte == b'-').count() == 4;
     if is_id {
         name.get(..8).unwrap_or(name)
@@ -276,6 +306,18 @@ mod tests {
             running: Some("running…".to_owned()),
             ..Parts::default()
         }
+    }
+
+    #[rstest]
+    #[case(
+        80,
+        "The rule is written to `/home/somebody/work/.caliban/settings.toml`"
+    )]
+    #[case(60, "The rule is written to `…/work/.caliban/settings.toml`")]
+    #[case(20, "The rule is written to `…/settings.toml`")]
+    fn paths_lose_their_front_first(#[case] columns: usize, #[case] shown: &str) {
+        let text = "The rule is written to `/home/somebody/work/.caliban/settings.toml`";
+        assert_eq!(without_front(text, columns), shown);
     }
 
     #[rstest]

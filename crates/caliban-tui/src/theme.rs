@@ -1,7 +1,7 @@
 //! What everything looks like: colours by meaning, and the signs that stand for things.
 
 use caliban_terminal::{Colours, Scheme};
-use caliban_text::Palette;
+use caliban_text::{Ground, Palette};
 use ratatui_core::style::{Modifier, Style};
 
 use crate::custom_theme::CustomTheme;
@@ -95,6 +95,12 @@ impl Theme {
             (Colours::None, ..) | (_, ThemeChoice::Colourless, _) => Palette::colourless(),
             (_, ThemeChoice::Dark, _) | (_, ThemeChoice::Auto, Scheme::Dark) => Palette::dark(),
             (_, ThemeChoice::Light, _) | (_, ThemeChoice::Auto, Scheme::Light) => Palette::light(),
+            (_, ThemeChoice::ColourBlind, Scheme::Dark) => {
+                Palette::dark().without_red_and_green(Ground::Dark)
+            }
+            (_, ThemeChoice::ColourBlind, Scheme::Light) => {
+                Palette::light().without_red_and_green(Ground::Light)
+            }
         };
         match (custom, colours) {
             // Without colours there are none of the operator's either.

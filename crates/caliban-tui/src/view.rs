@@ -139,7 +139,8 @@ fn question(app: &mut App, canvas: &mut Canvas, bottom: u16) -> u16 {
     let Some(open) = app.questions.first_mut() else {
         return bottom;
     };
-    let agent = open.agent.clone();
+    let agent = open.agent.as_deref();
+    let agent = agent.map(|call| app.feed.agent_of(call));
     let around = Around {
         theme: &theme,
         diffs: app.preferences.diffs,
@@ -150,6 +151,7 @@ fn question(app: &mut App, canvas: &mut Canvas, bottom: u16) -> u16 {
     };
     let wanted = match &open.form {
         Form::Permission(form) => form.height(width, &around),
+        Form::Plan(form) => form.height(width, &around),
         Form::Elicitation(form) => form.height(width, &theme),
     };
     // At least a few rows of the conversation stay where there are any.
@@ -158,6 +160,7 @@ fn question(app: &mut App, canvas: &mut Canvas, bottom: u16) -> u16 {
     let area = Rect::new(0, bottom - height, width, height);
     match &mut open.form {
         Form::Permission(form) => form.draw(canvas, area, &around),
+        Form::Plan(form) => form.draw(canvas, area, &around),
         Form::Elicitation(form) => form.draw(canvas, area, &theme, attention),
     }
     if attention != Attention::Listens {

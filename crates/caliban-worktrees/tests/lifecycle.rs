@@ -704,6 +704,7 @@ async fn merging_brings_everything_or_nothing() {
             refused.to_string().contains("nothing was changed"),
             "{refused}"
         );
+        assert!(refused.to_string().contains("a.txt"), "{refused}");
         assert_eq!(
             fs::read_to_string(bench.root().join("a.txt")).unwrap(),
             "mine\n"

@@ -75,6 +75,7 @@ impl Work {
             default_model: chosen.model.clone(),
             context_window: able.context_window.unwrap_or(200_000),
             commands: Vec::new(),
+            hints: BTreeMap::new(),
             agents,
             servers: None,
             hosted: Vec::new(),

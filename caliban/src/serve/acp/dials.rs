@@ -145,7 +145,16 @@ impl Dials {
                     BUDGET if matches!(self.reasoning, Reasoning::Budget(_)) => self.reasoning,
                     level => match level.parse::<Effort>() {
                         Ok(effort) => Reasoning::Effort(effort),
-                        Err(error) => return Err(refused(&error.to_string())),
+                        Err(_) => {
+                            let offered: Vec<&str> = ["auto", "off"]
+                                .into_iter()
+                                .chain(self.efforts().map(Effort::as_str))
+                                .collect();
+                            return Err(refused(&format!(
+                                "there is no level `{value}`; choose one of {}",
+                                offered.join(", ")
+                            )));
+                        }
                     },
                 };
                 Ok((Dial::Thought, Command::SetReasoning { reasoning }))
@@ -242,5 +251,7 @@ mod tests {
         ] {
             assert!(dials.turn(option, value).is_err(), "{option}={value}");
         }
+        let error = dials.turn("thought_level", "x").unwrap_err();
+        assert!(error.message.contains("auto, off, "), "{error}");
     }
 }

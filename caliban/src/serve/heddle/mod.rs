@@ -24,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval};
 
 use crate::console::{Console, note};
+use crate::doctor::Doctor;
 use crate::exit::Failure;
 use crate::face::warn;
 use crate::serve::lines::{Line, lines};
@@ -261,9 +262,14 @@ impl Server<'_> {
             Ok(version) => version,
             Err(mismatch) => return self.write(&Response::mismatch(id, &mismatch)),
         };
+        let doctor = Doctor {
+            options: self.options.clone(),
+            process: self.process.clone(),
+        };
         let surroundings = Surroundings {
             process: self.process.clone(),
             dialect: DialectParts {
+                examiner: Some(Arc::new(doctor)),
                 patience: Some(self.pace.permission),
                 ..DialectParts::default()
             },

@@ -129,6 +129,7 @@ mod tests {
             remedy: String::new(),
             suggestions: Vec::new(),
             parts: Vec::new(),
+            place: None,
             target: None,
             input: None,
         };

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use url::Url;
+
 use crate::exit::Failure;
 
 /// What lies between the server and whoever comes.
@@ -60,6 +62,32 @@ impl Address {
     }
 }
 
+/// An origin as browsers send it.
+pub(super) fn check_origin(text: &str) -> Result<(), Failure> {
+    let url = Url::parse(text).ok();
+    let is_one = url.is_some_and(|url| {
+        matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == text
+    });
+    if is_one {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "`--allow-origin {text}` is no origin: write `https://HOST` or `https://HOST:PORT`, in small letters and with \
+         nothing behind it"
+    )))
+}
+
+/// A name that a server is reached by.
+pub(super) fn check_name(text: &str) -> Result<(), Failure> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
+    if !text.is_empty() && text.chars().all(is_letter) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "`--host-name {text}` is no name: write it as in `box.example.com`, without a port"
+    )))
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.socket.fmt(formatter)
@@ -69,6 +97,27 @@ impl fmt::Display for Address {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn origins_and_names_are_whole_and_nothing_more() {
+        for origin in ["https://ok.test", "http://localhost:5173"] {
+            assert!(check_origin(origin).is_ok(), "{origin}");
+        }
+        for wrong in [
+            "ok.test",
+            "https://ok.test/",
+            "https://ok.test:443",
+            "*",
+            "ftp://x",
+            "null",
+        ] {
+            assert!(check_origin(wrong).is_err(), "{wrong}");
+        }
+        assert!(check_name("box.test").is_ok() && check_name("127.0.0.1").is_ok());
+        for wrong in ["", "box.test:80", "https://box", "a b", "*"] {
+            assert!(check_name(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn other_machines_are_kept_out_unless_asked_for() {

@@ -180,10 +180,17 @@ pub(crate) struct Socket(BufReader<Box<dyn Both>>);
 impl Socket {
     pub(crate) fn write(&mut self, line: &Value) {
         let text = line.to_string();
-        let length = u8::try_from(text.len()).unwrap();
-        assert!(length < 126);
+        let length = u16::try_from(text.len()).unwrap();
+        let mut frame = vec![0x81];
+        match u8::try_from(length) {
+            Ok(short) if short < 126 => frame.push(0x80 | short),
+            Ok(_) | Err(_) => {
+                frame.push(0x80 | 126);
+                frame.extend_from_slice(&length.to_be_bytes());
+            }
+        }
         // A mask of zeros leaves the text as it is.
-        let mut frame = vec![0x81, 0x80 | length, 0, 0, 0, 0];
+        frame.extend_from_slice(&[0; 4]);
         frame.extend_from_slice(text.as_bytes());
         self.0.get_mut().write_all(&frame).unwrap();
     }

@@ -208,6 +208,27 @@ fn other_machines_are_kept_out(#[case] address: &str) {
     assert!(ran.stderr.contains(address), "{ran:?}");
 }
 
+#[rstest]
+#[case::origin("--allow-origin", "example.com")]
+#[case::name("--host-name", "https://box")]
+#[case::root("--root", "/no/such/place")]
+fn what_makes_no_sense_on_the_command_line_is_said(#[case] flag: &str, #[case] value: &str) {
+    let bench = empty();
+    let ran = run(bench.command().args(["serve", flag, value]));
+    assert_eq!(ran.code, Some(64), "{ran:?}");
+    assert!(
+        ran.stderr.contains(flag) && ran.stderr.contains(value),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_session_that_is_not_there_cannot_be_shown() {
+    let bench = empty();
+    let ran = run(bench.command().args(["serve", "web", "zzz"]));
+    assert_eq!(ran.code, Some(66), "{ran:?}");
+}
+
 #[test]
 fn sessions_stay_in_their_roots_and_modes() {
     let bench = empty();
@@ -235,7 +256,16 @@ fn sessions_stay_in_their_roots_and_modes() {
         "/v1/sessions",
         &json!({"mode": "bypassPermissions"}),
     );
-    assert!(bypass.status >= 400, "{bypass:?}");
+    assert_eq!(code(&bypass), (403, "refused".to_owned()), "{bypass:?}");
+    // What makes no sense is the client's fault, too.
+    for settings in [
+        json!({"permissions": 7}),
+        json!({"permissions": {"defaultMode": "x"}}),
+    ] {
+        let open = json!({"settings": settings});
+        let opened = http.call("POST", "/v1/sessions", &open);
+        assert_eq!(code(&opened), (400, "bad_request".to_owned()), "{opened:?}");
+    }
     // There is no way to a shell, a file or the settings.
     for path in [
         "/v1/shell",
@@ -246,6 +276,115 @@ fn sessions_stay_in_their_roots_and_modes() {
     ] {
         assert_eq!(http.local("GET", path).answer().status, 404, "{path}");
     }
+    http.stop();
+}
+
+/// Settings come from whoever reaches the server: nothing in them runs a program here or loosens
+/// what its owner said.
+#[rstest]
+#[case::command_hook(json!({"hooks": {"SessionStart": [{"type": "command", "command": "touch ran"}]}}), "hooks.SessionStart")]
+#[case::program_among_urls(
+    json!({"hooks": {"Stop": [{"hooks": [{"type": "http", "url": "http://127.0.0.1:1/"}, {"type": "command", "command": "touch ran"}]}]}}),
+    "hooks.Stop"
+)]
+#[case::server(json!({"mcpServers": {"s": {"command": "touch", "args": ["ran"]}}}), "mcp_servers.s.command")]
+#[case::helper(json!({"api_key_helper": "touch ran"}), "api_key_helper")]
+#[case::variables(json!({"env": {"PATH": "/evil"}}), "env")]
+#[case::status_line(json!({"statusLine": {"type": "command", "command": "touch ran"}}), "statusLine")]
+#[case::place_of_keys(json!({"router": {"providers": {}}}), "router")]
+#[case::rules(json!({"permissions": {"allow": ["Bash"]}}), "permissions.allow")]
+#[case::mode(json!({"permissions": {"default_mode": "bypassPermissions"}}), "permissions.default_mode")]
+#[case::sandbox(json!({"sandbox": {"enabled": false}}), "sandbox.enabled")]
+#[case::directories(json!({"additional_directories": ["/etc"]}), "additional_directories")]
+#[case::out_of_the_root(json!({"additionalDirectories": [".."]}), "additional_directories")]
+fn settings_of_clients_run_and_loosen_nothing(
+    #[case] settings: serde_json::Value,
+    #[case] key: &str,
+) {
+    let bench = empty();
+    let http = Http::start(&bench, &[]);
+    let mut open = json!({"tab": "a", "settings": settings});
+    let posted = http.call("POST", "/v1/sessions", &open);
+    assert_eq!(code(&posted), (403, "refused".to_owned()), "{posted:?}");
+    assert!(posted.text.contains(key), "{posted:?}");
+    // The same over a WebSocket, which a session is needed for.
+    assert_eq!(
+        http.call("POST", "/v1/sessions", &json!({"tab": "b"}))
+            .status,
+        201
+    );
+    let mut socket = http.local("GET", "/v1/sessions/b/ws").websocket();
+    let fields = open.as_object_mut().unwrap();
+    fields.insert("op".to_owned(), "open".into());
+    fields.insert("id".to_owned(), "o".into());
+    socket.write(&open);
+    let refused = loop {
+        let line = socket.read();
+        if line["re"] == "o" {
+            break line;
+        }
+    };
+    assert_eq!(refused["error"]["code"], "refused", "{refused}");
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains(key),
+        "{refused}"
+    );
+    assert!(!bench.workspace.path().join("ran").exists());
+    http.stop();
+}
+
+/// What tightens, and what a client serves itself, is its to say.
+#[test]
+fn settings_of_clients_may_tighten_and_call_their_own() {
+    let bench = empty();
+    let http = Http::start(&bench, &[]);
+    std::fs::create_dir(bench.workspace.path().join("more")).unwrap();
+    let settings = json!({
+        "hooks": {"PreToolUse": [{"hooks": [{"type": "http", "url": "http://127.0.0.1:1/"}]}]},
+        "permissions": {"deny": ["Bash"], "default_mode": "acceptEdits"},
+        "additionalDirectories": ["more"],
+    });
+    let opened = http.call("POST", "/v1/sessions", &json!({"settings": settings}));
+    assert_eq!(opened.status, 201, "{opened:?}");
+    http.stop();
+}
+
+/// Whatever goes wrong has a code, wherever it is noticed.
+#[test]
+fn every_problem_has_a_code() {
+    let bench = empty();
+    let http = Http::start(&bench, &[]);
+    http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    for (method, path, status, known) in [
+        ("GET", "/v1/sessions?limit=abc", 400, "bad_request"),
+        ("GET", "/v1/sessions/%ff", 400, "bad_request"),
+        ("GET", "/v1/sessions/a/messages?after=x", 400, "bad_request"),
+        ("DELETE", "/v1/sessions/a?purge=7", 400, "bad_request"),
+        ("GET", "/v1/sessions/a/ws", 400, "bad_request"),
+        ("GET", "/v1/ws", 400, "bad_request"),
+        ("PUT", "/v1/sessions", 405, "method_not_allowed"),
+        ("GET", "/v1/login", 405, "method_not_allowed"),
+    ] {
+        let answer = http.local(method, path).answer();
+        assert_eq!(code(&answer), (status, known.to_owned()), "{method} {path}");
+        let kind = answer.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"), "{method} {path}");
+    }
+    // A body may be left out, whatever it is said to be.
+    let interrupted = http
+        .local("POST", "/v1/sessions/a/interrupt")
+        .header("content-type", "application/json")
+        .answer();
+    assert!(
+        interrupted.status < 500 && interrupted.status != 400,
+        "{interrupted:?}"
+    );
+    let large = http
+        .local("POST", "/v1/login")
+        .header("content-type", "application/json")
+        .body(&[b' '; 5000])
+        .answer();
+    assert_eq!(code(&large), (413, "too_large".to_owned()));
     http.stop();
 }
 

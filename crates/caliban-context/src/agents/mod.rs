@@ -91,8 +91,9 @@ impl Profiles {
         profiles
     }
 
+    /// The profile that is called so; without its plugin's name where only one plugin has it.
     pub fn get(&self, name: &str) -> Option<&Profile> {
-        self.entries.get(name)
+        names::called(&self.entries, name)
     }
 
     /// All of them, by name.

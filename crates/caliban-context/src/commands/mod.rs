@@ -13,7 +13,7 @@ use crate::commands::inline::Stretch;
 use crate::expansion::{PluginHome, own_places};
 use crate::frontmatter::{self, Lenient};
 use crate::names::{self, Named, OneOrMany};
-use crate::notice::{Kind, Notice};
+use crate::notice::{Kind, Notice, Taken};
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
 use crate::places::{Places, Surface, foreign_part};
@@ -230,8 +230,19 @@ impl Commands {
             }
         }
         for skill in skills.iter() {
-            if !reserved.contains(&skill.name()) {
-                names::insert(&mut entries, of_skill(skill), Kind::Command, notices);
+            let name = skill.name();
+            let taken = if reserved.contains(&name) {
+                Some(Taken::BuiltIn)
+            } else {
+                let command = entries.get(name);
+                command.map(|command: &Command| Taken::Command(command.origin.clone()))
+            };
+            match taken {
+                Some(taken) => notices.push(Notice::SkillHidden {
+                    name: name.to_owned(),
+                    taken,
+                }),
+                None => names::insert(&mut entries, of_skill(skill), Kind::Command, notices),
             }
         }
         Self { entries }
@@ -250,7 +261,14 @@ impl Commands {
     fn called<'a>(&self, line: &'a str) -> Option<(&Command, &'a str)> {
         let call = line.trim().strip_prefix('/')?;
         let (name, given) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
-        Some((self.get(name)?, given.trim()))
+        let given = given.trim();
+        if let Some(command) = self.get(name) {
+            return Some((command, given));
+        }
+        // Some write the command of a plugin with a blank.
+        let (own, rest) = given.split_once(char::is_whitespace).unwrap_or((given, ""));
+        let command = self.get(&format!("{name}:{own}"))?;
+        Some((command, rest.trim()))
     }
 
     /// The model that the command of a line asks for.

@@ -144,6 +144,18 @@ pub struct Selection<'a> {
     pub notice: Option<Notice>,
 }
 
+/// Those that are built in.
+impl Default for OutputStyles {
+    fn default() -> Self {
+        let styles = BUILT_IN.into_iter();
+        let styles = styles.map(|(name, description, body)| built_in(name, description, body));
+        Self {
+            entries: styles.map(|style| (style.name.clone(), style)).collect(),
+            default: built_in(DEFAULT_STYLE, "", ""),
+        }
+    }
+}
+
 impl OutputStyles {
     /// Finds the styles. Files that are not styles are notices.
     pub fn load(places: &Places, options: &Options, notices: &mut Vec<Notice>) -> Self {
@@ -199,6 +211,7 @@ impl OutputStyles {
         let found = self.get(requested).or_else(|| {
             self.iter()
                 .find(|style| style.name.eq_ignore_ascii_case(requested))
+                .or_else(|| names::only_of_plugins(&self.entries, requested))
         });
         let known = || {
             let names: Vec<&str> = self.iter().map(OutputStyle::name).collect();

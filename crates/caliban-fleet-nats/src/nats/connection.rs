@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use tokio::sync::watch;
 use url::{Host, Url};
 
@@ -71,8 +71,12 @@ impl Access {
         }
         if let Some(file) = &self.key {
             let seed = tokio::fs::read_to_string(file).await;
-            let seed =
-                seed.map_err(|error| unreachable(format!("`{}`: {error}", file.display())))?;
+            let seed = seed.map_err(|error| {
+                unreachable(format!(
+                    "`{}`: {error}; `--key` or CALIBAN_FLEET_KEY names the file with the key",
+                    file.display()
+                ))
+            })?;
             options = options.nkey(seed.trim().to_owned());
         }
         if let Some(file) = &self.credentials {
@@ -81,7 +85,21 @@ impl Access {
                 read.map_err(|error| unreachable(format!("`{}`: {error}", file.display())))?;
         }
         let connected = options.connect(self.address.as_str()).await;
-        let client = connected.map_err(|error| unreachable(error.to_string()))?;
+        let client = connected.map_err(|error| {
+            unreachable(match error.kind() {
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                    let key = self.key.as_ref().map_or_else(
+                        || "no key was given".to_owned(),
+                        |file| format!("it does not know the key in `{}`", file.display()),
+                    );
+                    format!(
+                        "it lets in only whom it knows ({error}), and {key}; `--key FILE` or \
+                         CALIBAN_FLEET_KEY names the key of a role"
+                    )
+                }
+                _ => error.to_string(),
+            })
+        })?;
         Ok((client, reconnected))
     }
 }

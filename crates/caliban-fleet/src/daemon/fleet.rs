@@ -159,14 +159,22 @@ impl Fleet {
                 let place = directory
                     .spec()
                     .map_or(Place::Taken, |spec| Place::of(&spec));
+                // One that cannot be reached takes no more room than it did when it was.
+                let state = report.as_ref().map_or(Phase::Spawning, |it| it.state);
                 let pid = report.as_ref().and_then(|report| report.pid);
-                self.enlist(&id, place, pid, None);
+                self.enlist(&id, (place, state), pid, None);
                 self.supervise_adopted(id, report.and_then(|report| report.socket));
             }
         }
     }
 
-    fn enlist(&self, id: &AgentId, place: Place, pid: Option<u32>, launch: Option<Launch>) {
+    fn enlist(
+        &self,
+        id: &AgentId,
+        (place, state): (Place, Phase),
+        pid: Option<u32>,
+        launch: Option<Launch>,
+    ) {
         let mut inner = self.inner();
         let restarts = inner
             .active
@@ -174,7 +182,7 @@ impl Fleet {
             .map(|active| active.restarts)
             .unwrap_or_default();
         let active = Active {
-            state: Phase::Spawning,
+            state,
             place,
             pid,
             launch,
@@ -328,7 +336,8 @@ impl Fleet {
     /// Starts the process of an agent; one that cannot be started has failed.
     fn start(self: &Arc<Self>, launch: Launch, held: Held) {
         let id = launch.spec.id.clone();
-        self.enlist(&id, Place::of(&launch.spec), None, Some(launch.clone()));
+        let place = Place::of(&launch.spec);
+        self.enlist(&id, (place, Phase::Spawning), None, Some(launch.clone()));
         match self.host(&launch, &held) {
             Ok((pid, connecting)) => {
                 if let Some(active) = self.inner().active.get_mut(&id) {

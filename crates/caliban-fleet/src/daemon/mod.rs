@@ -4,8 +4,8 @@
 mod fleet;
 mod hosting;
 
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use jiff::Timestamp;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
+use crate::client::holder;
 use crate::control::{DaemonStatus, Hello, Refusal, RefusedBecause, Reply, Request};
+use crate::id::AgentId;
 use crate::places::Places;
 use crate::wire::{Connection, MAX_LINE, OLDEST, PROTOCOL, is_spoken};
 use fleet::Fleet;
@@ -23,6 +25,8 @@ use fleet::Fleet;
 /// The first argument that makes the program a daemon.
 pub const DAEMON_ARGUMENT: &str = "__daemon";
 
+/// How often a daemon looks whether it can still be found.
+const FOUND: Duration = Duration::from_secs(2);
 /// Connections at the same time.
 const CONNECTIONS: usize = 64;
 
@@ -44,23 +48,36 @@ pub async fn serve(setup: Setup, tidying: impl Future<Output = ()>) -> io::Resul
     let _ = rustix::process::setsid();
     let places = setup.places.clone();
     places.prepare_runtime()?;
-    let lock = std::fs::OpenOptions::new()
+    let mut lock = std::fs::OpenOptions::new()
+        .read(true)
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .open(places.daemon_lock())?;
     let socket = places.control_socket();
-    if let Place::Taken = place(&lock, &socket).await? {
+    if let Place::Taken = place(&lock, &places).await? {
         say_ready();
         return Ok(());
     }
+    // For whoever finds the place taken and nobody there.
+    lock.set_len(0)?;
+    lock.rewind()?;
+    lock.write_all(std::process::id().to_string().as_bytes())?;
     match std::fs::remove_file(&socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let text = format!(
+                "`{}` is where the daemon listens, and what is there cannot be removed: {error}; \
+                 remove it",
+                socket.display()
+            );
+            return Err(io::Error::new(error.kind(), text));
+        }
         Ok(()) | Err(_) => {}
     }
     let listener = UnixListener::bind(&socket)?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+    let own = inode(&socket);
     let fleet = Fleet::new(setup.clone());
     fleet.adopt();
     say_ready();
@@ -82,11 +99,29 @@ pub async fn serve(setup: Setup, tidying: impl Future<Output = ()>) -> io::Resul
         never = receiving => never?,
         () = quiet => {}
         () = stop.cancelled() => {}
+        () = hidden(&fleet, &socket, own) => {}
     }
-    // Nobody finds it from here on; who has it still is answered with its end.
-    let _ = std::fs::remove_file(&socket);
+    // Nobody finds it from here on; who has it still is answered with its end. Another daemon's
+    // socket may be there, where the directory was removed and made anew.
+    if inode(&socket) == own {
+        let _ = std::fs::remove_file(&socket);
+    }
     drop(lock);
     Ok(())
+}
+
+/// What tells one file of a name from the next.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    let about = std::fs::symlink_metadata(path).ok()?;
+    Some((about.dev(), about.ino()))
+}
+
+/// Waits until somebody has removed the socket: nobody finds this daemon any more, and the next one
+/// takes the agents over. Only agents that wait for a place would be lost with it.
+async fn hidden(fleet: &Fleet, socket: &Path, own: Option<(u64, u64)>) {
+    while inode(socket) == own || fleet.waiting() > 0 {
+        tokio::time::sleep(FOUND).await;
+    }
 }
 
 /// Whether there is another daemon.
@@ -97,9 +132,10 @@ enum Place {
 
 /// Takes the place of the daemon, or waits until the one that has it can be reached. Somebody may
 /// only be looking whether there is one.
-async fn place(lock: &std::fs::File, socket: &Path) -> io::Result<Place> {
+async fn place(lock: &std::fs::File, places: &Places) -> io::Result<Place> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const LOOK: Duration = Duration::from_millis(10);
+    let socket = places.control_socket();
     let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         match lock.try_lock() {
@@ -107,13 +143,21 @@ async fn place(lock: &std::fs::File, socket: &Path) -> io::Result<Place> {
             Err(std::fs::TryLockError::WouldBlock) => {}
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
-        if UnixStream::connect(socket).await.is_ok() {
+        if UnixStream::connect(&socket).await.is_ok() {
             return Ok(Place::Taken);
         }
         if tokio::time::Instant::now() > deadline {
+            let who = match holder(places)? {
+                Some(pid) => format!("the process {pid}"),
+                None => "another process".to_owned(),
+            };
             return Err(io::Error::new(
                 io::ErrorKind::ResourceBusy,
-                "another daemon has its place and cannot be reached",
+                format!(
+                    "{who} is the daemon and does not answer at `{}`; `caliban daemon stop` ends it, \
+                     and its agents go on",
+                    socket.display()
+                ),
             ));
         }
         tokio::time::sleep(LOOK).await;
@@ -146,11 +190,11 @@ async fn quiet(fleet: &Fleet, places: &Semaphore, linger: Duration) {
 }
 
 /// Who wants something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Caller {
     Person,
-    /// An agent, or something that one started.
-    Agent,
+    /// An agent, or something that one started; which one, where that can be found out.
+    Agent(Option<AgentId>),
 }
 
 struct Daemon {
@@ -216,7 +260,7 @@ impl Daemon {
                 }
                 request => {
                     let caller = if connection.peer.is_of_an_agent() {
-                        Caller::Agent
+                        Caller::Agent(connection.peer.agent())
                     } else {
                         Caller::Person
                     };
@@ -240,12 +284,25 @@ impl Daemon {
                 task,
                 world,
                 limits,
-            } => agent(fleet.spawn(*task, world, limits).await?),
+            } => {
+                let mut task = *task;
+                // It is not asked whose child it is.
+                if let Caller::Agent(asking) = caller {
+                    task.parent = asking.or(task.parent);
+                    if task.parent.is_none() {
+                        return Err(Refusal::new(
+                            RefusedBecause::Limit,
+                            "an agent asks for another, and which one cannot be found out",
+                        ));
+                    }
+                }
+                agent(fleet.spawn(task, world, limits).await?)
+            }
             Request::Respawn { id, world, limits } => {
                 agent(fleet.respawn(&id, world, limits).await?)
             }
             // What it is told then would be an agent's word to an agent.
-            Request::Resume { .. } if caller == Caller::Agent => Err(Refusal::new(
+            Request::Resume { .. } if matches!(caller, Caller::Agent(_)) => Err(Refusal::new(
                 RefusedBecause::Invalid,
                 "an agent can neither type to an agent nor answer its questions",
             )),

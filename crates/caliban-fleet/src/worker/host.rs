@@ -301,6 +301,7 @@ impl Life {
         match what {
             Wish::Came => {}
             Wish::Left => {
+                self.room.leave(visitor);
                 self.idle_since = Instant::now();
                 if self.presence() == Presence::Nobody {
                     for verdict in self.desk.deserted() {

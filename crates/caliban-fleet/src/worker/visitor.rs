@@ -27,6 +27,8 @@ use crate::wire::{Connection, Lines, MAX_LINE, OLDEST, PROTOCOL, is_spoken, line
 pub(super) const PIECE: usize = 256 * 1024;
 /// How long somebody may take nothing before the connection is cut.
 pub(crate) const STALLED: Duration = Duration::from_secs(30);
+/// How long what somebody typed who has gone may take to be read.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Lines for one visitor alone that may wait.
 const ASIDES: usize = 64;
 
@@ -235,15 +237,21 @@ impl Reception {
             aside: aside.clone(),
         };
         guest.send(Wish::Came).await;
-        let listening = AbortOnDropHandle::new(tokio::spawn(listen(guest, lines, role)));
+        let mut listening = AbortOnDropHandle::new(tokio::spawn(listen(guest, lines, role)));
         let pieces = if hello.partial {
             Pieces::Wanted
         } else {
             Pieces::Left
         };
         let cursor = Cursor::new(after, pieces);
-        let told = self.tell(writer, waiting, cursor, pieces, listening).await;
-        self.room.leave(id);
+        let told = self
+            .tell(writer, waiting, cursor, pieces, &mut listening)
+            .await;
+        if told.is_err() && !listening.is_finished() {
+            // Who went without hearing the end may have typed before.
+            let _ = tokio::time::timeout(LAST_WORDS, &mut listening).await;
+        }
+        // Whatever it typed before is the visitor's still: it leaves when it is this word's turn.
         let word = Word {
             visitor: id,
             what: Wish::Left,
@@ -260,12 +268,17 @@ impl Reception {
         mut waiting: mpsc::Receiver<String>,
         mut cursor: Cursor,
         pieces: Pieces,
-        mut listening: AbortOnDropHandle<()>,
+        listening: &mut AbortOnDropHandle<()>,
     ) -> io::Result<()> {
         loop {
             let text = tokio::select! {
                 biased;
-                _ = &mut listening => return Ok(()),
+                _ = &mut *listening => {
+                    while let Ok(line) = waiting.try_recv() {
+                        tokio::time::timeout(STALLED, writer.write_all(line.as_bytes())).await??;
+                    }
+                    return Ok(());
+                }
                 Some(line) = waiting.recv() => line,
                 heard = self.room.hear(&mut cursor, PIECE) => match heard {
                     Heard::Lines(text) => text,
@@ -310,7 +323,12 @@ impl Guest {
 /// Passes on what a visitor types, to its end.
 async fn listen(guest: Guest, mut lines: Lines<OwnedReadHalf>, role: Role) {
     let mut number = 0;
-    while let Ok(Some(text)) = lines.text(MAX_LINE).await {
+    loop {
+        let text = match lines.text(MAX_LINE).await {
+            Ok(Some(text)) => text,
+            Ok(None) => return,
+            Err(error) => return guest.aside.refuse(&error.to_string()),
+        };
         number += 1;
         if role == Role::Viewer {
             guest.aside.refuse("this connection only watches");

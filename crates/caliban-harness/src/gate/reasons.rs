@@ -1,30 +1,62 @@
 //! Why a call is refused or asked about, in words.
 
-use caliban_agent::{Denial, DenialSource, Effect, PartVerdict, QuestionPart, ToolCall};
-use caliban_permissions::{DecidedBy, Decision, Judge, Why};
+use caliban_agent::{Denial, DenialSource, Effect, PartVerdict, QuestionPart, RulePlace, ToolCall};
+use caliban_permissions::{DecidedBy, Decision, Judge, Rule, Why};
 use caliban_settings::{PermissionMode, RuleAction};
+use jiff::Timestamp;
 
 use super::{SetBy, Settled, rule};
 
 /// What a call was taken apart into, for whoever is asked about it.
-pub(super) fn parts(judge: &Judge, decision: &Decision) -> Vec<QuestionPart> {
-    if decision.parts.len() < 2 {
-        return Vec::new();
-    }
-    let parts = decision.parts.iter().filter_map(|part| {
-        let rule = judge.book.rules().get(part.rule)?;
-        Some(QuestionPart {
-            item: part.item.to_string(),
-            verdict: match part.action {
-                RuleAction::Allow => PartVerdict::Allow,
-                RuleAction::Ask => PartVerdict::Ask,
-                RuleAction::Deny => PartVerdict::Deny,
-            },
-            rule: rule.pattern.text().to_owned(),
-            origin: rule.origin.described().to_owned(),
-        })
+pub(super) fn parts(judge: &Judge, call: &ToolCall, decision: &Decision) -> Vec<QuestionPart> {
+    let pieces = judge.pieces(&call.name, &call.input, Timestamp::now());
+    let pieces = pieces.into_iter().filter_map(|piece| match piece.verdict {
+        Ok(decision) => part(judge, piece.text, decision.action, decision.rule, None),
+        Err(why) => part(judge, piece.text, RuleAction::Ask, decision.rule, Some(why)),
     });
-    parts.collect()
+    let mut parts: Vec<QuestionPart> = pieces.collect();
+    if !parts.is_empty() || decision.parts.len() > 1 {
+        parts.extend(decision.parts.iter().filter_map(|known| {
+            part(
+                judge,
+                known.item.to_string(),
+                known.action,
+                known.rule,
+                None,
+            )
+        }));
+    }
+    parts
+}
+
+fn part(
+    judge: &Judge,
+    item: String,
+    action: RuleAction,
+    rule: usize,
+    unread: Option<String>,
+) -> Option<QuestionPart> {
+    let rule = judge.book.rules().get(rule)?;
+    Some(QuestionPart {
+        item,
+        verdict: match action {
+            RuleAction::Allow => PartVerdict::Allow,
+            RuleAction::Ask => PartVerdict::Ask,
+            RuleAction::Deny => PartVerdict::Deny,
+        },
+        rule: rule.pattern.text().to_owned(),
+        origin: rule.origin.described().to_owned(),
+        unread,
+    })
+}
+
+/// Where a rule stands.
+pub(super) fn place(rule: &Rule) -> RulePlace {
+    RulePlace {
+        scope: rule.origin.as_str().to_owned(),
+        written: rule.written.clone(),
+        comment: rule.comment.clone(),
+    }
 }
 
 pub(super) fn refuse(judge: &Judge, decision: &Decision) -> Settled {

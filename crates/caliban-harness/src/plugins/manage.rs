@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use caliban_plugins::{
-    Acknowledged, Difference, Effects, Entry, EntrySource, Installed, InstalledPlugins,
-    KnownMarketplaces, MANIFESTS, MarketPolicy, MarketSource, Naming, Origin, Package, PluginName,
-    RelativePath, Renamed, Staging, StagingError, Survey, TrustRecords, unpack,
+    Acknowledged, Difference, Effects, Entry, EntrySource, Form, Installed, InstalledPlugins,
+    KnownMarketplaces, MANIFESTS, Manifest, ManifestError, MarketPolicy, MarketSource, Naming,
+    Origin, Package, PackageError, PluginName, RelativePath, Renamed, Staging, StagingError,
+    Survey, TrustRecords, unpack,
 };
 use caliban_settings::Tree;
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::markets::{OpenMarket, Signing};
 use super::problem::ManageError;
+use super::survey::{imitations, survey};
 use super::{fetch, market_policy, npm, platform, version};
 use crate::configuration::Configuration;
 
@@ -294,13 +296,31 @@ impl<'a> Manager<'a> {
 
     fn plan_directory(&self, path: &Path) -> Result<Plan, ManageError> {
         let path = self.configuration.process.current_directory.join(path);
-        let package = Package::read(&path, Naming::Free)?;
         let staging = Staging::new(&self.root)?;
+        let archive = path.canonicalize().ok().filter(|path| path.is_file());
+        let from = match &archive {
+            None => path,
+            Some(archive) => {
+                let scratch = staging.scratch();
+                let failed = |source| ManageError::Archive {
+                    place: archive.display().to_string(),
+                    source,
+                };
+                let made = fs::create_dir(&scratch);
+                made.map_err(|error| {
+                    ManageError::fetch(&scratch.display().to_string(), &error.to_string())
+                })?;
+                unpack(archive, &scratch).map_err(failed)?;
+                staging.unwrapped()
+            }
+        };
+        let package = Package::read(&from, Naming::Free)?;
         staging.take(&package.root)?;
         if package.manifest.raw.is_empty() {
             write_manifest(&staging, &json!({"name": package.name()}))?;
         }
-        let origin = Origin::Directory { path: package.root };
+        let path = archive.unwrap_or(package.root);
+        let origin = Origin::Directory { path };
         self.finish(staging, origin, package.manifest.version)
     }
 
@@ -410,7 +430,7 @@ impl<'a> Manager<'a> {
                 staging.take(&staging.unwrapped())?;
             }
         }
-        complete(&staging, entry, is_market)?;
+        let remarks = complete(&staging, entry, is_market)?;
         let short = commit.as_ref().map(|it| it.chars().take(SHORT).collect());
         let origin = Origin::Marketplace {
             name: market.name.clone(),
@@ -418,11 +438,30 @@ impl<'a> Manager<'a> {
             plugin: Box::new(source),
             commit,
         };
-        let plan = self.finish(staging, origin, version.or(short))?;
+        let mut plan = self.finish(staging, origin, version.or(short))?;
+        plan.package.remarks.extend(remarks);
         Ok(Plan {
             signing: Some(market.signing.clone()),
             ..plan
         })
+    }
+
+    /// Reads an entry of a list whose plugin lies beside that, as installing it would.
+    pub fn check_entry(
+        &self,
+        entry: &Entry,
+        path: &RelativePath,
+        root: &Path,
+    ) -> Result<(Package, Survey), ManageError> {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let gone = || PackageError::NotADirectory(root.join(path.as_path()));
+        let staging = Staging::new(&self.root)?;
+        staging.take(&path.within(&root)?.ok_or_else(gone)?)?;
+        let remarks = complete(&staging, entry, path.is_root())?;
+        let mut package = Package::read(&staging.plugin(), Naming::Free)?;
+        package.remarks.extend(remarks);
+        let survey = survey(&package);
+        Ok((package, survey))
     }
 
     /// Reads what was put together, and compares it with what is there.
@@ -432,7 +471,7 @@ impl<'a> Manager<'a> {
         origin: Origin,
         version_said: Option<String>,
     ) -> Result<Plan, ManageError> {
-        let package = Package::read(&staging.plugin(), Naming::Free)?;
+        let mut package = Package::read(&staging.plugin(), Naming::Free)?;
         let name = package.name().clone();
         if let Some(reason) = package.manifest.requires.unmet(&version(), platform()) {
             return Err(ManageError::Unsuitable(name, reason));
@@ -450,7 +489,13 @@ impl<'a> Manager<'a> {
             }
             None | Some(_) => {}
         }
-        let survey = Survey::of(&package, &caliban_slash::reserved());
+        let mut survey = survey(&package);
+        survey.notices.extend(imitations(&name, &origin));
+        // Where it lies for now says nothing to anybody.
+        let place_now = format!("{}/", package.root.display());
+        for remark in package.remarks.iter_mut().chain(&mut survey.notices) {
+            *remark = remark.replace(&place_now, "");
+        }
         let tree = Tree::read(&package.root)?;
         let effects = Effects::of(&package, &survey);
         let before = previous
@@ -502,16 +547,17 @@ pub(super) fn changes(before: &BTreeMap<PathBuf, String>, new: &Tree) -> Vec<Str
 }
 
 /// Where the entry of a list says what a plugin is made of, that is written down as its manifest.
-fn complete(staging: &Staging, entry: &Entry, is_market: bool) -> Result<(), ManageError> {
+/// What its own manifest says otherwise is told.
+fn complete(staging: &Staging, entry: &Entry, is_market: bool) -> Result<Vec<String>, ManageError> {
+    let mut remarks = Vec::new();
     let mut own: Option<Map<String, Value>> = None;
-    for (name, _) in MANIFESTS {
+    for (name, form) in MANIFESTS {
         let root = staging.plugin();
         let Some(path) = RelativePath::parse(name)?.within(&root.canonicalize().unwrap_or(root))?
         else {
             continue;
         };
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        own = serde_json::from_str(&text).ok();
+        own = Some(own_manifest(&path, name, form, &mut remarks)?);
         break;
     }
     let called = own
@@ -519,11 +565,51 @@ fn complete(staging: &Staging, entry: &Entry, is_market: bool) -> Result<(), Man
         .and_then(|own| own.get("name"))
         .and_then(Value::as_str);
     if called == Some(entry.name.as_str()) && !entry.has_parts() {
-        return Ok(());
+        // Whatever is wrong with it is found when it is read.
+        return Ok(Vec::new());
+    }
+    if let Some(called) = called.filter(|called| *called != entry.name.as_str()) {
+        remarks.push(format!(
+            "its manifest calls it `{}`, and the list `{}`: that is its name here",
+            called.escape_debug(),
+            entry.name
+        ));
     }
     let mut manifest = entry.manifest(own.as_ref(), is_market && entry.has_parts());
     manifest.insert("name".to_owned(), entry.name.as_str().into());
-    write_manifest(staging, &manifest.into())
+    write_manifest(staging, &manifest.into())?;
+    Ok(remarks)
+}
+
+/// The manifest that a plugin has itself. The list says its name and version where that does not;
+/// with anything else that is wrong with it, it is not the plugin that the list means.
+fn own_manifest(
+    path: &Path,
+    name: &str,
+    form: Form,
+    remarks: &mut Vec<String>,
+) -> Result<Map<String, Value>, ManageError> {
+    let shown = || PathBuf::from(name);
+    let text = fs::read_to_string(path).map_err(|error| PackageError::Unreadable {
+        path: shown(),
+        reason: error.to_string(),
+    })?;
+    match Manifest::parse(&text, form) {
+        Ok(manifest) => return Ok(manifest.raw),
+        Err(
+            error @ (ManifestError::NoName | ManifestError::NoVersion | ManifestError::Version(_)),
+        ) => remarks.push(format!("its `{name}` is not a whole manifest: {error}")),
+        Err(source) => {
+            let path = shown();
+            return Err(PackageError::Manifest { path, source }.into());
+        }
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    serde_json::from_str(text).map_err(|error| {
+        let source = ManifestError::Json(error.to_string());
+        let path = shown();
+        PackageError::Manifest { path, source }.into()
+    })
 }
 
 fn write_manifest(staging: &Staging, manifest: &Value) -> Result<(), ManageError> {

@@ -2,11 +2,13 @@
 
 mod checked;
 mod fetch;
+mod given;
 mod locked;
 mod manage;
 mod markets;
 mod npm;
 mod problem;
+mod survey;
 mod values;
 mod wanted;
 
@@ -18,8 +20,8 @@ use caliban_context::PluginPlace;
 use caliban_hooks::PluginHooks;
 use caliban_plugins::{
     Acknowledgements, DigestCache, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces,
-    Owner, Package, Roots, Rules, Standing, Survey, TrustRecords, Workspace, data_directory,
-    discover, server_variables, unsaid_value,
+    Owner, Package, Roots, Rules, Standing, TrustRecords, Workspace, data_directory, discover,
+    server_variables, unsaid_value,
 };
 use caliban_session::PluginFacts;
 use caliban_settings::variables::names;
@@ -35,6 +37,7 @@ pub use locked::Lockable;
 pub use manage::{Audience, Manager, Plan, Removed, Wanted};
 pub use markets::{SearchHit, Signing};
 pub use problem::ManageError;
+pub use survey::survey;
 pub use values::Values;
 pub use wanted::dependants;
 
@@ -123,11 +126,6 @@ pub(crate) fn is_plugin_only(configuration: &Configuration) -> bool {
             .is_on(names::CALIBAN_STRICT_PLUGIN_ONLY_CUSTOMIZATION)
 }
 
-/// The names that commands of plugins cannot have.
-pub fn reserved() -> Vec<&'static str> {
-    caliban_slash::reserved()
-}
-
 /// The name of this system, as manifests write it.
 fn platform() -> &'static str {
     std::env::consts::OS
@@ -150,12 +148,19 @@ impl PluginSet {
             Brings::Everything
         };
         let from = &configuration.process.current_directory;
-        let given = run.tools.plugin_directories.iter();
-        Self::find(
-            configuration,
-            extent,
-            given.map(|path| from.join(path)).collect(),
-        )
+        let place = configuration.locations.data_dir().join("unpacked");
+        let (mut given, mut wrong) = (Vec::new(), Vec::new());
+        if extent == Brings::Everything {
+            for path in &run.tools.plugin_directories {
+                match given::directory(from.join(path), &place) {
+                    Ok(directory) => given.push(directory),
+                    Err(reason) => wrong.push(reason),
+                }
+            }
+        }
+        let mut set = Self::find(configuration, extent, given);
+        set.warnings.extend(wrong);
+        set
     }
 
     /// All plugins, whether this run has any or not.
@@ -451,7 +456,7 @@ fn first_sight(package: &Package, found: &Found, configuration: &Configuration) 
     {
         return None;
     }
-    let survey = Survey::of(package, &caliban_slash::reserved());
+    let survey = survey(package);
     let effects = Effects::of(package, &survey);
     if effects.is_empty() {
         return None;

@@ -156,6 +156,7 @@ mod tests {
             remedy: String::new(),
             suggestions: suggestions.iter().map(|&it| it.to_owned()).collect(),
             parts: Vec::new(),
+            place: None,
             target: None,
             input: None,
         };

@@ -359,6 +359,7 @@ fn inquiry(id: Arc<str>, reason: String) -> Inquiry {
         remedy: String::new(),
         suggestions: Vec::new(),
         parts: Vec::new(),
+        place: None,
         target: None,
         input: None,
     };

@@ -43,7 +43,7 @@ impl<'a> Omissions<'a> {
 
 /// The call for a request. The messages come last in the body, so that the next turn's body
 /// begins with the same bytes.
-pub(super) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
+pub(crate) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut omissions = Omissions::new(&request.model);
     let author = memory.author(ID, &request.model);

@@ -20,7 +20,7 @@ struct Turn {
 
 /// Whether the conversation ends inside a series of tool calls, and how that series began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum ToolLoop {
+pub(crate) enum ToolLoop {
     #[default]
     None,
     BegunThinking,

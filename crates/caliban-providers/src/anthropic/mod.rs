@@ -20,6 +20,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::{ErrorBody, Refusal, fail};
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+pub(crate) use encode::encode;
 use messages::ToolLoop;
 
 const ID: &str = "anthropic";

@@ -1,6 +1,8 @@
 //! Decides what a request says about thinking, from what was asked for and what the model takes.
 
-use caliban_model::{AnswerLimit, Effort, ModelTraits, Reasoning, Request, ThinkingDefault, ThinkingForm};
+use caliban_model::{
+    AnswerLimit, Effort, ModelTraits, Reasoning, Request, ThinkingDefault, ThinkingForm,
+};
 use serde_json::{Value, json};
 
 use super::encode::Omissions;
@@ -210,9 +212,7 @@ impl Planner<'_, '_> {
         if high < low {
             self.omissions.dropped(
                 "thinking",
-                &format!(
-                    "it needs at least {low} tokens and `max_tokens` is {max_tokens}"
-                ),
+                &format!("it needs at least {low} tokens and `max_tokens` is {max_tokens}"),
             );
             return Thinking::Unsaid;
         }
@@ -438,11 +438,7 @@ mod tests {
             let encoded = encode(&request, &Memory::default());
             let body = encoded.call.body.unwrap().values();
             let budget = body["thinking"]["budget_tokens"].as_u64();
-            (
-                budget,
-                body["max_tokens"].as_u64(),
-                encoded.warnings.len(),
-            )
+            (budget, body["max_tokens"].as_u64(), encoded.warnings.len())
         };
         let haiku = |budget| sent("claude-haiku-4-5", budget);
         assert_eq!(haiku(8_192), (Some(8_192), Some(16_384), 0));

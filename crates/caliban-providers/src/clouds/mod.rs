@@ -20,7 +20,9 @@ use std::sync::Arc;
 use caliban_model::ProviderKind;
 
 use crate::config::{ConfigError, Connection};
-pub(crate) use provider::Platform;
+#[cfg(feature = "bedrock")]
+pub(crate) use aws::encode_converse;
+pub(crate) use provider::{Platform, is_claude};
 use surroundings::Surroundings;
 
 /// Sets a platform up from `variable`, which reads the environment.

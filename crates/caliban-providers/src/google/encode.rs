@@ -39,7 +39,7 @@ impl Generation {
 
 /// The body of a request. The conversation comes last, so that a longer one continues the bytes
 /// of the shorter.
-pub(super) fn body(request: &Request, memory: &Memory<()>) -> (Body, Vec<Warning>) {
+pub(crate) fn body(request: &Request, memory: &Memory<()>) -> (Body, Vec<Warning>) {
     let traits = traits(super::ID, &request.model);
     let mut encoder = Encoder {
         request,

@@ -46,9 +46,16 @@ pub(super) fn in_stream(origin: &Origin, error: &Value) -> Error {
     advised(error, report.quota)
 }
 
+/// What helps where nobody knows where the key came from.
+pub(super) fn remedy(kind: &ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::Auth => Some("set `GEMINI_API_KEY` to a valid key".to_owned()),
+        _ => None,
+    }
+}
+
 fn advised(mut error: Error, quota: Quota) -> Error {
     match (&error.kind, quota) {
-        (ErrorKind::Auth, _) => error.with_remedy("set `GEMINI_API_KEY` to a valid key"),
         (ErrorKind::RateLimited, Quota::Exhausted) => {
             error.advice = RetryAdvice::GiveUp;
             error.with_remedy("wait until the quota is renewed, or use another model or plan")
@@ -256,12 +263,10 @@ mod tests {
             400,
             r#"{"error":{"code":400,"message":"Bad.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
         );
-        assert_eq!(
-            by_reason.remedy(),
-            Some("set `GEMINI_API_KEY` to a valid key")
-        );
+        let key_remedy = Some("set `GEMINI_API_KEY` to a valid key".to_owned());
+        assert_eq!(remedy(&by_reason.kind), key_remedy);
         let page = refused(401, "<html><h1>Unauthorized</h1></html>");
         assert_eq!(page.message, "Unauthorized");
-        assert_eq!(page.remedy(), Some("set `GEMINI_API_KEY` to a valid key"));
+        assert_eq!(remedy(&page.kind), key_remedy);
     }
 }

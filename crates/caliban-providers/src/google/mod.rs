@@ -16,6 +16,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link};
 use crate::failure::{Refusal, fail};
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+pub(crate) use encode::body;
 
 /// The provider's short name.
 const ID: &str = "google";
@@ -123,6 +124,10 @@ impl Family for Gemini {
 
     fn decoder(&self, _request: &Request) -> Box<dyn Decoder> {
         Box::new(decode::GeminiDecoder::default())
+    }
+
+    fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
+        error::remedy(kind)
     }
 
     fn refusal(&self, refusal: Refusal<'_>) -> Error {

@@ -45,6 +45,14 @@ fn tool_remedy(model: &str) -> String {
     format!("choose a model that supports tools (`ollama show {model}`) or run with `--no-tools`")
 }
 
+/// What helps where nobody knows where the key came from.
+pub(super) fn remedy(kind: &ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::Auth => Some("sign in with `ollama signin` or set `OLLAMA_API_KEY`".to_owned()),
+        _ => None,
+    }
+}
+
 fn advised(mut error: Error, signin_url: Option<&str>) -> Error {
     let model = error.model.clone();
     if lacks_model(&error) && !model.is_empty() {
@@ -59,9 +67,6 @@ fn advised(mut error: Error, signin_url: Option<&str>) -> Error {
     }
     match (&error.kind, signin_url) {
         (ErrorKind::Auth, Some(url)) => error.with_remedy(format!("sign in at {url}")),
-        (ErrorKind::Auth, None) => {
-            error.with_remedy("sign in with `ollama signin` or set `OLLAMA_API_KEY`")
-        }
         _ => error,
     }
 }
@@ -131,7 +136,9 @@ mod tests {
         "choose a smaller model or a smaller context"
     )]
     fn remedies_say_what_to_do(#[case] status: u16, #[case] body: &str, #[case] remedy: &str) {
-        assert_eq!(refused(status, body).remedy(), Some(remedy));
+        let error = refused(status, body);
+        let general = super::remedy(&error.kind);
+        assert_eq!(error.remedy.or(general).as_deref(), Some(remedy));
     }
 
     #[test]

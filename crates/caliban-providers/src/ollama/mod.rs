@@ -190,6 +190,10 @@ impl Family for Ollama {
         Box::new(decode::OllamaDecoder::new(self.context(length)))
     }
 
+    fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
+        error::remedy(kind)
+    }
+
     fn refusal(&self, refusal: Refusal<'_>) -> Error {
         let context = self.context(
             self.recall(&refusal.origin.model)

@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use super::lenient::filled;
 use crate::failure::{ErrorBody, Refusal, fail, kind_of};
 
-const KEY_REMEDY: &str = "set `OPENAI_API_KEY` to a valid key";
 const NO_REASON: &str = "the server gave no reason";
 
 /// An answer with an error status.
@@ -22,7 +21,7 @@ pub(super) fn refused(refusal: Refusal<'_>) -> Error {
             message: refusal.text(),
             ..ErrorBody::default()
         });
-    with_key_remedy(refusal.into_error(body))
+    refusal.into_error(body)
 }
 
 /// An error inside a stream that began well. A numeric code there is the status that the server
@@ -46,14 +45,14 @@ pub(super) fn in_stream(origin: &Origin, body: &Value) -> Error {
     };
     let mut error = fail(origin, kind, body.message);
     error.retry_after = body.retry_after;
-    with_key_remedy(error)
+    error
 }
 
-fn with_key_remedy(error: Error) -> Error {
-    if error.kind == ErrorKind::Auth {
-        error.with_remedy(KEY_REMEDY)
-    } else {
-        error
+/// What helps where nobody knows where the key came from.
+pub(super) fn remedy(kind: &ErrorKind) -> Option<String> {
+    match kind {
+        ErrorKind::Auth => Some("set `OPENAI_API_KEY` to a valid key".to_owned()),
+        _ => None,
     }
 }
 
@@ -263,7 +262,9 @@ mod tests {
     #[test]
     fn a_bad_key_names_its_variable() {
         let error = refusal(401, r#"{"error":{"message":"no"}}"#);
-        assert_eq!(error.remedy(), Some(KEY_REMEDY));
+        assert_eq!(error.remedy, None);
+        let remedy = remedy(&error.kind).unwrap();
+        assert_eq!(remedy, "set `OPENAI_API_KEY` to a valid key");
     }
 
     #[test]

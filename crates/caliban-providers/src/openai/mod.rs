@@ -18,7 +18,7 @@ mod usage;
 
 pub(crate) use chat::{Chat, Server};
 pub(crate) use profile::Profile;
-pub(crate) use responses::Responses;
+pub(crate) use responses::{Responses, encode};
 
 /// The name of both families: their histories and prices are the same.
 const ID: &str = "openai";

@@ -1,6 +1,6 @@
 //! Failures: what is tried again, who is asked next, and what a breaker keeps away from.
 
-use caliban_model::{CancellationToken, ErrorKind, Provider, Shown, StreamEvent};
+use caliban_model::{CancellationToken, ErrorKind, Provider, Shown, StopReason, StreamEvent};
 use caliban_router::{Clock, Escape, VirtualClock};
 use futures::StreamExt;
 use rstest::rstest;
@@ -250,4 +250,53 @@ fn cancelling_ends_everything_at_once_and_says_nothing_about_the_route() {
         .unwrap();
     assert_eq!(said(&events).unwrap_err().kind, ErrorKind::Cancelled);
     assert_eq!((a.times(), b.times(), clock.now_secs()), (1, 0, 0));
+}
+
+/// A refusal without a word is what the route calls filtered; one with words is an answer.
+#[test]
+fn an_answer_that_is_withheld_leads_on_where_the_route_says_so() {
+    let stopped = |reason| {
+        let detail = Some("it was about locks".to_owned());
+        Step::Say(StreamEvent::Stopped { reason, detail })
+    };
+    let said = || {
+        Step::Say(StreamEvent::TextDelta {
+            index: 0,
+            text: "I".into(),
+        })
+    };
+    for (reason, opted, words, asked) in [
+        (StopReason::Refusal, true, false, 1),
+        (StopReason::ContentFilter, true, false, 1),
+        (StopReason::Refusal, true, true, 0),
+        (StopReason::Refusal, false, false, 0),
+        (StopReason::EndTurn, true, false, 0),
+    ] {
+        let clock = VirtualClock::default();
+        let (a, b, mut routes) = pair(&clock);
+        if opted {
+            routes[0].fallback_on = [Escape::Filtered].into();
+        }
+        let mut answer = Vec::new();
+        if words {
+            answer.push(said());
+        }
+        answer.push(stopped(reason.clone()));
+        a.will([answer]);
+        let bench = Bench::new(&clock, routes);
+        let events = bench.ask();
+        assert_eq!((a.times(), b.times()), (1, asked), "{reason:?} {opted}");
+        let hops: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                Ok(StreamEvent::Rerouted(hop)) => Some(hop.reason.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(hops.len(), asked);
+        assert!(
+            hops.iter().all(|reason| reason.contains("about locks")),
+            "{hops:?}"
+        );
+    }
 }

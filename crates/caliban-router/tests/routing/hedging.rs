@@ -1,6 +1,6 @@
 //! Races: who joins when, who wins, and who pays.
 
-use caliban_model::{ErrorKind, StreamEvent};
+use caliban_model::{ErrorKind, StreamEvent, Warning, WarningKind};
 use caliban_router::{Hedging, SameAccount, TableSettings, VirtualClock};
 use rstest::rstest;
 
@@ -26,6 +26,17 @@ fn another_route_joins_a_slow_one_and_the_first_content_wins() {
         })
         .collect();
     assert_eq!(wasted, [(SONNET, true)], "the whole input is paid for");
+    let lost: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            Ok(StreamEvent::Warning(Warning {
+                kind: WarningKind::HedgeLoss { loss },
+                ..
+            })) => Some((loss.route_id.clone(), loss.cost.is_some())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lost, [("a".to_owned(), true)], "and that is said");
     assert_eq!(hops(&events).len(), 1);
     assert_eq!(bench.router.counts().hedges_won, 1);
 }

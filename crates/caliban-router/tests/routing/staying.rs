@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_model::{ErrorKind, Message, Origin, Provider, Purpose, Request, StreamEvent};
+use caliban_model::{ErrorKind, HopKind, Message, Origin, Provider, Purpose, Request, StreamEvent};
 use caliban_router::{Facts, TableSettings, VirtualClock};
 
 use crate::support::{Bench, Fake, GPT, SONNET, fails, good, ms, pair, request, route};
@@ -46,6 +46,33 @@ fn it_returns_after_a_while_and_when_the_history_is_new() {
     bench.send(request);
     bench.said().unwrap();
     assert_eq!((a.times(), b.times()), (2, 1), "it was condensed");
+}
+
+/// The way back is a change of model like the way there.
+#[test]
+fn the_way_back_is_told() {
+    let clock = VirtualClock::default();
+    let (a, _, routes) = pair(&clock);
+    a.will([fails(ErrorKind::Timeout)]);
+    let bench = Bench::new(&clock, routes);
+    let kinds = |events: &[Result<StreamEvent, _>]| -> Vec<_> {
+        let hops = events.iter().filter_map(|event| match event {
+            Ok(StreamEvent::Rerouted(hop)) => Some((hop.kind, hop.to.model.to_string())),
+            _ => None,
+        });
+        hops.collect()
+    };
+    let expected = [
+        vec![(HopKind::Fallback, GPT.to_owned())],
+        vec![],
+        vec![],
+        vec![(HopKind::Return, SONNET.to_owned())],
+        vec![],
+    ];
+    for hops in expected {
+        assert_eq!(kinds(&bench.ask()), hops);
+        bench.pass(ms(200_000));
+    }
 }
 
 #[test]

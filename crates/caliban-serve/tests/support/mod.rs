@@ -315,6 +315,7 @@ impl Scripted {
             remedy: String::new(),
             suggestions: Vec::new(),
             parts: Vec::new(),
+            place: None,
             target: None,
             input: None,
         };

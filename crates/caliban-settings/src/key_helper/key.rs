@@ -107,6 +107,14 @@ impl Credentials for HelperKey {
     fn renewable(&self) -> bool {
         true
     }
+
+    fn remedy(&self) -> Option<String> {
+        let helper = self.helper();
+        let program = helper.program();
+        Some(format!(
+            "`api_key_helper` `{program}` printed the key that was refused: have it print a valid one"
+        ))
+    }
 }
 
 enum Remembered {

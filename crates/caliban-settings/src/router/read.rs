@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::discovery::{FoundRouterFile, RouterSource};
-use super::types::{ProviderId, RouterConfig, RouterFile};
+use super::types::{ProviderId, Route, RouterConfig, RouterFile};
 use crate::document::{Content, Entry, Format, Node, Origin, Step, dotted, parse, typed};
 use crate::error::{Fault, SettingsError, shown};
 use crate::policy::Trust;
@@ -54,6 +54,14 @@ pub fn load_router_file(
         let fault = Fault::at(&route.place, message);
         return Err(SettingsError::Value(Box::new(fault)));
     }
+    if let Some(api) = root.at(&["provider", "bedrock", "api"])
+        && api.to_value() == "mantle"
+    {
+        let message = "Bedrock's Messages endpoint (Mantle) is not built in";
+        let fault = Fault::at(&api.place, message)
+            .with_help("leave `api` out: Claude's models are reached with InvokeModel");
+        return Err(SettingsError::Value(Box::new(fault)));
+    }
     let _: RouterFile = typed(&root)?;
     if let Some(router) = root.at(&["router"]) {
         check_router(router)?;
@@ -62,7 +70,46 @@ pub fn load_router_file(
         gate(&mut root, trust, &mut loaded);
     }
     loaded.file = typed(&root)?;
+    if let Some(router) = &loaded.file.router {
+        let circle = circle(&router.routes);
+        loaded.warnings.extend(circle.map(|names| {
+            format!(
+                "`{}`: these routes fall back in a circle, and each is tried once: {}",
+                shown(&found.path),
+                names.join(" → ")
+            )
+        }));
+    }
     Ok(loaded)
+}
+
+/// The first routes that lead back to where they began.
+fn circle(routes: &[Route]) -> Option<Vec<String>> {
+    let next = |id: &str| {
+        let route = routes.iter().find(|route| route.id() == id);
+        let fallback = route.and_then(|route| route.fallback.as_deref());
+        fallback.unwrap_or_default()
+    };
+    for route in routes {
+        let start = route.id();
+        // Whoever is left, with the way there; nobody is looked at twice.
+        let mut seen = HashSet::new();
+        let mut ways = vec![vec![start.clone()]];
+        while let Some(way) = ways.pop() {
+            for id in way.last().map_or(&[][..], |last| next(last)) {
+                let mut longer = way.clone();
+                longer.push(id.clone());
+                // A route that names itself is said elsewhere.
+                if *id == start && longer.len() > 2 {
+                    return Some(longer);
+                }
+                if seen.insert(id.clone()) {
+                    ways.push(longer);
+                }
+            }
+        }
+    }
+    None
 }
 
 fn read(
@@ -98,6 +145,14 @@ fn read(
     }
 }
 
+/// What says nothing as a zero.
+const COUNTED: [&str; 4] = [
+    "failure_threshold",
+    "half_open_probes",
+    "cooldown_secs",
+    "window_secs",
+];
+
 /// Names of routes must be unique, and what names a route must name one that is there.
 pub(crate) fn check_router(router: &Node) -> Result<(), SettingsError> {
     let _: RouterConfig = typed(router)?;
@@ -112,6 +167,26 @@ pub(crate) fn check_router(router: &Node) -> Result<(), SettingsError> {
             message,
         ))))
     };
+    for node in nodes {
+        if let Some(model) = node.at(&["model"])
+            && model
+                .to_value()
+                .as_str()
+                .is_none_or(|name| name.trim().is_empty())
+        {
+            return fault(model, "must name a model".to_owned());
+        }
+    }
+    let breakers = nodes.iter().chain([router]);
+    for breaker in breakers.filter_map(|node| node.at(&["breaker"])) {
+        for key in COUNTED {
+            if let Some(number) = breaker.at(&[key])
+                && number.to_value() == 0
+            {
+                return fault(number, format!("`{key}` must be at least 1"));
+            }
+        }
+    }
     let mut ids = HashSet::new();
     for node in nodes {
         if let Some(id) = node.at(&["id"])
@@ -311,6 +386,26 @@ model = "llama3.2:3b"
             root: root.path().to_owned(),
         };
         load_router_file(&found, trust)
+    }
+
+    #[test]
+    fn routes_in_a_circle_are_told() {
+        let routes = |of_second: &str| {
+            format!(
+                "[[router.route]]\nid = 'a'\npurpose = 'main_loop'\nprovider = 'anthropic'\n\
+                 model = 'm'\nfallback = ['b']\n\
+                 [[router.route]]\nid = 'b'\npurpose = 'main_loop'\nprovider = 'ollama'\n\
+                 model = 'n'\nfallback = [{of_second}]\n"
+            )
+        };
+        let warnings = |text: &str| {
+            let loaded = load(RouterSource::User, text, Trust::Trusted).unwrap();
+            loaded.warnings
+        };
+        let told = warnings(&routes("'a'"));
+        assert!(told[0].ends_with("a → b → a"), "{told:?}");
+        assert!(warnings(&routes("")).is_empty());
+        assert!(warnings(&routes("'b'")).is_empty());
     }
 
     #[test]

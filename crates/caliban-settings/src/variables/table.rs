@@ -129,6 +129,7 @@ variables! {
         ANTHROPIC_API_KEY [secret]: "The key for Anthropic.";
         ANTHROPIC_AUTH_TOKEN [secret]: "A token for a gateway that stands in for Anthropic, where there is no key.";
         ANTHROPIC_BASE_URL = "https://api.anthropic.com": "Where Anthropic's API is reached, for proxies and compatible servers.";
+        ANTHROPIC_CUSTOM_HEADERS [secret]: "Headers of each call to Anthropic, for gateways: lines of `Name: value`.";
         ANTHROPIC_VERSION = "2023-06-01": "The version of Anthropic's API that is asked for.";
         OPENAI_API_KEY [secret]: "The key for OpenAI or a compatible server.";
         OPENAI_BASE_URL = "https://api.openai.com/v1": "Where OpenAI's API or a compatible server is reached.";

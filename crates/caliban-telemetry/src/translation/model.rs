@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use caliban_agent::AnswerStep;
-use caliban_model::{Hop, Message, Retry, Usage};
+use caliban_model::{HedgeLoss, Hop, Message, Retry, StopReason, Usage};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
@@ -65,7 +65,7 @@ impl Translator {
             AnswerStep::ToolBegun { .. } => self.first_chunk(agent, at),
             AnswerStep::Stopped { reason } => {
                 if let Some(call) = self.call(agent, at) {
-                    call.finish = Some(format!("{reason:?}").to_lowercase());
+                    call.finish = Some(finish(reason));
                 }
             }
             AnswerStep::Measured { .. }
@@ -187,6 +187,37 @@ impl Translator {
         self.log(at, "route_changed", Severity::Warn, attributes);
     }
 
+    pub(super) fn hedge_lost(&mut self, loss: &HedgeLoss, at: Timestamp) {
+        let kind = "hedge_loss";
+        let (input, output) = (loss.usage.total_input(), loss.usage.output);
+        let attributes = Attributes::default()
+            .with("route_id", loss.route_id.clone())
+            .with("purpose", loss.purpose.slug())
+            .with("kind", kind)
+            .with("from", loss.from.to_string())
+            .with("to", loss.to.to_string())
+            .with("input_tokens", input)
+            .with("output_tokens", output)
+            .with("estimated", loss.usage.estimated);
+        let cost = loss.cost.and_then(|cost| cost.to_f64());
+        let attributes = match cost {
+            Some(cost) => attributes.with("cost_usd", cost),
+            None => attributes,
+        };
+        let counted = self
+            .common
+            .clone()
+            .with("model", loss.from.model.to_string())
+            .with("purpose", loss.purpose.slug());
+        let instruments = &mut self.instruments;
+        instruments.count(Instrument::HedgeLosses, counted.clone(), 1);
+        instruments.count(Instrument::HedgeLossTokens, counted.clone(), input + output);
+        if let Some(cost) = cost {
+            instruments.measure(Instrument::HedgeLossCost, counted, cost);
+        }
+        self.log(at, kind, Severity::Info, attributes);
+    }
+
     /// What is known of a call to a model.
     pub(super) fn of_model(&self, model: &str) -> Attributes {
         Attributes::default()
@@ -229,6 +260,22 @@ impl Translator {
             error,
         }
     }
+}
+
+/// As the conventions name them.
+fn finish(reason: &StopReason) -> String {
+    let name = match reason {
+        StopReason::EndTurn => "end_turn",
+        StopReason::ToolUse => "tool_use",
+        StopReason::MaxTokens => "max_tokens",
+        StopReason::StopSequence => "stop_sequence",
+        StopReason::Refusal => "refusal",
+        StopReason::ContentFilter => "content_filter",
+        StopReason::ContextExceeded => "context_exceeded",
+        StopReason::Pause => "pause",
+        StopReason::Other(other) => other,
+    };
+    name.to_owned()
 }
 
 fn micros(cost: Option<f64>) -> u64 {

@@ -22,6 +22,7 @@ pub(super) struct ToolCall {
     execution: Context,
     /// The span of the agent that made it.
     parent: [u8; 8],
+    id: Arc<str>,
     name: Arc<str>,
     began: Timestamp,
     /// What identifies it, and what it was given; kept only where somebody wants to know, or to
@@ -54,6 +55,7 @@ impl Translator {
             context: agent.context.child(),
             execution: seed.execution(agent.context.trace, id),
             parent: agent.context.span,
+            id: Arc::clone(id),
             name: Arc::clone(name),
             began: at,
             first_arg: first_arg.map(|text| shortened(text, 1_000)),
@@ -254,7 +256,7 @@ impl Translator {
             };
             self.push_span(span);
         }
-        let mut attributes = of;
+        let mut attributes = of.with("gen_ai.tool.call.id", tool.id.to_string());
         if self.contents.tool_details {
             attributes = attributes.with_known("gen_ai.tool.call.arguments", tool.input.clone());
         }

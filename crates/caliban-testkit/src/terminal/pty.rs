@@ -12,6 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
 use super::driver::TerminalOptions;
+use crate::counting;
 
 /// A started program, our end of its terminal, and how the terminal was set before it ran.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ pub(super) fn start(options: &TerminalOptions) -> io::Result<Started> {
         .arg(&options.program)
         .args(&options.args)
         .env_clear()
+        .envs(counting())
         .envs(options.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&options.cwd)
         .stdin(Stdio::from(slave.try_clone()?))

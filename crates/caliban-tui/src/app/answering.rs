@@ -1,14 +1,17 @@
 //! The answers of the operator.
 
-use caliban_agent::{Answer, Interrupt, Remember};
+use std::sync::Arc;
+
+use caliban_agent::{Answer, Interrupt, Remember, ToolStatus};
 use caliban_session::{Command, RuleChange};
-use caliban_settings::RuleAction;
+use caliban_settings::{PermissionMode, RuleAction};
 use caliban_terminal::Key;
 
 use crate::app::effect::Effect;
 use crate::app::state::App;
+use crate::asking;
 use crate::host::{RuleDraft, RuleScope};
-use crate::layers::{Chosen, Layer, Pager};
+use crate::layers::{Chosen, Layer, Pager, PlanVerdict};
 use crate::questions::Form;
 
 impl App {
@@ -20,18 +23,35 @@ impl App {
             return;
         };
         let question = std::sync::Arc::clone(&open.id);
+        let agent = open.agent.as_deref().map(|call| self.feed.agent_of(call));
         match &mut open.form {
             Form::Elicitation(form) => {
                 if let Some(reply) = form.press(key) {
                     self.effect(Effect::Send(Command::AnswerElicitation { question, reply }));
                 }
             }
+            Form::Plan(form) => match form.press(key) {
+                PlanVerdict::NotYet => {}
+                PlanVerdict::Later => self.questions.release(),
+                PlanVerdict::CarryOut => self.answer(question, allow(None)),
+                PlanVerdict::CarryOutAcceptingEdits => {
+                    let call = Arc::clone(&form.inquiry.call.id);
+                    self.after_plan = Some(call);
+                    self.answer(question, allow(None));
+                }
+                PlanVerdict::KeepPlanning(message) => self.answer(question, deny(message)),
+                PlanVerdict::Details => {
+                    let text = asking::everything(&form.inquiry, agent.as_deref());
+                    self.layers.push(Layer::Pager(Pager::new("The plan", text)));
+                }
+            },
             Form::Permission(form) => match form.press(key) {
                 Chosen::Nothing => {}
                 Chosen::Later => self.questions.release(),
                 Chosen::AllowOnce => self.answer(question, allow(None)),
-                Chosen::DenyOnce => self.answer(question, deny()),
-                Chosen::Details(text) => {
+                Chosen::DenyOnce => self.answer(question, deny(None)),
+                Chosen::Details => {
+                    let text = asking::everything(&form.inquiry, agent.as_deref());
                     self.layers.push(Layer::Pager(Pager::new("The call", text)));
                 }
                 Chosen::EditInput(text) => self.effect(Effect::EditInput { question, text }),
@@ -44,7 +64,7 @@ impl App {
                         question,
                         match action {
                             Some(RuleAction::Allow) => allow(None),
-                            Some(RuleAction::Deny | RuleAction::Ask) | None => deny(),
+                            Some(RuleAction::Deny | RuleAction::Ask) | None => deny(None),
                         },
                     );
                 }
@@ -64,6 +84,22 @@ impl App {
         }
     }
 
+    /// Edits are accepted from the moment on in which plan mode has ended.
+    pub(crate) fn settle_plan(&mut self) {
+        let Some(call) = &self.after_plan else {
+            return;
+        };
+        match self.feed.ended(call) {
+            None if self.run.is_some() => {}
+            Some(ToolStatus::Ok) => {
+                self.after_plan = None;
+                let mode = PermissionMode::AcceptEdits;
+                self.effect(Effect::Send(Command::SetMode { mode }));
+            }
+            None | Some(_) => self.after_plan = None,
+        }
+    }
+
     pub(crate) fn answer(&mut self, question: std::sync::Arc<str>, answer: Answer) {
         self.effect(Effect::Send(Command::Answer { question, answer }));
     }
@@ -76,9 +112,9 @@ pub(crate) fn allow(input: Option<serde_json::Value>) -> Answer {
     }
 }
 
-fn deny() -> Answer {
+fn deny(reason: Option<String>) -> Answer {
     Answer::Deny {
-        reason: None,
+        reason,
         remember: Remember::Once,
         interrupt: Interrupt::No,
     }

@@ -1,9 +1,11 @@
 //! Commands that the face obeys itself, because they are about the face.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use caliban_agent::Task;
 use caliban_compose::ViCommand;
+use caliban_model::{Message, Role};
 use caliban_session::{Command, Shutdown};
 
 use crate::app::effect::{Effect, KeyErrand, PanelEffect};
@@ -12,7 +14,7 @@ use crate::custom_theme::CustomTheme;
 use crate::farewell::Departure;
 use crate::host::Which;
 use crate::keys::ACTIONS;
-use crate::layers::{Choice, Layer, Pager, Picker, RulesPanel, ServersPanel, SettingsPanel, Wish};
+use crate::layers::{Layer, Pager, RulesPanel, ServersPanel, SettingsPanel};
 use crate::preferences::{Mouse, Screen, ThemeChoice, View};
 use crate::transcript::{Cell, CellKind, Tone};
 
@@ -52,6 +54,11 @@ impl App {
         };
         let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let arguments = arguments.trim();
+        if let Some(fault) = Self::fault(text, name, arguments) {
+            self.feed.push(Cell::notice(Tone::Error, fault));
+            return true;
+        }
+        let named = (!arguments.is_empty()).then(|| arguments.to_owned());
         match name {
             "quit" | "exit" => self.effect(Effect::Leave(Departure::Out)),
             "web" => self.go_to_page(),
@@ -63,30 +70,25 @@ impl App {
                 Some(("edit", topic)) => self.edit_memory(topic.trim()),
                 Some(_) | None => return false,
             },
-            "login" => self.errand(PanelEffect::ListProviders(KeyErrand::Give)),
-            "logout" => self.errand(PanelEffect::ListProviders(KeyErrand::Forget)),
+            "login" => self.errand(PanelEffect::ListProviders(KeyErrand::Give, named)),
+            "logout" => self.errand(PanelEffect::ListProviders(KeyErrand::Forget, named)),
             "resume" => {
                 arguments.clone_into(&mut self.query);
                 self.effect(Effect::ListSessions);
             }
-            "clear" => {
-                let choice = |label: &str, value: &str| Choice {
-                    label: label.to_owned(),
-                    about: String::new(),
-                    value: value.to_owned(),
-                };
-                let choices = vec![
-                    choice("Begin anew, and forget what was said", CLEAR),
-                    choice("Keep the conversation", ""),
-                ];
-                let title = "Clear the conversation?";
-                let picker = Picker::new(title, choices, "", Wish::SendLine);
-                self.layers.push(Layer::Picker(picker));
-            }
+            "clear" => self.ask_to_clear(),
             "keys" => self.show_keys(),
             "system" => match &self.desk {
                 Some(desk) => {
-                    let prompt = desk.system_prompt();
+                    // What was said since may have been replaced with what stands before it.
+                    let is_system = |message: &&Arc<Message>| message.role == Role::System;
+                    let told = self.messages.iter().filter(is_system);
+                    let told: Vec<String> = told.map(|message| message.text()).collect();
+                    let prompt = if told.is_empty() {
+                        desk.system_prompt()
+                    } else {
+                        told.join("\n\n")
+                    };
                     self.layers
                         .push(Layer::Pager(Pager::new("System prompt", prompt)));
                 }
@@ -120,6 +122,17 @@ impl App {
             _ => return false,
         }
         true
+    }
+
+    /// What is wrong with how a command of the face's own is written.
+    fn fault(text: &str, name: &str, arguments: &str) -> Option<String> {
+        // These are for a screen alone.
+        let verb = arguments.split_whitespace().next();
+        let is_for_screens = matches!((name, verb), ("memory", Some("edit")))
+            || (name, arguments) == ("agents", "watch");
+        ((OWN.contains(&name) || name == "clear") && !is_for_screens)
+            .then(|| caliban_slash::fault(text))
+            .flatten()
     }
 
     /// Whether a prompt is a command that the session never hears of, so that nobody else lets

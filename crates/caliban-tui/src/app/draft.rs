@@ -8,7 +8,7 @@ use caliban_model::{Block, Image, ImageMime, ImageSource, Message};
 use caliban_session::{Attach, Command, Delivery, Prompt};
 
 use crate::app::effect::{Effect, PanelEffect};
-use crate::app::state::{App, Link, Waiting};
+use crate::app::state::{App, Link, Reader, Waiting};
 use crate::completion::Menu;
 
 /// How long a list of files is good for.
@@ -62,7 +62,10 @@ impl App {
         let waiting = Waiting {
             id: format!("typed-{}", self.counter).into(),
             pieces,
-            overlay: overlay(&text),
+            overlay: overlay(&text).map(|title| Reader {
+                title,
+                asked: self.last_typed,
+            }),
             text,
             steers,
         };

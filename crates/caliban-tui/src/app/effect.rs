@@ -117,8 +117,8 @@ pub(crate) enum PanelEffect {
     ChangeAgent(Arc<dyn Desk>, AgentChange),
     /// Let hooks hear a command.
     Vet(Arc<dyn Desk>, String),
-    /// List the providers that have keys, for this.
-    ListProviders(KeyErrand),
+    /// List the providers that have keys, for this, and for the one that was named.
+    ListProviders(KeyErrand, Option<String>),
     SaveKey {
         provider: String,
         key: String,
@@ -141,7 +141,7 @@ pub(crate) enum PanelDone {
     /// What hooks made of a command.
     Vetted(Result<String, String>),
     /// The providers that have keys, and what is to be done about one.
-    Providers(KeyErrand, Result<Vec<String>, String>),
+    Providers(KeyErrand, Option<String>, Result<Vec<String>, String>),
     KeySaved(Begins, Result<String, String>),
     KeyForgotten(Result<String, String>),
 }

@@ -135,13 +135,16 @@ impl App {
         match outcome {
             Outcome::Success { .. } | Outcome::Cancelled => {}
             Outcome::Obeyed { text, .. } if text.is_empty() => {}
-            Outcome::Obeyed { text, report } if overlay.is_some() => {
-                let title = overlay.unwrap_or_default();
-                self.layers.push(reading(title, text, report.as_deref()));
-            }
-            Outcome::Obeyed { text, .. } => {
-                self.feed
-                    .push(Cell::new(CellKind::Report(text.as_str().into())));
+            Outcome::Obeyed { text, report } => {
+                match overlay.filter(|reader| self.may_open(*reader)) {
+                    Some(reader) => {
+                        let layer = reading(reader.title, text, report.as_deref());
+                        self.layers.push(layer);
+                    }
+                    None => self
+                        .feed
+                        .push(Cell::new(CellKind::Report(text.as_str().into()))),
+                }
             }
             outcome => {
                 if let Some(message) = outcome.message() {
@@ -209,7 +212,30 @@ impl App {
                     self.take_tasks(tasks);
                 }
             }
-            _ => {}
+            Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::SentOn { .. }
+            | Event::HistoryReplaced { .. }
+            | Event::ToolProgress { .. }
+            | Event::Interrupted { .. }
+            | Event::Steered { .. }
+            | Event::ToolResults { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
         }
         match event {
             Event::PromptAccepted { prompt: message }
@@ -224,7 +250,27 @@ impl App {
                 self.messages.extend(said.clone());
                 self.messages.push(Arc::clone(note));
             }
-            _ => {}
+            Event::TurnStarted { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::Answer(_)
+            | Event::ToolReady { .. }
+            | Event::PermissionAsked { .. }
+            | Event::PermissionAnswered { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
+            | Event::ToolFinished { .. }
+            | Event::AssistantMessage { .. }
+            | Event::TurnEnded { .. }
+            | Event::Retrying(_)
+            | Event::Warning(_)
+            | Event::Notice { .. }
+            | Event::HookFired { .. }
+            | Event::HookPassed { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionFinished { .. }
+            | Event::Nested { .. }
+            | Event::Finished { .. } => {}
         }
         let now = self.now;
         self.feed.hear(event, now);

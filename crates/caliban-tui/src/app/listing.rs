@@ -4,6 +4,7 @@ use caliban_model::{Effort, Reasoning};
 use caliban_session::{Command, ServerCommand};
 use caliban_slash::{BUILT_IN, Does};
 
+use crate::app::commands::CLEAR;
 use crate::app::effect::{Effect, KeyErrand, PanelDone};
 use crate::app::state::App;
 use crate::host::Which;
@@ -55,9 +56,17 @@ impl App {
         let facts = self.status.facts.iter();
         let own = facts.flat_map(|facts| &facts.commands);
         let own = own.filter(|(name, _)| caliban_slash::built_in(name).is_none());
+        let hints = self.status.facts.as_ref().map(|facts| &facts.hints);
         let own = own.map(|(name, about)| Thing {
-            group: "Your own".to_owned(),
-            label: format!("/{name}"),
+            group: if name.starts_with("mcp__") {
+                "Prompts of MCP servers".to_owned()
+            } else {
+                "Your own".to_owned()
+            },
+            label: match hints.and_then(|hints| hints.get(name)) {
+                Some(hint) => format!("/{name} {hint}"),
+                None => format!("/{name}"),
+            },
             about: about.clone(),
             value: format!("/{name} "),
         });
@@ -183,6 +192,25 @@ impl App {
         self.layers.push(Layer::Picker(picker));
     }
 
+    pub(crate) fn ask_to_compact(&mut self) {
+        let title = "Condense the conversation? It asks the model, and the summary takes its place";
+        let choices = vec![
+            choice("Keep it as it is", String::new()),
+            choice("Condense it", "/compact".to_owned()),
+        ];
+        let picker = Picker::new(title, choices, "", Wish::SendLine);
+        self.layers.push(Layer::Picker(picker));
+    }
+
+    pub(crate) fn ask_to_clear(&mut self) {
+        let choices = vec![
+            choice("Keep the conversation", String::new()),
+            choice("Begin anew, and forget what was said", CLEAR.to_owned()),
+        ];
+        let picker = Picker::new("Clear the conversation?", choices, "", Wish::SendLine);
+        self.layers.push(Layer::Picker(picker));
+    }
+
     pub(crate) fn forget_memory(&mut self, value: &str) {
         if let (Some(desk), false) = (&self.desk, value.is_empty()) {
             let done = desk.forget_memory(value);
@@ -242,7 +270,9 @@ impl App {
                 let text = format!("A hook refused it: {reason}");
                 self.feed.push(Cell::notice(Tone::Error, text));
             }
-            PanelDone::Providers(errand, listed) => self.providers_listed(errand, listed),
+            PanelDone::Providers(errand, named, listed) => {
+                self.providers_listed(errand, named.as_deref(), listed);
+            }
             PanelDone::KeySaved(begins, saved) => self.key_saved(begins, saved),
             PanelDone::KeyForgotten(forgotten) => {
                 let text = forgotten.unwrap_or_else(|error| error);
@@ -258,11 +288,15 @@ impl App {
         self.layers.push(Layer::Login(panel));
     }
 
-    pub(crate) fn providers_listed(
+    /// Asks for the key of a provider, or whether it is to be forgotten: of the one that was named,
+    /// else of the one that a session would begin with.
+    fn providers_listed(
         &mut self,
         errand: KeyErrand,
+        named: Option<&str>,
         listed: Result<Vec<String>, String>,
     ) {
+        let listed = listed.and_then(|providers| with_first(providers, named));
         match (listed, errand) {
             (Err(error), _) => self.say(error),
             (Ok(providers), KeyErrand::Give) => {
@@ -270,9 +304,17 @@ impl App {
                 self.layers.push(Layer::Login(panel));
             }
             (Ok(providers), KeyErrand::Forget) => {
-                let provider = providers.into_iter().next().unwrap_or_default();
+                let mut providers = providers.into_iter();
+                let provider = providers.next().unwrap_or_default();
                 let title = format!("Forget the key of {provider}?");
-                let picker = yes_or_no(title, "Forget it", provider, Wish::ForgetKey);
+                let others = providers
+                    .map(|other| choice(&format!("Forget that of {other}"), other.clone()));
+                let choices = [
+                    choice("Keep it", String::new()),
+                    choice("Forget it", provider),
+                ];
+                let choices = choices.into_iter().chain(others).collect();
+                let picker = Picker::new(title, choices, "", Wish::ForgetKey);
                 self.layers.push(Layer::Picker(picker));
             }
         }
@@ -296,12 +338,31 @@ impl App {
     }
 }
 
-fn yes_or_no(title: String, yes: &str, value: String, wish: fn(String) -> Wish) -> Picker {
-    let choice = |label: &str, value: String| Choice {
+/// These providers, the one that was named before the others.
+fn with_first(mut providers: Vec<String>, named: Option<&str>) -> Result<Vec<String>, String> {
+    if let Some(named) = named {
+        let place = providers.iter().position(|provider| provider == named);
+        let place = place.ok_or_else(|| {
+            format!(
+                "No provider with a key is called `{named}`; there are {}",
+                providers.join(", ")
+            )
+        })?;
+        let first = providers.remove(place);
+        providers.insert(0, first);
+    }
+    Ok(providers)
+}
+
+fn choice(label: &str, value: String) -> Choice {
+    Choice {
         label: label.to_owned(),
         about: String::new(),
         value,
-    };
+    }
+}
+
+fn yes_or_no(title: String, yes: &str, value: String, wish: fn(String) -> Wish) -> Picker {
     let choices = vec![choice("Keep it", String::new()), choice(yes, value)];
     Picker::new(title, choices, "", wish)
 }

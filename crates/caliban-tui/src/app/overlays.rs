@@ -156,6 +156,7 @@ impl App {
                 None => self.say("The session is not there yet"),
             },
             Wish::Read(title, text) => self.layers.push(Layer::Pager(Pager::new(title, text))),
+            Wish::AskToCompact => self.ask_to_compact(),
             Wish::SetModel(model) => {
                 let model = ModelChange::Named(model.into());
                 self.effect(Effect::Send(Command::SetModel { model }));

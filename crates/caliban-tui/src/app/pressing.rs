@@ -375,7 +375,9 @@ impl App {
                 let Some(offer) = menu.choice() else {
                     return false;
                 };
-                let is_whole = self.editor.text() == offer.text;
+                let text = self.editor.text();
+                let is_whole = text == offer.text;
+                let is_written = text.get(menu.range.clone()) == Some(offer.text.as_str());
                 let takes_nothing = offer.hint.is_empty();
                 match menu.kind {
                     crate::completion::Kind::Command if is_whole => return false,
@@ -387,6 +389,7 @@ impl App {
                     }
                     // What is written is sent as it is; Tab completes it.
                     crate::completion::Kind::Argument => return false,
+                    crate::completion::Kind::File if is_written => return false,
                     crate::completion::Kind::File => self.complete(),
                 }
             }

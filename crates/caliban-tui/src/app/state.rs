@@ -18,7 +18,7 @@ use crate::host::{Desk, Earlier, Which};
 use crate::keys::KeyTable;
 use crate::layers::Layer;
 use crate::preferences::{Mouse, Preferences, Screen, View};
-use crate::questions::Questions;
+use crate::questions::{QUIET, Questions};
 use crate::theme::Theme;
 use crate::transcript::{Feed, Lay, Scroll};
 
@@ -85,8 +85,16 @@ pub(crate) struct Waiting {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) text: String,
     pub(crate) steers: bool,
-    /// The title of the overlay that shows what comes of it; nothing where the transcript does.
-    pub(crate) overlay: Option<&'static str>,
+    /// The overlay that shows what comes of it; nothing where the transcript does.
+    pub(crate) overlay: Option<Reader>,
+}
+
+/// An overlay that opens when there is something to read in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reader {
+    pub(crate) title: &'static str,
+    /// When somebody typed last before it was asked for.
+    pub(crate) asked: Option<Instant>,
 }
 
 /// What the status line tells.
@@ -150,6 +158,8 @@ pub(crate) struct App {
     pub(crate) is_clearing: bool,
     pub(crate) layers: Vec<Layer>,
     pub(crate) questions: Questions,
+    /// The call that ends plan mode, where edits are accepted from then on.
+    pub(crate) after_plan: Option<Arc<str>>,
     pub(crate) queue: Vec<Waiting>,
     /// What becomes of prompts that are being taken back.
     pub(crate) fates: Vec<(PromptId, Fate)>,
@@ -180,7 +190,7 @@ pub(crate) struct App {
     pub(crate) calls: Vec<(String, serde_json::Value)>,
     pub(crate) counter: u64,
     /// The overlay that shows what comes of what is being worked on.
-    pub(crate) overlay: Option<&'static str>,
+    pub(crate) overlay: Option<Reader>,
     /// Prompts that are being taken back.
     pub(crate) rewinding: Option<Rewinding>,
     /// The session that begins when the one that is open is over.
@@ -270,6 +280,7 @@ impl App {
             is_clearing: false,
             layers: Vec::new(),
             questions: Questions::default(),
+            after_plan: None,
             queue: Vec::new(),
             fates: Vec::new(),
             reordering: Reordering::default(),
@@ -343,6 +354,7 @@ impl App {
             }
             Msg::Tick => self.tick(),
         }
+        self.settle_plan();
         self.tell_queue();
     }
 
@@ -413,6 +425,16 @@ impl App {
             (Redraw::Soon, _) | (_, Redraw::Soon) => Redraw::Soon,
             (Redraw::No, Redraw::No) => Redraw::No,
         };
+    }
+
+    /// Whether an overlay may open by itself: nobody has typed since it was asked for, or nobody
+    /// is writing or reading anything else. No key that was meant for something else acts in it.
+    pub(crate) fn may_open(&self, reader: Reader) -> bool {
+        let is_quiet = self
+            .last_typed
+            .is_none_or(|typed| typed + QUIET <= self.now);
+        let is_untouched = self.last_typed == reader.asked || is_quiet;
+        self.layers.is_empty() && self.finding.is_none() && self.editor.is_empty() && is_untouched
     }
 
     /// Says something in passing.

@@ -66,6 +66,7 @@ fn asked(id: &str) -> Msg {
         target: None,
         input: None,
         parts: Vec::new(),
+        place: None,
     };
     told(What::Asked(Box::new(Asked {
         question: Arc::from(id),
@@ -307,4 +308,56 @@ fn no_key_from_before_trust_was_asked_about_grants_it() {
         typing + Duration::from_millis(1100),
     );
     assert!(trusts(&mut app));
+}
+
+/// A report that was asked for and comes now.
+fn reported(app: &mut App, asked: Option<Instant>, now: Instant) -> usize {
+    use crate::app::state::{Reader, Waiting};
+    let id: Arc<str> = Arc::from("typed");
+    app.queue.push(Waiting {
+        id: Arc::clone(&id),
+        pieces: Vec::new(),
+        text: "/doctor".to_owned(),
+        steers: false,
+        overlay: Some(Reader {
+            title: "Doctor",
+            asked,
+        }),
+    });
+    let began = What::Began {
+        prompt: Arc::clone(&id),
+        facts: Arc::new(Facts::default()),
+    };
+    app.update(told(began), now);
+    let ended = What::Ended {
+        prompt: id,
+        outcome: Outcome::obeyed("All is well."),
+        totals: Box::new(RunTotals::default()),
+    };
+    app.update(told(ended), now);
+    let opened = app.layers.len();
+    app.layers.clear();
+    opened
+}
+
+#[test]
+fn a_report_opens_only_where_no_key_was_meant_for_something_else() {
+    let begin = Instant::now();
+    let mut app = app(begin);
+    let asked = begin + Duration::from_secs(5);
+    app.update(key(KeyCode::Char('x')), asked);
+    app.update(key(KeyCode::Backspace), asked);
+    // At once, where nothing was typed since.
+    let typed = app.last_typed;
+    assert_eq!(reported(&mut app, typed, asked), 1);
+    // Somebody writes.
+    app.update(key(KeyCode::Char('c')), asked + Duration::from_secs(1));
+    let later = asked + Duration::from_mins(1);
+    assert_eq!(reported(&mut app, Some(asked), later), 0);
+    // Somebody wrote a moment ago.
+    app.update(key(KeyCode::Backspace), later);
+    let soon = later + Duration::from_millis(900);
+    assert_eq!(reported(&mut app, Some(asked), soon), 0);
+    let quiet = later + Duration::from_millis(1_100);
+    assert_eq!(reported(&mut app, Some(asked), quiet), 1);
 }

@@ -137,7 +137,9 @@ impl Catalogue {
 pub(crate) const COMMANDS: Acts = Acts {
     keys: "Enter writes it  / search  q closes",
     act: |key, thing| match key {
-        KeyCode::Enter => Some(Reaction::CloseAnd(Wish::Draft(thing.value.clone()))),
+        KeyCode::Enter if !thing.value.is_empty() => {
+            Some(Reaction::CloseAnd(Wish::Draft(thing.value.clone())))
+        }
         _ => None,
     },
 };
@@ -196,13 +198,20 @@ pub(crate) enum Step {
     More,
 }
 
+/// The group of notes, which can be deleted.
+const NOTES: &str = "notes";
+
 /// Instructions and notes.
 pub(crate) const MEMORY: Acts = Acts {
     keys: "Enter reads it  e edits it  d deletes a note  / search  q closes",
     act: |key, thing| match key {
         KeyCode::Enter => Some(Reaction::Do(Wish::ReadMemory(thing.value.clone()))),
         KeyCode::Char('e') => Some(Reaction::Do(Wish::EditMemory(thing.value.clone()))),
-        KeyCode::Char('d') => Some(Reaction::Do(Wish::AskToForget(thing.value.clone()))),
+        // Files of instructions are nobody's notes.
+        KeyCode::Char('d') if thing.group == NOTES => {
+            Some(Reaction::Do(Wish::AskToForget(thing.value.clone())))
+        }
+        KeyCode::Char('d') => Some(Reaction::Do(Wish::ForgetMemory(thing.value.clone()))),
         _ => None,
     },
 };

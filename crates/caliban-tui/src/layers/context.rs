@@ -35,7 +35,7 @@ impl ContextPanel {
         }
         match key.code {
             KeyCode::Char('c') => {
-                return Reaction::CloseAnd(Wish::SendLine("/compact".to_owned()));
+                return Reaction::CloseAnd(Wish::AskToCompact);
             }
             KeyCode::Up | KeyCode::Char('k') => self.top = self.top.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.top += 1,

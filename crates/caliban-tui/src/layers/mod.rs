@@ -7,12 +7,14 @@ mod elicitation;
 mod field;
 mod history_search;
 mod jobs;
+mod legend;
 mod list;
 mod login;
 mod opening;
 mod pager;
 mod permission;
 mod picker;
+mod plan;
 mod queue;
 mod rewind;
 mod rules;
@@ -33,6 +35,7 @@ pub(crate) use opening::{OpeningQuestion, OpeningSubject};
 pub(crate) use pager::Pager;
 pub(crate) use permission::{Around, Chosen, PermissionForm, RulePreview};
 pub(crate) use picker::{Choice, Picker};
+pub(crate) use plan::{PlanForm, PlanVerdict, TOOL as PLAN_TOOL};
 pub(crate) use queue::{QueuePanel, QueuedRow};
 pub(crate) use rewind::RewindPanel;
 pub(crate) use rules::RulesPanel;
@@ -122,6 +125,8 @@ pub(crate) enum Wish {
     /// Show this text under this title.
     Read(String, String),
     SetModel(String),
+    /// Ask whether the conversation is to be condensed.
+    AskToCompact,
     /// Show what going back would do.
     PreviewRewind(Rewind),
     Rewind {

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use caliban_terminal::{Key, KeyCode, Modifiers};
-use caliban_text::{Row, Strength, sanitise, wrap};
+use caliban_text::{Strength, sanitise, wrap};
 use ratatui_core::layout::Rect;
 use ratatui_core::text::Span;
 
@@ -141,12 +141,20 @@ impl OpeningQuestion {
             let listed = sanitise(listed, Strength::Name);
             say(format!("  - {listed}"), palette.warning);
         }
-        let keys = Row::plain(self.subject.keys(), palette.strong);
-        let room = usize::from(inside.height.saturating_sub(2));
+        let keys = vec![Span::styled(self.subject.keys(), palette.strong)];
+        let keys = wrap(keys, inside.width, &[]);
+        let foot = u16::try_from(keys.len()).unwrap_or(u16::MAX);
+        let foot = foot.min(inside.height);
+        let room = usize::from(inside.height.saturating_sub(foot + 1));
         rows.truncate(room);
         canvas.rows(inside, &rows);
         if self.deadline(now).is_none() {
-            canvas.row(inside, inside.bottom().saturating_sub(1), &keys);
+            let below = Rect {
+                y: inside.bottom() - foot,
+                height: foot,
+                ..inside
+            };
+            canvas.rows(below, &keys);
         }
     }
 }

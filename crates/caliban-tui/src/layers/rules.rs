@@ -93,11 +93,19 @@ impl RulesPanel {
             RuleHome::File(scope) => {
                 match self.desk.remove_rule(scope, &rule.pattern) {
                     Ok(changed) => {
-                        self.rules.remove(place);
-                        self.said = format!(
-                            "`{}` is gone; this session keeps it; written to {changed}",
-                            rule.pattern,
-                        );
+                        // What was written counts at once, and another file may hold it, too.
+                        self.rules = self.desk.rules();
+                        let is_still = self
+                            .rules
+                            .iter()
+                            .any(|left| left.pattern == rule.pattern && left.action == rule.action);
+                        // What counts comes first: the row may be too short for the rest.
+                        let pattern = &rule.pattern;
+                        self.said = if is_still {
+                            format!("a rule like `{pattern}` still counts; gone from {changed}")
+                        } else {
+                            format!("`{pattern}` does not count any more; gone from {changed}")
+                        };
                     }
                     Err(error) => self.said = error,
                 }

@@ -23,6 +23,15 @@ pub(crate) struct ServersPanel {
     desk: Arc<dyn Desk>,
     list: List,
     said: String,
+    /// What was switched a moment ago, and whether off: it is looked at until it is.
+    turning: Option<(String, Turn)>,
+}
+
+/// How a server was switched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    On,
+    Off,
 }
 
 impl ServersPanel {
@@ -31,13 +40,23 @@ impl ServersPanel {
             desk,
             list: List::default(),
             said: String::new(),
+            turning: None,
         }
     }
 
     /// Whether something may change at any moment.
     pub(crate) fn is_live(&self) -> bool {
         let servers = self.desk.servers();
-        servers.iter().any(|server| server.status == "pending")
+        let is_turning = |server: &ServerRow| {
+            let turning = self.turning.as_ref();
+            turning.is_some_and(|(name, turn)| {
+                let is_off = server.status == "disabled";
+                *name == server.name && is_off != (*turn == Turn::Off)
+            })
+        };
+        servers
+            .iter()
+            .any(|server| server.status == "pending" || is_turning(server))
     }
 
     pub(crate) fn tell(&mut self, text: String) {
@@ -98,10 +117,12 @@ impl ServersPanel {
                 Reaction::Do(Wish::Server(ServerCommand::Reconnect { server }))
             }
             KeyCode::Char('e') if chosen.status == "disabled" => {
+                self.turning = Some((server.clone(), Turn::On));
                 self.said = format!("`{server}` is on for this session");
                 Reaction::Do(Wish::Server(ServerCommand::Enable { server }))
             }
             KeyCode::Char('e') => {
+                self.turning = Some((server.clone(), Turn::Off));
                 self.said = format!(
                     "`{server}` is off for this session; `mcp_servers.{server}.disabled` keeps it so"
                 );
@@ -125,9 +146,12 @@ impl ServersPanel {
                     "failed" => theme.signs.bad,
                     _ => theme.signs.waiting,
                 };
-                let tools = server.tools.len();
+                let tools = match server.tools.len() {
+                    1 => "1 tool".to_owned(),
+                    count => format!("{count} tools"),
+                };
                 Line {
-                    label: format!("{sign} {}  {}  {tools} tools", server.name, server.status),
+                    label: format!("{sign} {}  {}  {tools}", server.name, server.status),
                     about: match server.withheld.len() {
                         0 => server.about,
                         count => format!("{count} withheld: `caliban mcp approve`"),

@@ -2,12 +2,13 @@
 
 use caliban_terminal::{Key, KeyCode, Modifiers};
 use caliban_text::{Strength, ansi, sanitise};
+use jiff::Timestamp;
 use ratatui_core::layout::{Position, Rect};
 
 use crate::canvas::Canvas;
 use crate::completion::ranked_texts;
 use crate::layers::field::{Field, Shows, Written};
-use crate::layers::list::{Heard, Line, List, panel};
+use crate::layers::list::{Heard, Line, List, column, panel};
 use crate::layers::{Reaction, Wish};
 use crate::sessions_desk::{SessionChange, SessionRow};
 use crate::theme::Theme;
@@ -94,6 +95,7 @@ impl SessionsPanel {
         };
         self.list.choose(0);
         self.found = Some(hits);
+        self.preview = Preview::Hidden;
     }
 
     /// The rows that are shown, with what stands beside them.
@@ -105,14 +107,8 @@ impl SessionsPanel {
             };
             return found.iter().filter_map(row).collect();
         }
-        let about = |row: &SessionRow| {
-            format!(
-                "{} turns, {} tokens, {}",
-                row.turns,
-                row.tokens,
-                row.updated.strftime("%Y-%m-%d %H:%M")
-            )
-        };
+        let now = Timestamp::now();
+        let about = |row: &SessionRow| about(row, now);
         if self.query.is_empty() {
             return self.rows.iter().map(|row| (row, about(row))).collect();
         }
@@ -144,14 +140,26 @@ impl SessionsPanel {
             Asks::Nothing => {
                 let line = text.lines().next().unwrap_or_default();
                 self.query.extend(line.chars().take(LONGEST));
-                self.narrowed();
+                // What is seen below is that of one that may not be chosen any more.
+                self.preview = Preview::Hidden;
+                let _ = self.narrowed();
             }
         }
     }
 
-    fn narrowed(&mut self) {
+    /// Other sessions are shown: the first of them is looked into, where one was.
+    fn narrowed(&mut self) -> Reaction {
         self.found = None;
         self.list.choose(0);
+        self.look_on()
+    }
+
+    /// Looks into the one that is chosen now, where another was looked into.
+    fn look_on(&mut self) -> Reaction {
+        match std::mem::replace(&mut self.preview, Preview::Hidden) {
+            Preview::Hidden => Reaction::Stay,
+            Preview::Of(..) => self.look(),
+        }
     }
 
     pub(crate) fn press(&mut self, key: Key) -> Reaction {
@@ -225,21 +233,18 @@ impl SessionsPanel {
             KeyCode::Char('d') if is_ctrl => self.ask_to_delete(),
             KeyCode::Backspace => {
                 self.query.pop();
-                self.narrowed();
+                return self.narrowed();
             }
             KeyCode::Char(char) if is_plain => {
                 if self.query.len() < LONGEST {
                     self.query.push(char);
                 }
-                self.narrowed();
+                return self.narrowed();
             }
             _ => {
                 let length = self.shown().len();
-                if self.list.press(key, length) == Heard::Taken
-                    && let Preview::Of(..) = self.preview
-                {
-                    self.preview = Preview::Hidden;
-                    return self.look();
+                if self.list.press(key, length) == Heard::Taken {
+                    return self.look_on();
                 }
             }
         }
@@ -289,13 +294,16 @@ impl SessionsPanel {
             height: listed,
             ..body
         };
-        let width = usize::from(body.width) / 2;
-        let lines: Vec<Line> = self
-            .shown()
+        // The sign before a row, and the gap before what stands at its right.
+        let width = usize::from(body.width).saturating_sub(4);
+        let shown = self.shown();
+        let widest = shown.iter().map(|(_, about)| caliban_text::width(about));
+        let right = widest.max().unwrap_or_default().min(width / 2);
+        let lines: Vec<Line> = shown
             .into_iter()
             .map(|(row, about)| Line {
-                label: theme.cut(&label(row), width),
-                about,
+                label: column(&label(row), width - right, theme),
+                about: theme.cut(&about, right),
                 style: palette.text,
             })
             .collect();
@@ -339,10 +347,67 @@ fn change(change: SessionChange) -> Reaction {
     Reaction::Do(Wish::ChangeSession(change))
 }
 
+/// What a session is known by: the beginning of a made-up name says enough, one that somebody gave
+/// is said whole.
 fn label(row: &SessionRow) -> String {
+    let name = crate::status::short(&row.name);
     if row.title.is_empty() || row.title == row.name {
-        row.name.clone()
+        name.to_owned()
     } else {
-        format!("{}  {}", row.name, row.title)
+        format!("{name}  {}", row.title)
+    }
+}
+
+/// How large it is and when it was worked in, in few columns.
+fn about(row: &SessionRow, now: Timestamp) -> String {
+    let minutes = now.duration_since(row.updated).as_secs() / 60;
+    let ago = match minutes {
+        ..=0 => "now".to_owned(),
+        1..60 => format!("{minutes} min"),
+        60..1_440 => format!("{} h", minutes / 60),
+        1_440..14_400 => format!("{} d", minutes / 1_440),
+        _ => row.updated.strftime("%Y-%m-%d").to_string(),
+    };
+    let tokens = match row.tokens {
+        few @ 0..1_000 => few.to_string(),
+        some @ 1_000..1_000_000 => format!("{}k", some / 1_000),
+        many => format!("{}M", many / 1_000_000),
+    };
+    let turns = if row.turns == 1 { "turn" } else { "turns" };
+    format!("{} {turns}  {tokens} tok  {ago}", row.turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &str) -> SessionRow {
+        SessionRow {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            turns: 1,
+            tokens: 1,
+            updated: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn looked_into(panel: &mut SessionsPanel, code: KeyCode) -> Option<String> {
+        match panel.press(Key::plain(code)) {
+            Reaction::Do(Wish::PreviewSession(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_is_looked_into_is_what_is_chosen() {
+        let mut panel = SessionsPanel::new(vec![row("alpha"), row("beta")], None, "");
+        assert_eq!(looked_into(&mut panel, KeyCode::Char('b')), None);
+        assert_eq!(looked_into(&mut panel, KeyCode::Backspace), None);
+        let tabbed = looked_into(&mut panel, KeyCode::Tab);
+        assert_eq!(tabbed.as_deref(), Some("alpha"));
+        let typed = looked_into(&mut panel, KeyCode::Char('b'));
+        assert_eq!(typed.as_deref(), Some("beta"));
+        panel.paste("zz");
+        assert!(matches!(panel.preview, Preview::Hidden));
     }
 }

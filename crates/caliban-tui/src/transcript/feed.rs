@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use caliban_agent::{AnswerStep, CompactionReason, Event};
+use caliban_agent::{AnswerStep, CompactionReason, Event, ToolStatus};
 use caliban_model::{Block, Message, Shown};
 use serde_json::Value;
 
@@ -293,6 +293,34 @@ impl Feed {
             }
             cell.touch();
         }
+    }
+
+    /// What the agent is called that a call runs: what it is for, else what kind it is.
+    pub(crate) fn agent_of(&self, call: &str) -> String {
+        let found = self.find(call);
+        let text = |key: &str| found.and_then(|call| call.input.get(key)?.as_str());
+        match (text("description"), text("subagent_type")) {
+            (Some(about), Some(kind)) => format!("{about} ({kind})"),
+            (Some(name), None) | (None, Some(name)) => name.to_owned(),
+            (None, None) => format!("of call {call}"),
+        }
+    }
+
+    /// How a call ended; nothing while it goes on.
+    pub(crate) fn ended(&self, call: &str) -> Option<ToolStatus> {
+        match &self.find(call)?.state {
+            CallState::Over(ending) => Some(ending.status),
+            _ => None,
+        }
+    }
+
+    /// A call of this agent or of one that it runs.
+    fn find(&self, id: &str) -> Option<&Call> {
+        self.cells.iter().rev().find_map(|cell| match &cell.kind {
+            CellKind::Call(call) if *call.id == *id => Some(&**call),
+            CellKind::Call(call) => call.inner.find(id),
+            _ => None,
+        })
     }
 
     /// Calls are looked for from the end: it is nearly always one of the last.

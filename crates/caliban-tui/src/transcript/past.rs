@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use caliban_agent::{ToolStatus, tells_of_interrupt};
-use caliban_model::{Block, Message, Role};
+use caliban_agent::{ToolStatus, tells_of_denial, tells_of_interrupt};
+use caliban_model::{Block, Message, Role, ToolContent};
 
 use crate::transcript::calls::{Call, CallState, Ending};
 use crate::transcript::cell::{Asked, Cell, CellKind, Spoken, Tone};
@@ -51,12 +51,16 @@ fn add(feed: &mut Feed, message: &Arc<Message>, place: usize, block: &Block) {
         Block::ToolResult {
             tool_use_id,
             is_error,
-            ..
+            content,
         } => {
-            let status = if *is_error {
-                ToolStatus::Failed
-            } else {
-                ToolStatus::Ok
+            let says_denied = content.iter().any(|part| match part {
+                ToolContent::Text { text } => tells_of_denial(text).is_some(),
+                ToolContent::Image(_) => false,
+            });
+            let status = match (*is_error, says_denied) {
+                (true, true) => ToolStatus::Denied,
+                (true, false) => ToolStatus::Failed,
+                (false, _) => ToolStatus::Ok,
             };
             feed.with_call(tool_use_id, |call| {
                 let ending = Ending::kept(status, message, place);

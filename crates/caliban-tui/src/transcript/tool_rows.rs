@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use caliban_agent::{Details, TaskState, ToolStatus};
+use caliban_agent::{Details, TaskState, ToolStatus, tells_of_denial};
 use caliban_text::{
     DiffView, Palette, Row, Strength, ansi, diff_counts, diff_rows, sanitise, wrap,
 };
@@ -140,6 +140,12 @@ fn over(call: &Call, ending: &Ending, is_open: bool, lay: &Lay<'_>) -> Vec<Row> 
         return indented_text(signs.result, &text, palette.warning, lay);
     }
     let text = ending.text();
+    if ending.status == ToolStatus::Denied
+        && let Some(reason) = tells_of_denial(&text)
+    {
+        let text = format!("{} denied: {reason}", signs.denied);
+        return indented_text(signs.result, &text, palette.warning, lay);
+    }
     let (sign, style) = match ending.status {
         ToolStatus::Ok => (signs.good, palette.success),
         ToolStatus::Failed

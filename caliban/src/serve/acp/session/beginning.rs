@@ -92,9 +92,14 @@ impl Live {
             }
         }
         let commands = facts.commands.iter().map(|(name, about)| {
-            let hint = UnstructuredCommandInput::new("arguments, if it takes any");
-            let input = AvailableCommandInput::Unstructured(hint);
-            AvailableCommand::new(name.clone(), about.clone()).input(input)
+            let command = AvailableCommand::new(name.clone(), about.clone());
+            match facts.hints.get(name) {
+                Some(hint) => {
+                    let hint = UnstructuredCommandInput::new(hint.clone());
+                    command.input(AvailableCommandInput::Unstructured(hint))
+                }
+                None => command,
+            }
         });
         let commands = AvailableCommandsUpdate::new(commands.collect());
         self.tell(SessionUpdate::AvailableCommandsUpdate(commands));

@@ -26,6 +26,7 @@ use crate::clouds::surroundings::Surroundings;
 use crate::config::{ConfigError, Connection};
 use bedrock::{Account, Bedrock, Wire};
 use converse::Converse;
+pub(crate) use converse::encode as encode_converse;
 
 /// The name in frames, prices and errors.
 const ID: &str = "bedrock";

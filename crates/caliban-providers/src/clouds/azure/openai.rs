@@ -8,7 +8,7 @@ use caliban_model::{
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use url::Url;
@@ -20,7 +20,7 @@ use crate::clouds::surroundings::Surroundings;
 use crate::config::{ConfigError, Connection, parse_base};
 use crate::failure::{Refusal, fail};
 use crate::google::escaped;
-use crate::transport::{Call, HttpRequest, Transport};
+use crate::transport::{Call, HttpRequest, Transport, request};
 
 /// The resource that tokens are for.
 const RESOURCE: &str = "https://cognitiveservices.azure.com";
@@ -126,34 +126,18 @@ pub(super) async fn prepared(
     key_header: &'static str,
     freshness: Freshness,
 ) -> Result<HttpRequest, Error> {
-    let origin = call.origin;
-    let invalid = |reason: String| fail(&origin, ErrorKind::Invalid, reason);
-    let body = call.body.unwrap_or_default();
-    let body = body
-        .bytes()
-        .map_err(|error| invalid(format!("the request cannot be written: {error}")))?;
-    let mut headers = HeaderMap::new();
-    headers.insert("content-type", HeaderValue::from_static("application/json"));
-    for (name, value) in &call.headers {
-        let value = HeaderValue::from_str(value)
-            .map_err(|_| invalid(format!("the value of header `{name}` is not printable")))?;
-        headers.insert(name, value);
-    }
+    let origin = call.origin.clone();
+    let mut request = request(call, url, &[])?;
     if let Some((name, value)) = proof(login, key_header, freshness, &origin).await? {
-        check_private(&url).map_err(invalid)?;
+        check_private(&request.url).map_err(|reason| fail(&origin, ErrorKind::Invalid, reason))?;
         let mut value = HeaderValue::from_str(&value).map_err(|_| {
             let reason = "the key for Azure holds characters that no header may carry";
             fail(&origin, ErrorKind::Auth, reason)
         })?;
         value.set_sensitive(true);
-        headers.insert(HeaderName::from_static(name), value);
+        request.headers.insert(HeaderName::from_static(name), value);
     }
-    Ok(HttpRequest {
-        method: call.method,
-        url,
-        headers,
-        body,
-    })
+    Ok(request)
 }
 
 async fn proof(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use caliban_model::{Error, ErrorKind, Freshness, ModelInfo, ProviderKind};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use url::Url;
@@ -19,7 +19,7 @@ use crate::clouds::fetch::check_private;
 use crate::clouds::surroundings::Surroundings;
 use crate::config::{ConfigError, Connection, parse_base};
 use crate::failure::{ErrorBody, Refusal, fail};
-use crate::transport::{Call, HttpRequest, Transport};
+use crate::transport::{Call, HttpRequest, Transport, request};
 
 /// The version of Claude's API here.
 const VERSION: &str = "vertex-2023-10-16";
@@ -200,36 +200,22 @@ impl Vertex {
         if let (Publisher::Anthropic, Some(body)) = (self.publisher, call.body.as_mut()) {
             wrap(body);
         }
-        let body = call.body.unwrap_or_default();
-        let body = body
-            .bytes()
-            .map_err(|error| invalid(format!("the request cannot be written: {error}")))?;
-        let mut headers = HeaderMap::new();
-        headers.insert("content-type", HeaderValue::from_static("application/json"));
-        for (name, value) in &call.headers {
-            let value = HeaderValue::from_str(value)
-                .map_err(|_| invalid(format!("the value of header `{name}` is not printable")))?;
-            headers.insert(name, value);
-        }
+        let mut request = request(call, url, &[])?;
         if let Some(adc) = &self.site.adc {
-            check_private(&url).map_err(invalid)?;
+            check_private(&request.url).map_err(invalid)?;
             let token = adc.token(freshness, &origin).await?;
             let unusable = |_| fail(&origin, ErrorKind::Auth, "Google's token fits no header");
             let bearer = format!("Bearer {}", token.secret.expose_secret());
             let mut bearer = HeaderValue::from_str(&bearer).map_err(unusable)?;
             bearer.set_sensitive(true);
+            let headers = &mut request.headers;
             headers.insert(HeaderName::from_static("authorization"), bearer);
             if let Some(project) = &token.quota_project {
                 let project = HeaderValue::from_str(project).map_err(unusable)?;
                 headers.insert(HeaderName::from_static("x-goog-user-project"), project);
             }
         }
-        Ok(HttpRequest {
-            method: call.method,
-            url,
-            headers,
-            body,
-        })
+        Ok(request)
     }
 }
 

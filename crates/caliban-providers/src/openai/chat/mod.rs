@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use caliban_model::{
-    Capabilities, ChatTools, Error, ModelInfo, ModelTraits, Request, Sampling, traits,
+    Capabilities, ChatTools, Error, ErrorKind, ModelInfo, ModelTraits, Request, Sampling, traits,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -168,6 +168,10 @@ impl Family for Chat {
         }
     }
 
+    fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
+        error::remedy(kind)
+    }
+
     fn refusals(&self) -> Refusals {
         Refusals::Lasting
     }
@@ -238,7 +242,7 @@ fn rename(body: &mut Map<String, Value>, from: &str, to: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caliban_model::{ErrorKind, Origin};
+    use caliban_model::Origin;
     use reqwest::header::HeaderMap;
     use serde_json::json;
 

@@ -21,7 +21,7 @@ const CALL_IDS: IdRule = IdRule::UpTo(64);
 /// The least the API takes as a limit.
 const MIN_OUTPUT: u32 = 16;
 
-pub(super) fn encode(request: &Request, memory: &Memory<()>) -> Encoded {
+pub(crate) fn encode(request: &Request, memory: &Memory<()>) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut warnings = Vec::new();
     let thinking = Thinking::wished(request, &traits, &mut warnings);

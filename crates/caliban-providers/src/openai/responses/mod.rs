@@ -4,7 +4,7 @@ mod decode;
 mod encode;
 mod wire;
 
-use caliban_model::{Error, ModelInfo, Request};
+use caliban_model::{Error, ErrorKind, ModelInfo, Request};
 use futures::FutureExt;
 use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value};
@@ -15,6 +15,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link, Refusals, Revision};
 use crate::failure::Refusal;
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+pub(crate) use encode::encode;
 
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
@@ -59,6 +60,10 @@ impl Family for Responses {
         error::refused(refusal)
     }
 
+    fn remedy(&self, kind: &ErrorKind, _model: &str) -> Option<String> {
+        error::remedy(kind)
+    }
+
     fn refusals(&self) -> Refusals {
         Refusals::Lasting
     }
@@ -93,7 +98,7 @@ fn revise(reasoning: &mut Map<String, Value>, error: &Error) -> Revision {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use caliban_model::{ErrorKind, Origin};
+    use caliban_model::Origin;
     use serde_json::json;
 
     fn call(reasoning: Value) -> Call {

@@ -18,7 +18,7 @@ use crate::transport::Call;
 /// The longest id of a call that is taken.
 const LONGEST_ID: usize = 64;
 
-pub(super) fn encode(request: &Request, memory: &Memory<()>) -> Encoded {
+pub(crate) fn encode(request: &Request, memory: &Memory<()>) -> Encoded {
     let mut body = Body::default();
     let mut inference = json!({"maxTokens": request.max_tokens});
     if let Some(temperature) = request.temperature {

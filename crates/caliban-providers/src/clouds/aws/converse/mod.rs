@@ -12,6 +12,7 @@ use crate::adapter::{Decoder, Encoded, Family, Link, Revision};
 use crate::failure::{ErrorBody, Refusal};
 use crate::memory::Memory;
 use crate::transport::{Call, Framing};
+pub(crate) use encode::encode;
 
 /// Speaks Converse.
 #[derive(Debug)]
