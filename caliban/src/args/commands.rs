@@ -69,6 +69,7 @@ pub(crate) enum Command {
     /// Keep sessions open for programs that talk to them: over HTTP, or over another protocol.
     ///
     /// Without a protocol, sessions are reached over HTTP: `docs/applications.md` has the resources.
+    /// Each has a process of its own, which goes on when the server ends.
     /// What the operator decides is given as for a run, before `serve`.
     Serve(ServeArgs),
     /// Look at MCP servers, add and remove them, and log in to them.

@@ -65,6 +65,10 @@ pub(crate) struct HttpArgs {
     /// Sessions may work here and below. Can be repeated [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Vec<PathBuf>,
+    /// Keep sessions in the server itself: they end with it. Without this each has a process of its
+    /// own, which goes on when the server ends and is listed by `caliban agents list`.
+    #[arg(long)]
+    pub(crate) in_process: bool,
     /// Another name by which it is reached. Can be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) host_name: Vec<String>,
@@ -91,6 +95,7 @@ impl HttpArgs {
     pub(crate) fn is_given(&self) -> bool {
         !self.listen.is_empty()
             || !self.root.is_empty()
+            || self.in_process
             || !self.host_name.is_empty()
             || !self.allow_origin.is_empty()
             || self.tls_cert.is_some()

@@ -3,14 +3,15 @@
 use std::fs;
 use std::io;
 
-use caliban_fleet::{Answers, Attachment, Input, Past, Wanted};
+use caliban_fleet::{AgentDirectory, Answers, Attachment, Input, Past, Wanted};
+use caliban_harness::session_store;
 use caliban_model::CancellationToken;
-use caliban_sessions::{Error, Transcript};
+use caliban_sessions::{Error, SessionName, Store, Transcript};
 use serde_json::Value;
 
 use super::Fleet;
 use super::frames::Reader;
-use super::worker::{SESSION, name, store};
+use super::worker::{name, store};
 use crate::args::LogsArgs;
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -27,7 +28,8 @@ impl Fleet<'_> {
             return console.write(&last(&read(&directory.log())?, args.tail));
         }
         if args.json {
-            let file = directory.path().join(format!("{SESSION}.json"));
+            let (store, name) = self.kept(&directory)?;
+            let file = store.directory().join(format!("{name}.json"));
             let text = read(&file)?;
             if text.is_empty() {
                 note(&format!(
@@ -61,14 +63,31 @@ impl Fleet<'_> {
         Ok(())
     }
 
+    /// Where the conversation of an agent is, and what it is called there.
+    fn kept(&self, directory: &AgentDirectory) -> Result<(Store, SessionName), Failure> {
+        let session = directory.report().ok().and_then(|it| it.session_id);
+        match (directory.spec(), session) {
+            (Ok(spec), Some(session)) if spec.is_served() => {
+                let store = session_store(&self.options.session, self.configuration);
+                // One that has said nothing yet is not there.
+                let name = match store.find(&session) {
+                    Ok(name) => name,
+                    Err(_) => SessionName::new(&session).map_err(Error::from)?,
+                };
+                Ok((store, name))
+            }
+            _ => Ok((store(directory.path()), name()?)),
+        }
+    }
+
     /// What an agent said and did so far, and what is wrong with its files.
     pub(crate) fn conversation(&self, agent: &str) -> Result<(String, Vec<String>), Failure> {
         let (id, directory) = self.find(agent)?;
-        let store = store(directory.path());
+        let (store, name) = self.kept(&directory)?;
         let read = if directory.view(&id).state.is_alive() {
-            store.look(&name()?)
+            store.look(&name)
         } else {
-            store.load(&name()?)
+            store.load(&name)
         };
         match read {
             Ok((state, warnings)) => {

@@ -4,6 +4,7 @@ mod answer;
 mod attach;
 mod daemon;
 mod frames;
+mod hosting;
 mod listing;
 mod logs;
 mod profiles;
@@ -25,6 +26,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub(crate) use daemon::{daemon_command, daemon_main, is_daemon_name};
 pub(crate) use frames::Reader;
+pub(crate) use hosting::host;
 pub(crate) use listing::{fleet_row, row};
 pub(crate) use sender::Sender;
 pub(crate) use worker::worker_main;

@@ -1,15 +1,22 @@
 //! The process of an agent: a session made of what the daemon says, without a face of its own.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use caliban_fleet::worker::{Conduct, NotStarted, OnQuestion, Snapshot, Started};
-use caliban_fleet::{AGENT_VARIABLE, Handover, Launch};
-use caliban_harness::options::{SessionChoice, SessionFile};
-use caliban_harness::{Configuration, RunOptions, Surroundings, SystemPrompt, configure, launch};
+use caliban_fleet::worker::{
+    Attends, Beginning, Conduct, NotStarted, OnFailure, OnQuestion, Snapshot, Started,
+};
+use caliban_fleet::{AGENT_VARIABLE, Begin, Handover, Launch, Served};
+use caliban_harness::options::{Continuation, SessionChoice, SessionFile};
+use caliban_harness::{
+    Configuration, DialectParts, Process, RunOptions, Surroundings, SystemPrompt, configure,
+    launch, locations,
+};
 use caliban_model::Message;
+use caliban_session::Retention;
 use caliban_sessions::{Durability, NewSession, Record, SessionName, Store};
 use caliban_settings::variables::Environment;
 use serde_json::Value;
@@ -25,7 +32,11 @@ use crate::signals::Interrupts;
 use crate::{process, runtime};
 
 /// What the session of an agent is called in its directory.
-pub(super) const SESSION: &str = "session";
+const SESSION: &str = "session";
+
+/// By how much a question of a server's session waits longer for those who are attached than it
+/// does in the session.
+const LATE: Duration = Duration::from_secs(5);
 
 /// Runs one agent to its end; its exit code is that of its last result.
 pub(crate) fn worker_main() -> ExitCode {
@@ -71,6 +82,9 @@ async fn start(work: Launch) -> Result<Started, Failure> {
     let mut options: RunOptions = serde_json::from_value(work.spec.task.options.clone())
         .map_err(|error| Failure::Config(format!("the options of the agent: {error}")))?;
     together(&mut options, &work.world);
+    if let Some(served) = &work.spec.task.served {
+        return start_served(options, process, served, &work.begin).await;
+    }
     let directory = work.directory.clone();
     options.session.choice = SessionChoice::Named(SESSION.to_owned());
     options.session.checkpoints = Some(format!("agent-{}", work.spec.id));
@@ -105,7 +119,86 @@ async fn start(work: Launch) -> Result<Started, Failure> {
         handle,
         events,
         conduct,
-        snapshot: Arc::new(Kept(directory)),
+        beginning: if has_begun {
+            Beginning::Elsewhere
+        } else {
+            Beginning::Here
+        },
+        snapshot: Arc::new(Kept {
+            store: store(&directory),
+            session: SESSION.to_owned(),
+        }),
+    })
+}
+
+/// Makes a session of a server's: it is kept where sessions are, and what waits in it waits for an
+/// application.
+async fn start_served(
+    mut options: RunOptions,
+    process: Process,
+    served: &Served,
+    begin: &Begin,
+) -> Result<Started, Failure> {
+    let sessions = Store::new(
+        options
+            .session
+            .directory
+            .clone()
+            .unwrap_or_else(|| locations(&process).sessions()),
+    );
+    let chosen = &mut options.session;
+    if let (Some(id), true) = (chosen.id, *begin != Begin::Task)
+        && sessions.find(&id.to_string()).is_ok()
+    {
+        // An earlier process of this agent began it.
+        chosen.choice = SessionChoice::Resume(id.to_string());
+        (chosen.id, chosen.continuation) = (None, Continuation::InPlace);
+    }
+    let configuration = configure(&options, process.clone())?;
+    let patience = Duration::from_millis(served.patience_ms);
+    let idle = served.idle_ms.map(Duration::from_millis);
+    let conduct = Conduct {
+        idle_timeout: idle.unwrap_or_else(|| configuration.settings().fleet.idle_timeout()),
+        on_question: OnQuestion::Park,
+        // The session itself says first that nobody answered.
+        question_patience: patience + LATE,
+        on_failure: OnFailure::Stay,
+        attendance: match options.servers.prompt_tool {
+            Some(_) => Attends::No,
+            None => Attends::Yes,
+        },
+    };
+    let doctor = Doctor {
+        options: options.clone(),
+        process: process.clone(),
+    };
+    let surroundings = Surroundings {
+        process,
+        dialect: DialectParts {
+            examiner: Some(Arc::new(doctor)),
+            patience: Some(patience),
+            retention: Retention::USUAL,
+            ..DialectParts::default()
+        },
+    };
+    let launched = Box::pin(launch(options, surroundings)).await?;
+    let (beginning, session) = (
+        match launched.facts.messages {
+            0 => Beginning::Here,
+            _ => Beginning::Elsewhere,
+        },
+        launched.facts.session_id.clone(),
+    );
+    let (handle, events) = launched.begin();
+    Ok(Started {
+        handle,
+        events,
+        conduct,
+        beginning,
+        snapshot: Arc::new(Kept {
+            store: sessions,
+            session,
+        }),
     })
 }
 
@@ -139,6 +232,8 @@ fn conduct(configuration: &Configuration) -> Conduct {
             Some(caliban_settings::OnQuestion::Fail) => OnQuestion::Fail,
             Some(caliban_settings::OnQuestion::Park) | None => OnQuestion::Park,
         },
+        on_failure: OnFailure::End,
+        attendance: Attends::Yes,
     }
 }
 
@@ -153,14 +248,16 @@ pub(super) fn name() -> Result<SessionName, Failure> {
 
 /// The conversation as it is on disk.
 #[derive(Debug)]
-struct Kept(PathBuf);
+struct Kept {
+    store: Store,
+    /// Its name or id.
+    session: String,
+}
 
 impl Snapshot for Kept {
     fn messages(&self) -> Vec<Value> {
-        let Ok(name) = name() else {
-            return Vec::new();
-        };
-        let Ok((state, _)) = store(&self.0).load(&name) else {
+        let named = self.store.find(&self.session);
+        let Ok((state, _)) = named.and_then(|name| self.store.load(&name)) else {
             return Vec::new();
         };
         let messages = state.messages.iter();

@@ -48,6 +48,16 @@ pub(super) fn task(
                 .to_owned(),
         ));
     }
+    described(options, configuration, prompt, label)
+}
+
+/// The same whatever session it is.
+pub(super) fn described(
+    options: &RunOptions,
+    configuration: &Configuration,
+    prompt: String,
+    label: Option<String>,
+) -> Result<Task, Failure> {
     let (kept, withheld) = apart(options);
     let parent = configuration.environment().text(names::CALIBAN_AGENT_ID);
     Ok(Task {
@@ -60,6 +70,7 @@ pub(super) fn task(
         isolation: Isolation::None,
         withheld: withheld.into_iter().map(|(name, _)| name).collect(),
         handover: None,
+        served: None,
     })
 }
 

@@ -10,8 +10,8 @@ use caliban_harness::{Process, RunOptions};
 use caliban_model::CancellationToken;
 use caliban_serve::Frames;
 
-use super::host::Roots;
-use super::registry::registry;
+use super::ground::{Ground, Roots};
+use super::registry::{Lives, registry};
 use crate::args::{AppArgs, FrameDialect, Listen};
 use crate::console::Console;
 use crate::exit::Failure;
@@ -27,7 +27,12 @@ pub(crate) async fn serve(
         FrameDialect::Caliban => Frames::Caliban,
         FrameDialect::Claude => Frames::Claude,
     };
-    let registry = registry(&args.registry, frames, Roots::Anywhere, options, process);
+    let ground = Ground {
+        options,
+        process,
+        roots: Roots::Anywhere,
+    };
+    let registry = registry(&args.registry, frames, Lives::Here, ground);
     match &args.listen {
         None => stdio::serve(registry, cancel, console).await,
         #[cfg(unix)]

@@ -1,5 +1,5 @@
 //! `caliban serve`: sessions over HTTP, at a socket of the user's and, where that is asked for, at
-//! an address. Sessions live in this process and end with it.
+//! an address. Sessions have processes of their own, which outlive this one.
 
 mod address;
 
@@ -21,9 +21,9 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use url::Url;
 
 use super::farewell;
-use super::host::Roots;
+use super::ground::{Ground, Roots};
 use super::peer;
-use super::registry::registry;
+use super::registry::{Lives, registry};
 use crate::args::{HttpArgs, Listen};
 use crate::console::{Console, note};
 use crate::exit::Failure;
@@ -63,8 +63,17 @@ pub(super) async fn serve(
     };
     let log = access_log(&options, &process);
     let configuration = configure(&options, process.clone())?;
-    let (frames, roots) = (Frames::Caliban, Roots::Only(roots));
-    let registry = registry(&args.registry, frames, roots, options, process);
+    let lives = if args.in_process {
+        Lives::Here
+    } else {
+        Lives::Apart
+    };
+    let ground = Ground {
+        options,
+        process,
+        roots: Roots::Only(roots),
+    };
+    let registry = registry(&args.registry, Frames::Caliban, lives, ground);
     if let Page::Opened(Some(session)) = &page {
         go_on(session, &registry).await?;
     }
@@ -111,7 +120,14 @@ pub(super) async fn serve(
     }
     drop((listener, socket, network));
     // To be told to end is how a server ends.
-    farewell(&registry).await;
+    let going_on = farewell(&registry).await;
+    if !going_on.is_empty() {
+        note(&format!(
+            "sessions go on without the server: {}; `caliban agents list` shows them, and the next \
+             server has them back",
+            going_on.join(", ")
+        ));
+    }
     Ok(())
 }
 

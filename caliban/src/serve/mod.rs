@@ -2,6 +2,7 @@
 
 mod acp;
 mod app;
+mod ground;
 mod heddle;
 mod host;
 #[cfg(unix)]
@@ -10,6 +11,8 @@ mod lines;
 #[cfg(unix)]
 mod peer;
 mod registry;
+#[cfg(unix)]
+mod workers;
 
 use std::time::Duration;
 
@@ -99,6 +102,8 @@ pub(crate) async fn page(
             options.workspace.as_deref(),
             &process,
         )?],
+        // Whoever ends it at the terminal means the session.
+        in_process: true,
         ..HttpArgs::default()
     };
     let page = http::Page::Opened(session);
@@ -116,9 +121,11 @@ pub(crate) async fn page(
     Err(no_sockets())
 }
 
-/// Ends every session; one that takes too long ends with the process.
-async fn farewell(registry: &Registry) {
-    let _ = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
+/// Ends every session; one that takes too long ends with the process. Returns the ids of those that
+/// go on without it.
+async fn farewell(registry: &Registry) -> Vec<String> {
+    let ended = tokio::time::timeout(FAREWELL, registry.shut_down()).await;
+    ended.map(|ended| ended.going_on).unwrap_or_default()
 }
 
 #[cfg(not(unix))]

@@ -22,14 +22,17 @@ pub(super) enum Stranger {
     Unknown,
 }
 
-/// Turns away whoever is not the user of this process, or was started by it.
+/// Turns away whoever is not the user of this process, or was started by it or by an agent.
 pub(super) fn check(stream: &UnixStream) -> Result<(), Stranger> {
     let peer = stream.peer_cred().map_err(|_| Stranger::Unknown)?;
     if peer.uid() != rustix::process::geteuid().as_raw() {
         return Err(Stranger::User);
     }
     match peer.pid() {
-        Some(pid) if descends(pid) => Err(Stranger::Descendant),
+        // Sessions have processes of their own, which are not beneath this one.
+        Some(pid) if descends(pid) || caliban_fleet::is_of_an_agent(pid) => {
+            Err(Stranger::Descendant)
+        }
         None if cfg!(target_os = "linux") => Err(Stranger::Unknown),
         Some(_) | None => Ok(()),
     }

@@ -5,20 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_harness::options::Saving;
-use caliban_harness::{Process, RunOptions, locations};
-use caliban_serve::{Frames, Limits, Registry};
+use caliban_harness::{Process, locations};
+use caliban_serve::{Frames, Limits, Registry, SessionHost};
 
-use super::host::{InProcess, Roots};
+use super::ground::Ground;
+use super::host::InProcess;
+#[cfg(unix)]
+use super::workers::Workers;
 use crate::args::RegistryArgs;
 
-/// Makes the registry. `options` are the operator's, which an application cannot undo.
+/// Where sessions live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lives {
+    /// In this process.
+    Here,
+    /// In processes of their own, which outlive this one.
+    #[cfg(unix)]
+    Apart,
+}
+
+/// Makes the registry. The options of `ground` are the operator's, which an application cannot undo.
 pub(super) fn registry(
     args: &RegistryArgs,
     frames: Frames,
-    roots: Roots,
-    options: RunOptions,
-    process: Process,
+    lives: Lives,
+    ground: Ground,
 ) -> Registry {
+    let (options, process) = (&ground.options, &ground.process);
     let limits = Limits {
         running: args.max_running.get(),
         queue: args.max_queue.get(),
@@ -26,15 +39,15 @@ pub(super) fn registry(
         idle: (options.session.saving == Saving::On).then_some(args.idle.0),
         ..Limits::default()
     };
-    let ledgers = ledgers(&process);
+    let ledgers = ledgers(process);
     let old = ledgers.clone();
     std::thread::spawn(move || forget_old(&old));
-    let host = InProcess {
-        options,
-        process,
-        roots,
+    let host: Arc<dyn SessionHost> = match lives {
+        Lives::Here => Arc::new(InProcess(ground)),
+        #[cfg(unix)]
+        Lives::Apart => Arc::new(Workers::new(ground, limits.idle)),
     };
-    Registry::new(Arc::new(host), frames, limits, ledgers)
+    Registry::new(host, frames, limits, ledgers)
 }
 
 /// Where it is written down which requests there were.

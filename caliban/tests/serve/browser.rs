@@ -8,7 +8,7 @@ use caliban_testkit::{Block, Match, Presence, Prose, Reply};
 use serde_json::json;
 
 use crate::bench;
-use crate::http::Http;
+use crate::http::{Http, Swept};
 use crate::support::Bench;
 
 const PACKAGES: &str = "CALIBAN_TEST_NODE_PACKAGES";
@@ -236,6 +236,7 @@ fn the_address_of_the_page_opens_it_once() {
         return;
     };
     let bench = bench([Reply::text("Hello there.").when(Match::tool_result(Presence::Absent))]);
+    let _swept = Swept::of(&bench);
     let mut child = bench.command().args(["serve", "web"]).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     // No browser is found in an empty environment, so the address is shown.

@@ -5,17 +5,18 @@ mod encryption;
 mod exchange;
 mod load;
 mod security;
+mod workers;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
 
 use crate::bench;
-use crate::support::{Bench, Wire, run};
+use crate::support::{Bench, Wire, bare, run};
 use exchange::{Answer, Exchange};
 
 /// A server at a socket and at an address.
@@ -25,6 +26,74 @@ pub(super) struct Http {
     pub(super) port: u16,
     pub(super) token: String,
     pub(super) file: PathBuf,
+    /// What is ended with it.
+    swept: Option<Swept>,
+}
+
+/// Ends what servers of a home have begun that outlives them: workers, and their daemon.
+pub(super) struct Swept {
+    home: PathBuf,
+    workspace: PathBuf,
+    /// Where sockets are, where that is said.
+    runtime: Option<PathBuf>,
+}
+
+impl Swept {
+    pub(super) fn of(bench: &Bench) -> Self {
+        Self {
+            home: bench.home.path().to_owned(),
+            workspace: bench.workspace.path().to_owned(),
+            runtime: None,
+        }
+    }
+
+    pub(super) fn at(bench: &Bench, runtime: &Path) -> Self {
+        let mut swept = Self::of(bench);
+        swept.runtime = Some(runtime.to_owned());
+        swept
+    }
+
+    fn run(&self, args: &[&str]) -> String {
+        self.run_in(&self.workspace, args)
+    }
+
+    fn run_in(&self, directory: &Path, args: &[&str]) -> String {
+        let mut command = bare(&self.home, directory);
+        if let Some(runtime) = &self.runtime {
+            command.env("CALIBAN_DAEMON_RUNTIME_DIR", runtime);
+        }
+        run(command.args(args)).stdout
+    }
+
+    /// The agents of the workspace.
+    pub(super) fn agents(&self) -> Vec<Value> {
+        let text = self.run(&["agents", "list", "--json"]);
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+impl Drop for Swept {
+    fn drop(&mut self) {
+        if !self.home.join(".local/share/caliban/agents").exists() {
+            return;
+        }
+        for agent in self.agents() {
+            self.run(&["rm", agent["id"].as_str().unwrap_or_default(), "--force"]);
+        }
+        self.run(&["daemon", "stop"]);
+        // A directory that is no repository has a daemon of its own.
+        let inside = self.workspace.join("inside");
+        if inside.exists() {
+            self.run_in(&inside, &["daemon", "stop"]);
+        }
+    }
+}
+
+impl Drop for Http {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Http {
@@ -34,9 +103,12 @@ impl Http {
 
     /// The same where addresses begin in another way.
     pub(super) fn start_as(bench: &Bench, flags: &[&str], scheme: &str) -> Self {
+        Self::launch(bench, bench.command(), flags, scheme)
+    }
+
+    fn launch(bench: &Bench, mut command: Command, flags: &[&str], scheme: &str) -> Self {
         let socket = bench.home.path().join("run/http.sock");
-        let mut child = bench
-            .command()
+        let mut child = command
             .args(["serve", "--listen", "127.0.0.1:0", "--listen"])
             .arg(format!("unix:{}", socket.display()))
             .args(flags)
@@ -61,6 +133,7 @@ impl Http {
             port,
             token: known["token"].as_str().unwrap().to_owned(),
             file,
+            swept: Some(Swept::of(bench)),
         }
     }
 
@@ -72,6 +145,23 @@ impl Http {
 
     pub(super) fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.local(method, path).json(body).answer()
+    }
+
+    /// Ends it at once. What it began goes on until the guard is dropped.
+    pub(super) fn kill(mut self) -> Swept {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.swept.take().unwrap()
+    }
+
+    /// Ends it as `stop` does; returns what it said.
+    pub(super) fn leave(mut self) -> (Swept, String) {
+        let mut errors = self.child.stderr.take().unwrap();
+        let swept = self.swept.take().unwrap();
+        self.stop();
+        let mut said = String::new();
+        errors.read_to_string(&mut said).unwrap();
+        (swept, said)
     }
 
     pub(super) fn stop(mut self) {

@@ -1,12 +1,14 @@
 //! The directory of an agent. Who holds its lock is alive; all else is read from files that are
 //! replaced as a whole.
 
+use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use caliban_session::Settled;
 use caliban_settings::{ensure_private_dir, replace_private_file};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -139,6 +141,16 @@ impl AgentDirectory {
 
     pub(crate) fn write_end(&self, end: &End) -> io::Result<()> {
         self.write("end.json", end)
+    }
+
+    /// How the prompts of its last process ended, where it is a server's; nothing where that did not
+    /// say.
+    pub fn settled(&self) -> Vec<Settled> {
+        self.read("settled.json").unwrap_or_default()
+    }
+
+    pub(crate) fn write_settled(&self, settled: &VecDeque<Settled>) -> io::Result<()> {
+        self.write("settled.json", settled)
     }
 
     /// It has not ended after all.
@@ -364,6 +376,7 @@ mod tests {
                 isolation: Isolation::None,
                 withheld: Vec::new(),
                 handover: None,
+                served: None,
             },
         };
         directory.write_spec(&spec).unwrap();

@@ -9,6 +9,8 @@ mod control;
 mod daemon;
 mod directory;
 mod id;
+mod join;
+mod joining;
 mod orphans;
 mod peer;
 mod places;
@@ -23,12 +25,14 @@ pub use control::{DaemonStatus, KillHow, Refusal, RefusedBecause, Resumption, Rm
 pub use daemon::{DAEMON_ARGUMENT, Setup, serve};
 pub use directory::{AgentDirectory, Registry};
 pub use id::{AgentId, InvalidId, Unresolved};
+pub use join::{Joint, NotJoined};
+pub use joining::{From, Told};
 pub use orphans::{Orphan, sweep_orphans};
-pub use peer::{AGENT_VARIABLE, WORKER_ARGUMENT, is_within_tool};
+pub use peer::{AGENT_VARIABLE, WORKER_ARGUMENT, is_of_an_agent, is_within_tool};
 pub use places::Places;
 pub use spec::{
-    Begin, CallerWorld, Handover, Isolation, Launch, Limits, Restart, Spec, Task, TreeFiles,
-    TreeWish,
+    Begin, CallerWorld, Handover, Isolation, Launch, Limits, Restart, Served, Spec, Task,
+    TreeFiles, TreeWish,
 };
 pub use state::{AgentView, End, Needs, NeedsKind, Phase, Report};
 pub use wire::PROTOCOL;

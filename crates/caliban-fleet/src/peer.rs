@@ -41,7 +41,7 @@ impl Peer {
         let Some(pid) = self.pid else {
             return true;
         };
-        has_ancestor(pid, WORKER_ARGUMENT)
+        is_of_an_agent(pid)
     }
 }
 
@@ -70,6 +70,12 @@ impl Peer {
     pub(crate) fn agent(self) -> Option<AgentId> {
         None
     }
+}
+
+/// Whether an agent started a process of this user, or something that the agent started did. What
+/// cannot be found out counts as the agent's.
+pub fn is_of_an_agent(pid: i32) -> bool {
+    has_ancestor(pid, WORKER_ARGUMENT)
 }
 
 /// Whether this very process runs beneath a tool, which takes everything with it when it ends.

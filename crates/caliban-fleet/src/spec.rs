@@ -34,6 +34,26 @@ pub struct Task {
     /// What it did before it was an agent in the background.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Handover>,
+    /// The server whose session it is, where it is one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<Served>,
+}
+
+/// A session of a server for applications. Its server says what is worked on, as commands, and how
+/// much at the same time; no place of the fleet's is taken by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// Which server may go on with it: one whose operator said the same.
+    pub operator: String,
+    /// What its application said of it when it began: another wish needs another process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
+    /// Milliseconds that its questions wait.
+    pub patience_ms: u64,
+    /// Milliseconds that it stays with nothing to do and no server there; without them, as long as
+    /// any agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
 }
 
 /// The conversation of an agent that was at work in the foreground.
@@ -100,6 +120,11 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Whether it is the session of a server.
+    pub fn is_served(&self) -> bool {
+        self.task.served.is_some()
+    }
+
     /// The name of the worktree that the agent has, where it has one of its own.
     pub fn worktree(&self) -> Option<String> {
         match &self.task.isolation {

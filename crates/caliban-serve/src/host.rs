@@ -1,13 +1,14 @@
-//! Where sessions live. The registry knows only this: today they are actors in the same process,
-//! and a process of its own for each fits behind the same seam.
+//! Where sessions live. The registry knows only this: they may be actors in the same process, or
+//! each in a process of its own that outlives it.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_model::Message;
-use caliban_session::{Closed, Command, Facts, SessionEvent};
-use futures::future::BoxFuture;
+use caliban_session::{Closed, Command, Facts, SessionEvent, Settled, Standing};
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -68,14 +69,39 @@ pub trait SessionHost: Send + Sync + Debug {
     fn remove(&self, session: &str) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// A session that lives somewhere. Dropping it ends it.
+/// A session that lives somewhere. Dropping it ends it, unless its life goes on.
 pub trait HostedSession: Send + Sync + Debug {
     fn facts(&self) -> &Facts;
+
+    /// Names the process that it lives in, where that outlives this one: as long as the name is the
+    /// same, the session knows what it was told and does nothing twice.
+    fn life(&self) -> Option<Arc<str>> {
+        None
+    }
+
+    /// How prompts ended in processes of this session that are no more.
+    fn settled(&self) -> &[Settled] {
+        &[]
+    }
 
     fn send(&self, command: Command) -> BoxFuture<'_, Result<(), Closed>>;
 
     /// What happened since; nothing once the session is over. May be dropped without a loss.
-    fn next(&mut self) -> BoxFuture<'_, Option<Vec<Arc<SessionEvent>>>>;
+    fn next(&mut self) -> BoxFuture<'_, Option<News>>;
+
+    /// Waits until nothing of a session is left whose end was heard.
+    fn gone(&mut self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+/// What is heard of a session.
+#[derive(Debug)]
+pub enum News {
+    Events(Vec<Arc<SessionEvent>>),
+    /// Where it stands, in place of what was not heard: it was at work before it was opened, or its
+    /// events were let go.
+    Standing(Box<Standing>),
 }
 
 /// Why a session did not begin.

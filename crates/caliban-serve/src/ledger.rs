@@ -41,8 +41,11 @@ struct Entry {
 pub(crate) enum Standing {
     /// It waits.
     Accepted(Content),
-    /// It is worked on, or was when the process died.
-    Began,
+    /// It is worked on, or was when the server died: in this process, where that outlives it.
+    Began {
+        content: Content,
+        life: Option<Arc<str>>,
+    },
     /// With this result.
     Ended(Value),
 }
@@ -67,6 +70,8 @@ enum Record {
     },
     Began {
         request: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        life: Option<Arc<str>>,
     },
     Ended {
         request: Arc<str>,
@@ -129,6 +134,11 @@ impl Ledger {
         self.find(request).map(|entry| &entry.standing)
     }
 
+    /// Whether nothing was ever asked, as far as is remembered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Requests without a result, in the order they were accepted.
     pub(crate) fn open_requests(&self) -> Vec<(Arc<str>, Standing)> {
         let open = self.entries.iter();
@@ -152,9 +162,13 @@ impl Ledger {
         .await
     }
 
-    pub(crate) async fn begin(&mut self, request: &Arc<str>) -> io::Result<()> {
+    pub(crate) async fn begin(
+        &mut self,
+        request: &Arc<str>,
+        life: Option<Arc<str>>,
+    ) -> io::Result<()> {
         let request = Arc::clone(request);
-        self.append(Record::Began { request }).await
+        self.append(Record::Began { request, life }).await
     }
 
     pub(crate) async fn end(&mut self, request: &Arc<str>, result: &Value) -> io::Result<()> {
@@ -203,9 +217,12 @@ impl Ledger {
                     standing: Standing::Accepted(content),
                 });
             }
-            Record::Began { request } => {
-                if let Some(entry) = self.find_mut(&request) {
-                    entry.standing = Standing::Began;
+            Record::Began { request, life } => {
+                if let Some(entry) = self.find_mut(&request)
+                    && let Standing::Accepted(content) = &entry.standing
+                {
+                    let content = content.clone();
+                    entry.standing = Standing::Began { content, life };
                 }
             }
             Record::Ended {
@@ -287,11 +304,10 @@ impl Entry {
         };
         match &self.standing {
             Standing::Accepted(content) => vec![accepted(content)],
-            // What it was does not matter any more: it is not begun again.
-            Standing::Began => vec![
-                accepted(&Content::Text(String::new())),
-                Record::Began { request },
-            ],
+            Standing::Began { content, life } => {
+                let life = life.clone();
+                vec![accepted(content), Record::Began { request, life }]
+            }
             Standing::Ended(result) => vec![Record::Ended {
                 request,
                 digest: Some(self.digest.clone()),
@@ -357,9 +373,10 @@ mod tests {
         for request in ["a", "b", "c"] {
             accept(&mut ledger, request).await;
         }
-        ledger.begin(&"a".into()).await.unwrap();
+        ledger.begin(&"a".into(), None).await.unwrap();
         ledger.end(&"a".into(), &json!({"n": 1})).await.unwrap();
-        ledger.begin(&"b".into()).await.unwrap();
+        let life: Option<Arc<str>> = Some("l".into());
+        ledger.begin(&"b".into(), life.clone()).await.unwrap();
         // A line that the crash cut off.
         let mut file = OpenOptions::new()
             .append(true)
@@ -373,7 +390,11 @@ mod tests {
         assert_eq!(again.known("a", "other"), Known::Otherwise);
         assert_eq!(again.known("d", &digest), Known::Nothing);
         let open = again.open_requests();
-        assert_eq!(open[0], ("b".into(), Standing::Began));
+        let began = Standing::Began {
+            content: content("c"),
+            life,
+        };
+        assert_eq!(open[0], ("b".into(), began));
         assert_eq!(open[1], ("c".into(), Standing::Accepted(content("c"))));
     }
 

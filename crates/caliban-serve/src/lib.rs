@@ -32,11 +32,11 @@ pub use blobs::Blob;
 pub use client::{Client, MayEnd, Output};
 pub use content::{Content, ContentBlock, ImageSource, MediaType};
 pub use encode::Frames;
-pub use host::{HostedSession, Saved, SessionHost, SessionWanted, Unopened, Wanted};
+pub use host::{HostedSession, News, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 pub use limits::Limits;
 pub use lines::{Line, LineDecoder};
 pub use reader::Reader;
-pub use registry::{Pending, Registry};
+pub use registry::{Pending, Registry, ShutDown};
 pub use request::{
     Action, Answer, Cancel, Close, Decision, Effort, Events, HelloWish, Malformed, Open, Purge,
     Queue, Request, Scope, Send, Set, Shutdown, TabsWish, Wish, read,

@@ -16,9 +16,9 @@ use crate::encode::Frames;
 use crate::host::{Saved, SessionHost, SessionWanted};
 use crate::limits::Limits;
 use crate::log::TabLog;
-use crate::request::{Open, Purge, Request, Wish};
+use crate::request::{Open, Request, Wish};
 use crate::snapshot::MessagePage;
-use crate::tab::{self, Letter, Outcome, TabHandle, When};
+use crate::tab::{self, Letter, Outcome, Parting, TabHandle, When};
 use crate::view::TabView;
 
 /// What the tabs of a server share.
@@ -59,6 +59,15 @@ impl Shared {
 /// The tabs of a server.
 #[derive(Debug, Clone)]
 pub struct Registry(Arc<Shared>);
+
+/// What became of the tabs of a server that ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShutDown {
+    /// The names of those that were closed.
+    pub closed: Vec<String>,
+    /// The ids of the sessions that go on.
+    pub going_on: Vec<String>,
+}
 
 /// A wish that was taken: its answer, and what is heard once it is given.
 pub struct Pending {
@@ -149,7 +158,7 @@ impl Registry {
                 let registry = self.clone();
                 Pending {
                     answer: async move {
-                        let closed = registry.shut_down().await;
+                        let ShutDown { closed, .. } = registry.shut_down().await;
                         Ok(Done::Closed(Closed { closed }))
                     }
                     .boxed(),
@@ -287,8 +296,9 @@ impl Registry {
         reader
     }
 
-    /// Ends all tabs, and opens none any more. Returns their names.
-    pub async fn shut_down(&self) -> Vec<String> {
+    /// Ends all tabs, and opens none any more. What is worked on is cancelled with its session,
+    /// unless that outlives the server.
+    pub async fn shut_down(&self) -> ShutDown {
         let tabs: Vec<_> = {
             let mut known = self.0.tabs();
             known.is_closing = true;
@@ -299,21 +309,27 @@ impl Registry {
                 .collect()
         };
         let closing = tabs.into_iter().map(|(name, tab)| async move {
-            let (reply, closed) = oneshot::channel();
-            if tab
-                .letters
-                .send(Letter::Close(Purge::Keep, reply))
-                .await
-                .is_ok()
-            {
-                // One that closes by itself is closed as well.
-                let _ = closed.await;
+            let (reply, parting) = oneshot::channel();
+            // One that closes by itself is closed as well.
+            let parting = match tab.letters.send(Letter::Leave(reply)).await {
+                Ok(()) => parting.await.unwrap_or(Parting::Closed),
+                Err(_) => Parting::Closed,
+            };
+            match parting {
+                Parting::Closed => Ok(name.to_string()),
+                Parting::GoesOn => Err(tab.view().session),
             }
-            name.to_string()
         });
-        let mut closed = futures::future::join_all(closing).await;
-        closed.sort();
-        closed
+        let mut ended = ShutDown::default();
+        for parting in futures::future::join_all(closing).await {
+            match parting {
+                Ok(tab) => ended.closed.push(tab),
+                Err(session) => ended.going_on.push(session),
+            }
+        }
+        ended.closed.sort();
+        ended.going_on.sort();
+        ended
     }
 
     fn open(&self, open: Open) -> Pending {

@@ -1,6 +1,7 @@
 //! A tab: one session with its queue, its requests and its stream. One task owns all of it.
 
 mod hearing;
+mod parting;
 mod settling;
 mod wishes;
 mod working;
@@ -10,9 +11,8 @@ use std::sync::Arc;
 
 use caliban_agent::RunTotals;
 use caliban_model::Message;
-use caliban_session::{Asked, Command, Facts, SessionEvent, Shutdown};
+use caliban_session::{Asked, Facts, Prompt};
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 use rust_decimal::prelude::ToPrimitive;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
@@ -22,7 +22,7 @@ use crate::answer::{Code, Done, Problem, PromptView};
 use crate::blobs::{self, Blob};
 use crate::content::Content;
 use crate::encode::Encoder;
-use crate::host::{HostedSession, SessionWanted, Wanted};
+use crate::host::{HostedSession, News, SessionWanted, Wanted};
 use crate::ledger::Ledger;
 use crate::log::TabLog;
 use crate::partial::Partial;
@@ -68,6 +68,15 @@ pub(crate) enum Letter {
     /// What is worked on and what waits.
     Prompts(oneshot::Sender<Vec<PromptView>>),
     Close(Purge, oneshot::Sender<Outcome>),
+    /// The server ends.
+    Leave(oneshot::Sender<Parting>),
+}
+
+/// What becomes of a tab's session when its server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parting {
+    Closed,
+    GoesOn,
 }
 
 /// Whether a result is waited for.
@@ -136,6 +145,8 @@ pub(crate) struct Tab {
     partial: Partial,
     queue: VecDeque<Waiting>,
     running: Option<Running>,
+    /// What somebody else has worked on in the session, who is attached to it.
+    foreign: Option<Arc<str>>,
     /// Its turn is waited for.
     turn: Option<Turn>,
     questions: Vec<(Box<Asked>, QuestionView)>,
@@ -165,9 +176,10 @@ struct Waiting {
 #[derive(Debug)]
 struct Running {
     request: Arc<str>,
-    message: Message,
-    /// One of the places of all tabs; given back when it is dropped.
-    _place: OwnedSemaphorePermit,
+    prompt: Prompt,
+    /// One of the places of all tabs; given back when it is dropped. What goes on from before the
+    /// server began may have found none.
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 /// The next free place among all tabs. Those who wait are served in order, so a tab that has had
@@ -242,10 +254,7 @@ impl Tab {
         open: Open,
         session: SessionWanted,
     ) -> Result<Self, Problem> {
-        let kept = match session {
-            SessionWanted::New(_) => Kept::NotYet,
-            SessionWanted::Earlier { .. } => Kept::OnDisk,
-        };
+        let is_new = matches!(session, SessionWanted::New(_));
         let wanted = Wanted {
             open: Arc::new(open.clone()),
             session,
@@ -255,6 +264,13 @@ impl Tab {
         let facts = Arc::new(hosted.facts().clone());
         let ledger =
             Ledger::open(&shared.ledgers, &facts.session_id).map_err(|error| not_kept(&error))?;
+        // One that lives may have been asked nothing yet.
+        let is_blank = hosted.life().is_some() && facts.messages == 0 && ledger.is_empty();
+        let kept = if is_new || is_blank {
+            Kept::NotYet
+        } else {
+            Kept::OnDisk
+        };
         Ok(Self {
             shared: Arc::clone(shared),
             log: Arc::clone(log),
@@ -269,6 +285,7 @@ impl Tab {
             partial: Partial::default(),
             queue: VecDeque::new(),
             running: None,
+            foreign: None,
             turn: None,
             questions: Vec::new(),
             answered: VecDeque::new(),
@@ -297,13 +314,19 @@ impl Tab {
                         let _ = reply.send(closed);
                         return;
                     }
+                    Some(Letter::Leave(reply)) => {
+                        mailbox.close();
+                        let parting = self.leave().await;
+                        let _ = reply.send(parting);
+                        return;
+                    }
                     Some(letter) => self.obey(letter).await,
                     None => {
-                        let _ = self.close(Purge::Keep).await;
+                        self.leave().await;
                         return;
                     }
                 },
-                events = next(&mut self.hosted) => self.hear(events).await,
+                heard = next(&mut self.hosted) => self.hear(heard).await,
                 place = turn(&mut self.turn) => {
                     self.turn = None;
                     if let Some(place) = place {
@@ -317,78 +340,9 @@ impl Tab {
 
     /// When the session is written away, if nothing happens until then.
     fn idle_deadline(&self) -> Option<Instant> {
-        let is_idle = self.hosted.is_some() && self.running.is_none() && self.queue.is_empty();
+        let is_idle = self.hosted.is_some() && !self.is_working() && self.queue.is_empty();
         let idle = self.shared.limits.idle.filter(|_| is_idle)?;
         Some(self.idle_since + idle)
-    }
-
-    /// Writes the session away. It is there again as soon as something is wanted from it.
-    async fn park(&mut self) {
-        self.end_session(Shutdown::WhenIdle).await;
-        self.log.forget_heard();
-    }
-
-    /// Ends the session and hears it out.
-    async fn end_session(&mut self, when: Shutdown) {
-        if let Some(hosted) = &self.hosted {
-            // It may have ended by itself.
-            let _ = hosted.send(Command::Shutdown { when }).await;
-        }
-        while self.hosted.is_some() {
-            let events = next(&mut self.hosted).await;
-            self.hear(events).await;
-        }
-    }
-
-    /// Brings the session back where it was written away.
-    async fn wake(&mut self) -> Result<(), Problem> {
-        if self.hosted.is_some() {
-            return Ok(());
-        }
-        let session = match self.kept {
-            Kept::OnDisk => SessionWanted::Earlier {
-                session: self.facts.session_id.clone(),
-                copy: None,
-            },
-            Kept::NotYet => match self.facts.session_id.parse() {
-                Ok(id) => SessionWanted::New(id),
-                Err(_) => return Err(gone()),
-            },
-        };
-        let wanted = Wanted {
-            open: Arc::new(self.open.clone()),
-            session,
-            patience: self.shared.limits.patience,
-        };
-        let hosted = self.shared.host.open(wanted).await?;
-        self.facts = Arc::new(hosted.facts().clone());
-        self.messages = self.facts.messages;
-        self.hosted = Some(hosted);
-        self.idle_since = Instant::now();
-        // Another process may have worked in it meanwhile.
-        let ledger = Ledger::open(&self.shared.ledgers, &self.facts.session_id);
-        self.ledger = ledger.map_err(|error| not_kept(&error))?;
-        self.recover().await;
-        Ok(())
-    }
-
-    /// Ends everything. What is worked on or waits is cancelled, and each has its result.
-    async fn close(&mut self, purge: Purge) -> Outcome {
-        self.over = Some("the tab is closed".to_owned());
-        self.clear_queue().await;
-        self.end_session(Shutdown::Now).await;
-        self.publish();
-        if purge == Purge::Remove {
-            let session = &self.facts.session_id;
-            if self.kept == Kept::OnDisk {
-                let removed = self.shared.host.remove(session).await;
-                removed.map_err(|reason| Problem::new(Code::Refused, reason))?;
-            }
-            self.ledger.remove();
-        }
-        Ok(Done::Closed(crate::answer::Closed {
-            closed: vec![self.log.tab().to_string()],
-        }))
     }
 
     fn tell(&self, request: Option<&Arc<str>>, event: &Value) {
@@ -401,7 +355,7 @@ impl Tab {
             TabState::Ended
         } else if !self.questions.is_empty() {
             TabState::Waiting
-        } else if self.running.is_some() {
+        } else if self.is_working() {
             TabState::Running
         } else {
             TabState::Idle
@@ -414,7 +368,9 @@ impl Tab {
             running: self
                 .running
                 .as_ref()
-                .map(|running| running.request.to_string()),
+                .map(|running| &running.request)
+                .or(self.foreign.as_ref())
+                .map(ToString::to_string),
             queue: self
                 .queue
                 .iter()
@@ -504,12 +460,8 @@ fn not_kept(error: &std::io::Error) -> Problem {
     )
 }
 
-fn now() -> Timestamp {
-    Timestamp::now()
-}
-
 /// What the session tells, for ever where there is none.
-async fn next(hosted: &mut Option<Box<dyn HostedSession>>) -> Option<Vec<Arc<SessionEvent>>> {
+async fn next(hosted: &mut Option<Box<dyn HostedSession>>) -> Option<News> {
     match hosted {
         Some(hosted) => hosted.next().await,
         None => std::future::pending().await,

@@ -18,7 +18,7 @@ use caliban_serve::{Client, Frames, Limits, MayEnd, Output, Registry};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use support::{Host, World};
+use support::{Host, Lives, World};
 
 const SESSIONS: [&str; 3] = ["a", "b", "c"];
 const SCRIPTS: [&str; 5] = ["say", "much say", "ask say", "hang", "say yield yield say"];
@@ -84,6 +84,7 @@ struct Life {
     /// Sends whose answer has not come.
     sent: HashMap<String, (String, String, String)>,
     answers: HashMap<String, Value>,
+    lives: Lives,
 }
 
 impl Life {
@@ -103,6 +104,7 @@ impl Life {
             questions: HashSet::new(),
             sent: HashMap::new(),
             answers: HashMap::new(),
+            lives: world.lives,
         };
         for tab in SESSIONS {
             let session = format!("00000000-0000-4000-8000-00000000000{tab}");
@@ -202,6 +204,10 @@ impl Life {
                 let count = knowledge.results.entry((tab, request)).or_default();
                 *count += 1;
                 assert_eq!(*count, 1, "a second result: {line}");
+                if self.lives == Lives::Apart {
+                    let said = line.to_string();
+                    assert!(!said.contains("the process ended"), "cut off: {line}");
+                }
             }
             "question" => {
                 let question = event["question"].as_str().unwrap().to_owned();
@@ -285,8 +291,8 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-fn check(steps: &[Step]) {
-    let (place, world) = (support::place(), World::default());
+fn check(steps: &[Step], lives: Lives) {
+    let (place, world) = (support::place(), World::new(lives));
     let mut knowledge = Knowledge::default();
     // Between two kills there is one server.
     for life in steps.split(|step| matches!(step, Step::Kill)) {
@@ -328,6 +334,13 @@ proptest! {
 
     #[test]
     fn what_was_acknowledged_ends_once(steps in prop::collection::vec(step(), 1..40)) {
-        check(&steps);
+        check(&steps, Lives::Here);
+    }
+
+    #[test]
+    fn the_same_where_sessions_outlive_their_servers(
+        steps in prop::collection::vec(step(), 1..40)
+    ) {
+        check(&steps, Lives::Apart);
     }
 }

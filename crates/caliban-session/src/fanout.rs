@@ -13,6 +13,7 @@ use crate::command::PromptId;
 use crate::engine::Journal;
 use crate::event::{Answered, Asked, By, Facts, QuestionKind, SessionEvent, What};
 use crate::questions::Questions;
+use crate::standing::Standing;
 
 /// Events that may wait for the first hearer before the work waits for it.
 const HELD_BACK: u64 = 256;
@@ -59,6 +60,8 @@ struct Log {
     exchange: Option<PromptId>,
     is_closed: bool,
     dropped: u64,
+    /// What all events so far come to.
+    standing: Standing,
     /// What was said before the session opened; nothing once it has.
     early: Option<Vec<Event>>,
 }
@@ -74,12 +77,14 @@ impl Log {
 
     fn push(&mut self, what: What) {
         let seq = self.next();
-        self.events.push_back(Arc::new(SessionEvent {
+        let event = SessionEvent {
             seq,
             at: Timestamp::now(),
             exchange: self.exchange.clone(),
             what,
-        }));
+        };
+        self.standing.hear(&event);
+        self.events.push_back(Arc::new(event));
         self.trim();
     }
 
@@ -114,6 +119,7 @@ impl Fanout {
                 exchange: None,
                 is_closed: false,
                 dropped: 0,
+                standing: Standing::default(),
                 early: Some(Vec::new()),
             }),
             grown: Notify::new(),
@@ -187,6 +193,11 @@ impl Fanout {
     pub(crate) fn close(&self) {
         self.log().is_closed = true;
         self.grown.notify_waiters();
+    }
+
+    /// What all events so far come to.
+    pub(crate) fn standing(&self) -> Standing {
+        self.log().standing.clone()
     }
 
     /// The number of the next event.

@@ -8,6 +8,7 @@ use crate::command::{Command, PromptId};
 use crate::event::SessionEvent;
 use crate::fanout::{Fanout, Found};
 use crate::questions::{Attendance, Questions};
+use crate::standing::Standing;
 
 /// Most events that are handed over in one piece.
 const BATCH: usize = 256;
@@ -70,6 +71,11 @@ impl SessionHandle {
     /// The number that the next event will have.
     pub fn next_seq(&self) -> u64 {
         self.fanout.next_seq()
+    }
+
+    /// Where it stands, for a hearer that comes now.
+    pub fn standing(&self) -> Standing {
+        self.fanout.standing()
     }
 
     pub fn state(&self) -> State {

@@ -16,6 +16,7 @@ mod handle;
 mod handlers;
 mod inbox;
 mod questions;
+mod standing;
 
 pub use begin::{Bounds, Parts, begin};
 pub use command::{
@@ -30,3 +31,4 @@ pub use event::{
 pub use fanout::{Fanout, Retention};
 pub use handle::{Closed, EventBatch, Events, SessionHandle, Stage, State};
 pub use questions::{Attendance, NotOpen, Questions};
+pub use standing::{OpenQuestion, Settled, Standing, messages_after};

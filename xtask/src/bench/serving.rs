@@ -23,6 +23,8 @@ const DELTAS: usize = 5_000;
 /// The server that is measured; it ends with this.
 struct Served {
     child: Child,
+    /// Ends the daemon of its sessions.
+    stop: Command,
     host: String,
     token: String,
 }
@@ -32,6 +34,7 @@ impl Drop for Served {
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = self.stop.output();
     }
 }
 
@@ -56,7 +59,14 @@ impl Served {
         let (host, file) = told.context("the server says no address")?;
         let known: Value = serde_json::from_slice(&std::fs::read(file)?)?;
         let token = known["token"].as_str().context("no token")?.to_owned();
-        Ok(Self { child, host, token })
+        let mut stop = stage.caliban(&stage.workspace());
+        stop.args(["daemon", "stop"]);
+        Ok(Self {
+            child,
+            stop,
+            host,
+            token,
+        })
     }
 
     /// Sends a request; what comes back is still to be read.

@@ -35,7 +35,7 @@ fn taken(program: &Path, home: &Path, folder: &Path) -> Result<()> {
     std::fs::write(work.join("src/cart.rs"), FILE)?;
     let server = BlockingServer::start(Script::new(replies()))?;
     let mut child = Command::new(program)
-        .args(["--provider", "anthropic", "serve", "web"])
+        .args(["--provider", "anthropic", "serve", "web", "--in-process"])
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", home)

@@ -7,8 +7,8 @@ use caliban_testkit::{Reply, Script};
 use rstest::rstest;
 use serde_json::json;
 
-use super::Http;
 use super::exchange::{Answer, Exchange, head};
+use super::{Http, Swept};
 use crate::support::{Bench, Wire, run};
 
 fn empty() -> Bench {
@@ -418,6 +418,55 @@ fn what_is_too_large_or_makes_no_sense_is_refused_and_nothing_else_happens() {
     http.stop();
 }
 
+/// Tries to join the process of its own session, and to type there.
+const JOINS: &str = r#"python3 - <<'END'
+import glob, os, socket
+own = os.environ['CALIBAN_AGENT_ID'] + '.sock'
+joined = refused = 0
+for path in glob.glob(os.environ['RUNTIME'] + '/' + own):
+    for hello in ('{"type":"join","protocol":2,"events":1,"from":"now"}',
+                  '{"type":"hello","protocol":2,"input":true}'):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(path)
+        s.sendall(hello.encode() + b'\n')
+        said = s.recv(999)
+        refused += b'can neither type' in said
+        joined += b'standing' in said or b'attached' in said
+print('joined', joined, 'refused', refused)
+END"#;
+
+#[test]
+fn an_agent_cannot_join_its_own_session() {
+    let runtime = tempfile::Builder::new().prefix("cf").tempdir().unwrap();
+    let runtime = runtime.path().join("r");
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([
+            Reply::tool("Bash", json!({"command": JOINS})),
+            Reply::text("done"),
+        ]),
+    );
+    let mut server = bench.command();
+    server
+        .env("CALIBAN_DAEMON_RUNTIME_DIR", &runtime)
+        .env("RUNTIME", &runtime);
+    let mut http = Http::launch(&bench, server, &[], "http");
+    http.swept = Some(Swept::at(&bench, &runtime));
+    http.call(
+        "POST",
+        "/v1/sessions",
+        &json!({"tab": "a", "allow": ["Bash"]}),
+    );
+    http.call(
+        "POST",
+        "/v1/sessions/a/prompts?wait=true",
+        &json!({"request_id": "r", "content": "go"}),
+    );
+    let said = http.local("GET", "/v1/sessions/a/messages").answer().text;
+    assert!(said.contains("joined 0 refused 2"), "{said}");
+    http.stop();
+}
+
 /// The agent has our user: neither the socket nor the token may open the server to it.
 #[test]
 fn an_agent_cannot_answer_its_own_questions() {
@@ -432,6 +481,9 @@ fn an_agent_cannot_answer_its_own_questions() {
             Reply::text("done"),
         ]),
     );
+    // The daemon that begins the session's process is nobody's child, so the process is not
+    // beneath the server.
+    assert_eq!(run(bench.command().args(["agents", "list"])).code, Some(0));
     let http = Http::start(&bench, &[]);
     http.call(
         "POST",

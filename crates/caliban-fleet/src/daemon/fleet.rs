@@ -49,11 +49,35 @@ struct Inner {
 /// An agent with a process.
 struct Active {
     state: Phase,
+    /// Whether it takes one of the places; a server counts what it has worked on itself.
+    place: Place,
     pid: Option<u32>,
     /// What it was started with, where this daemon did.
     launch: Option<Launch>,
     restarts: Vec<Instant>,
     end: Wished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Taken,
+    None,
+}
+
+impl Place {
+    fn of(spec: &Spec) -> Self {
+        if spec.is_served() {
+            Self::None
+        } else {
+            Self::Taken
+        }
+    }
+}
+
+impl Active {
+    fn is_busy(&self) -> bool {
+        self.place == Place::Taken && matches!(self.state, Phase::Spawning | Phase::Running)
+    }
 }
 
 /// Whether somebody wants an agent to end.
@@ -132,16 +156,25 @@ impl Fleet {
             let directory = registry.directory(&id);
             if directory.is_held() {
                 let report = directory.report().ok();
+                let place = directory
+                    .spec()
+                    .map_or(Place::Taken, |spec| Place::of(&spec));
                 // One that cannot be reached takes no more room than it did when it was.
                 let state = report.as_ref().map_or(Phase::Spawning, |it| it.state);
                 let pid = report.as_ref().and_then(|report| report.pid);
-                self.enlist(&id, state, pid, None);
+                self.enlist(&id, (place, state), pid, None);
                 self.supervise_adopted(id, report.and_then(|report| report.socket));
             }
         }
     }
 
-    fn enlist(&self, id: &AgentId, state: Phase, pid: Option<u32>, launch: Option<Launch>) {
+    fn enlist(
+        &self,
+        id: &AgentId,
+        (place, state): (Place, Phase),
+        pid: Option<u32>,
+        launch: Option<Launch>,
+    ) {
         let mut inner = self.inner();
         let restarts = inner
             .active
@@ -150,6 +183,7 @@ impl Fleet {
             .unwrap_or_default();
         let active = Active {
             state,
+            place,
             pid,
             launch,
             restarts,
@@ -263,12 +297,18 @@ impl Fleet {
             world,
             begin,
         };
+        let place = Place::of(&launch.spec);
         {
             let mut inner = self.inner();
             inner.limits = Some(limits);
-            inner.waiting.push_back(Waiting { launch, held });
+            if place == Place::Taken {
+                inner.waiting.push_back(Waiting { launch, held });
+                drop(inner);
+                return self.fill();
+            }
         }
-        self.fill();
+        self.start(launch, held);
+        self.touch();
     }
 
     /// Starts those that wait, as far as there is room.
@@ -278,9 +318,7 @@ impl Fleet {
                 let mut inner = self.inner();
                 let most = inner.limits.as_ref().map_or(1, |limits| limits.running);
                 let busy = inner.active.values();
-                let busy = busy
-                    .filter(|active| matches!(active.state, Phase::Spawning | Phase::Running))
-                    .count();
+                let busy = busy.filter(|active| active.is_busy()).count();
                 if busy >= most {
                     None
                 } else {
@@ -298,7 +336,8 @@ impl Fleet {
     /// Starts the process of an agent; one that cannot be started has failed.
     fn start(self: &Arc<Self>, launch: Launch, held: Held) {
         let id = launch.spec.id.clone();
-        self.enlist(&id, Phase::Spawning, None, Some(launch.clone()));
+        let place = Place::of(&launch.spec);
+        self.enlist(&id, (place, Phase::Spawning), None, Some(launch.clone()));
         match self.host(&launch, &held) {
             Ok((pid, connecting)) => {
                 if let Some(active) = self.inner().active.get_mut(&id) {
@@ -594,6 +633,8 @@ impl Fleet {
 /// What an agent goes on with that was in this state.
 fn resumed(directory: &AgentDirectory, state: Phase) -> Begin {
     match state {
+        // Its server says what there is to do.
+        _ if directory.spec().is_ok_and(|spec| spec.is_served()) => Begin::Wait,
         _ if !directory.has_conversation() => Begin::Task,
         Phase::Crashed => Begin::GoOn,
         Phase::Spawning

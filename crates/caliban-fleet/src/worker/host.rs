@@ -1,15 +1,15 @@
 //! The life of an agent in its own process: a session, those who are attached to it, and the end,
 //! which is written down before the process goes.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use caliban_agent::{Outcome, RunTotals};
 use caliban_model::CancellationToken;
 use caliban_session::{
     Attach, Attendance, ClosedWhy, Command, Delivery, EventBatch, Events, Prompt, SessionHandle,
-    Shutdown, What,
+    Settled, Shutdown, What,
 };
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -17,7 +17,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::questions::{Desk, OnQuestion, Presence, Verdict};
+use super::conduct::{Attends, Conduct, OnFailure};
+use super::questions::{Desk, Presence, Verdict};
 use super::ring::Kind;
 use super::room::Room;
 use super::telling::lines;
@@ -26,15 +27,8 @@ use crate::directory::AgentDirectory;
 use crate::state::{End, Needs, NeedsKind, Phase, Report};
 use crate::wire::line;
 
-/// How an agent behaves that nobody watches.
-#[derive(Debug, Clone)]
-pub struct Conduct {
-    /// How long it waits for input with nobody attached.
-    pub idle_timeout: Duration,
-    pub on_question: OnQuestion,
-    /// How long a question waits.
-    pub question_patience: Duration,
-}
+/// Prompts whose end is remembered for a server that comes after this process.
+const SETTLED: usize = 256;
 
 /// A session and all that its worker has to do with.
 pub(crate) struct Host {
@@ -46,6 +40,8 @@ pub(crate) struct Host {
     pub(crate) conduct: Conduct,
     /// Whether it has something to do from the beginning.
     pub(crate) work: Work,
+    /// Names this process, where the session is a server's.
+    pub(crate) life: Option<Arc<str>>,
     /// SIGTERM.
     pub(crate) stop: CancellationToken,
 }
@@ -60,12 +56,16 @@ struct Life {
     session_id: String,
     work: Work,
     last: Option<(Outcome, RunTotals)>,
+    /// Names this process, where the session is a server's.
+    process: Option<Arc<str>>,
+    /// How prompts ended: a server that comes after this process wants to know.
+    settled: VecDeque<Settled>,
     ending: Option<Ending>,
     idle_since: Instant,
     /// What it had come to before this process: cost and turns.
     before: (Decimal, u32),
     /// So that questions wait for those who attach instead of being refused.
-    _attendance: Attendance,
+    _attendance: Option<Attendance>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,11 +92,15 @@ impl Host {
             mut words,
             conduct,
             work,
+            life,
             stop,
         } = self;
         let before = room.report();
         let mut life = Life {
-            _attendance: handle.attend(),
+            _attendance: match conduct.attendance {
+                Attends::Yes => Some(handle.attend()),
+                Attends::No => None,
+            },
             handle,
             room,
             directory,
@@ -105,6 +109,8 @@ impl Host {
             session_id: String::new(),
             work,
             last: None,
+            process: life,
+            settled: VecDeque::new(),
             ending: None,
             idle_since: Instant::now(),
             before: (before.cost_usd, before.turns),
@@ -183,8 +189,13 @@ impl Life {
             }
             What::Began { .. } => self.work = Work::Going,
             What::Ended {
-                outcome, totals, ..
-            } => self.last = Some((outcome.clone(), (**totals).clone())),
+                prompt,
+                outcome,
+                totals,
+            } => {
+                self.last = Some((outcome.clone(), (**totals).clone()));
+                self.settle(prompt, outcome, totals);
+            }
             What::Asked(asked) => {
                 self.room.tell(kind, &told);
                 let verdict = self.desk.ask(asked, self.presence());
@@ -213,6 +224,21 @@ impl Life {
         self.room.tell(kind, &told);
     }
 
+    fn settle(&mut self, prompt: &Arc<str>, outcome: &Outcome, totals: &RunTotals) {
+        let Some(process) = &self.process else {
+            return;
+        };
+        if self.settled.len() >= SETTLED {
+            self.settled.pop_front();
+        }
+        self.settled.push_back(Settled {
+            life: Arc::clone(process),
+            prompt: Arc::clone(prompt),
+            outcome: outcome.clone(),
+            totals: Box::new(totals.clone()),
+        });
+    }
+
     /// Nothing is left to do. A failure that nobody sees is an end; somebody who is there may have
     /// an idea.
     async fn come_to_rest(&mut self) {
@@ -220,6 +246,9 @@ impl Life {
             Outcome::Success { .. } | Outcome::Obeyed { .. } | Outcome::Cancelled => None,
             failed => Some(failed.message().unwrap_or_default()),
         });
+        if self.conduct.on_failure == OnFailure::Stay {
+            return;
+        }
         if let (Some(reason), Presence::Nobody) = (failure, self.presence()) {
             self.leave(Phase::Failed, Some(reason), Shutdown::Now).await;
         }
@@ -336,6 +365,10 @@ impl Life {
             other => Some(other.message().unwrap_or_default()),
         });
         match failed {
+            // Whoever sent it is told how it ended.
+            Some(_) if self.conduct.on_failure == OnFailure::Stay => {
+                self.leave(Phase::Done, None, when).await;
+            }
             None => self.leave(Phase::Done, None, when).await,
             Some(reason) => self.leave(Phase::Failed, Some(reason), when).await,
         }
@@ -388,9 +421,10 @@ impl Life {
             report.since = Timestamp::now();
         }
         self.room.tell(Kind::Other, &[line(&state_frame(&report))]);
-        self.room.show(report.clone());
-        let directory = self.directory.clone();
+        let (directory, shown) = (self.directory.clone(), report.clone());
         let written = tokio::task::spawn_blocking(move || directory.write_report(&report)).await;
+        // Whoever hears of it finds it written.
+        self.room.show(shown);
         if let Ok(Err(error)) = written {
             // The state is told over the socket all the same, and the next one is written again.
             self.room.tell(
@@ -443,6 +477,12 @@ impl Life {
             turns,
             at: Timestamp::now(),
         };
+        if self.process.is_some() {
+            let (directory, settled) = (self.directory.clone(), self.settled);
+            let written = tokio::task::spawn_blocking(move || directory.write_settled(&settled));
+            // Without it the next server says that it does not know.
+            let _ = written.await;
+        }
         write_end(&self.directory, &end).await?;
         let mut frame = json!({"type": "ended"});
         if let (Some(frame), Ok(serde_json::Value::Object(fields))) =

@@ -2,7 +2,9 @@
 //! input and its lock, which is already held, as standard output, so that there is no moment in
 //! which it cannot be reached or counts as dead. What it is to do its parent tells over the socket.
 
+mod conduct;
 mod host;
+mod partner;
 mod questions;
 pub(crate) mod ring;
 mod room;
@@ -25,12 +27,14 @@ use tokio::time::timeout;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use uuid::Uuid;
 
-pub use host::Conduct;
+pub use conduct::{Attends, Conduct, OnFailure};
 use host::{Host, Work, write_end};
+use partner::Session;
 pub use questions::OnQuestion;
 pub(crate) use questions::short;
 pub use ring::Kind;
-use room::{Beginning, Room};
+pub use room::Beginning;
+use room::Room;
 pub use telling::lines;
 pub use visitor::Snapshot;
 use visitor::{First, Reception};
@@ -60,6 +64,7 @@ pub struct Started {
     pub events: Events,
     pub conduct: Conduct,
     pub snapshot: Arc<dyn Snapshot>,
+    pub beginning: Beginning,
 }
 
 /// Why there is no session.
@@ -88,13 +93,8 @@ where
         ..earlier(&directory)
     };
     directory.write_report(&report)?;
-    let beginning = if directory.has_conversation() {
-        Beginning::Elsewhere
-    } else {
-        Beginning::Here
-    };
-    let room = Arc::new(Room::new(report, beginning));
     let first = first_prompt(&launch);
+    let is_served = launch.spec.is_served();
     let started = tokio::select! {
         started = begin(launch) => started,
         () = stop.cancelled() => Err(NotStarted {
@@ -105,10 +105,9 @@ where
     let started = match started {
         Ok(started) => started,
         Err(problem) => {
-            let spent = room.report();
             let end = End {
-                cost_usd: spent.cost_usd,
-                turns: spent.turns,
+                cost_usd: report.cost_usd,
+                turns: report.turns,
                 ..unbegun(problem, &stop)
             };
             write_end(&directory, &end).await?;
@@ -116,8 +115,12 @@ where
             return Ok(end);
         }
     };
+    let room = Arc::new(Room::new(report, started.beginning));
     let (words, heard) = mpsc::channel(WORDS);
+    let session = is_served.then(|| Session::new(started.handle.clone()));
+    let life = session.as_ref().map(Session::life);
     let reception = Reception {
+        session,
         room: Arc::clone(&room),
         words,
         snapshot: started.snapshot,
@@ -150,6 +153,7 @@ where
         words: heard,
         conduct: started.conduct,
         work,
+        life,
         stop,
     };
     let end = host.live().await?;
@@ -203,6 +207,8 @@ fn earlier(directory: &AgentDirectory) -> Report {
 
 fn first_prompt(launch: &Launch) -> Option<Prompt> {
     let text = match &launch.begin {
+        // Its server says what there is to do.
+        Begin::Task | Begin::GoOn if launch.spec.is_served() => return None,
         Begin::Task => launch.spec.task.prompt.clone(),
         Begin::GoOn => GO_ON.to_owned(),
         Begin::Prompt(text) => text.clone(),

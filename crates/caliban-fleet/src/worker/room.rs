@@ -36,11 +36,13 @@ pub(crate) enum Role {
     Viewer,
     /// Answer questions, and type while the lease is theirs.
     Operator,
+    /// Say everything that a session can be told, beside whoever types.
+    Server,
 }
 
 /// Whether this process saw the beginning of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beginning {
+pub enum Beginning {
     Here,
     /// Those who come are told what is on disk.
     Elsewhere,
@@ -154,7 +156,7 @@ impl Room {
 
     pub(crate) fn has_operators(&self) -> bool {
         let inner = self.inner();
-        inner.visitors.values().any(|role| *role == Role::Operator)
+        inner.visitors.values().any(|role| *role != Role::Viewer)
     }
 
     /// What somebody has not heard yet, at most about so many bytes; waits until there is

@@ -16,15 +16,17 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
+use super::partner::Session;
 use super::ring::{Cursor, Pieces};
 use super::room::{Claim, Heard, Role, Room, VisitorId};
+use crate::joining::Join;
 use crate::spec::Launch;
 use crate::wire::{Connection, Lines, MAX_LINE, OLDEST, PROTOCOL, is_spoken, line};
 
 /// Bytes that are written in one piece.
-const PIECE: usize = 256 * 1024;
+pub(super) const PIECE: usize = 256 * 1024;
 /// How long somebody may take nothing before the connection is cut.
-const STALLED: Duration = Duration::from_secs(30);
+pub(crate) const STALLED: Duration = Duration::from_secs(30);
 /// How long what somebody typed who has gone may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Lines for one visitor alone that may wait.
@@ -36,6 +38,8 @@ const ASIDES: usize = 64;
 pub(crate) enum First {
     /// Somebody who watches or types.
     Hello(Hello),
+    /// The server whose session it is.
+    Join(Join),
     /// The daemon.
     Supervise { protocol: u32 },
     /// The daemon that started the worker: what it is to do.
@@ -106,6 +110,11 @@ pub(crate) enum Wish {
 pub(crate) struct Aside(mpsc::Sender<String>);
 
 impl Aside {
+    pub(super) fn new() -> (Self, mpsc::Receiver<String>) {
+        let (sender, waiting) = mpsc::channel(ASIDES);
+        (Self(sender), waiting)
+    }
+
     /// Says something, unless the visitor listens to nothing.
     pub(crate) fn say(&self, frame: &Value) {
         let _ = self.0.try_send(line(frame));
@@ -122,6 +131,8 @@ pub(crate) struct Reception {
     pub(crate) room: Arc<Room>,
     pub(crate) words: mpsc::Sender<Word>,
     pub(crate) snapshot: Arc<dyn Snapshot>,
+    /// What a server needs, where it is a server's.
+    pub(crate) session: Option<Session>,
 }
 
 /// Tells the whole conversation, to somebody who missed a part of it.
@@ -138,6 +149,10 @@ impl Reception {
             First::Supervise { protocol } => {
                 check(protocol, &mut connection).await?;
                 self.report(connection.writer, connection.lines).await
+            }
+            First::Join(join) => {
+                check(join.protocol, &mut connection).await?;
+                self.join(join, connection).await
             }
             First::Launch(_) => Err(io::ErrorKind::InvalidInput.into()),
             First::Hello(hello) => {
@@ -215,8 +230,7 @@ impl Reception {
             "report": self.room.report(),
         });
         writer.write_all(line(&attached).as_bytes()).await?;
-        let (asides, waiting) = mpsc::channel(ASIDES);
-        let aside = Aside(asides);
+        let (aside, waiting) = Aside::new();
         let guest = Guest {
             id,
             reception: self.clone(),

@@ -2,21 +2,27 @@
 
 use std::sync::Arc;
 
-use caliban_agent::{Answer as Consent, Event, Reply};
-use caliban_session::{Answered, Asked, By, ClosedWhy, Place, Refused, SessionEvent, What};
-use jiff::SignedDuration;
+use caliban_agent::{Answer as Consent, Reply};
+use caliban_agent::{Outcome as Ending, RunTotals};
+use caliban_session::{
+    Answered, Asked, By, ClosedWhy, Place, PromptId, Refused, SessionEvent, Standing, What,
+    messages_after,
+};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::settling::Part;
-use super::{REMEMBERED, Tab, now};
+use super::{Kept, REMEMBERED, Tab};
+use crate::host::News;
 use crate::view::{Last, QuestionView};
 
 impl Tab {
     /// What happened; nothing once the session is over.
-    pub(super) async fn hear(&mut self, events: Option<Vec<Arc<SessionEvent>>>) {
-        match events {
-            Some(events) => {
+    pub(super) async fn hear(&mut self, heard: Option<News>) {
+        match heard {
+            Some(News::Standing(standing)) => self.catch_up(*standing).await,
+            Some(News::Events(events)) => {
                 for event in events {
                     self.take_in(&event).await;
                 }
@@ -28,19 +34,21 @@ impl Tab {
     async fn take_in(&mut self, event: &SessionEvent) {
         let request = event.exchange.as_ref();
         match &event.what {
-            What::Began { facts, .. } => {
+            What::Began { prompt, facts } => {
                 self.facts = Arc::clone(facts);
                 self.messages = facts.messages;
-                if let Some(running) = &self.running {
+                self.kept = Kept::OnDisk;
+                self.foreign = (!self.is_ours(prompt)).then(|| Arc::clone(prompt));
+                if let (Some(running), None) = (&self.running, &self.foreign) {
                     let request = Arc::clone(&running.request);
-                    let begun = self.encoder.begin(facts, &running.message, &request);
+                    let begun = self.encoder.begin(facts, &running.prompt.message, &request);
                     for frame in &begun {
                         self.tell(Some(&request), frame);
                     }
                 }
             }
             What::Run(step) => {
-                self.count(step);
+                self.messages = messages_after(self.messages, step);
                 let frames = self.encoder.step(step);
                 for frame in &frames {
                     self.tell(request, frame);
@@ -56,18 +64,21 @@ impl Tab {
                 prompt,
                 outcome,
                 totals,
-            } => {
-                let running = self.running.as_ref();
-                if running.is_some_and(|running| running.request == *prompt) {
-                    self.finish(outcome, totals).await;
-                }
+            } if self.is_ours(prompt) => self.finish(outcome, totals).await,
+            What::Ended {
+                prompt,
+                outcome,
+                totals,
+            } if self.foreign.as_ref() == Some(prompt) => {
+                self.finish_foreign(prompt, outcome, totals);
             }
+            What::TakenBack { prompt } if self.is_ours(prompt) => self.cancel_running().await,
             What::Refused(Refused {
-                what: Place::Prompt(_),
+                what: Place::Prompt(prompt),
                 reason,
-            }) => self.fail_running(reason).await,
+            }) if self.is_ours(prompt) => self.fail_running(reason).await,
             What::Refused(refused) => self.refused(refused),
-            What::Asked(asked) => self.asked(request, asked),
+            What::Asked(asked) => self.asked(request, asked, event.at),
             What::Answered(answered) => self.answered(request, answered),
             What::ModeChanged { mode } => {
                 self.open.mode = Some(*mode);
@@ -93,6 +104,8 @@ impl Tab {
                 self.closed(*why).await;
             }
             What::Opened(_)
+            | What::Ended { .. }
+            | What::Repeated { .. }
             | What::Queued { .. }
             | What::TakenBack { .. }
             | What::Interrupted { .. }
@@ -102,46 +115,64 @@ impl Tab {
         }
     }
 
-    /// How many messages of the conversation were told.
-    fn count(&mut self, step: &Event) {
-        self.messages += match step {
-            Event::PromptAccepted { .. }
-            | Event::SentOn { .. }
-            | Event::Steered { .. }
-            | Event::ToolResults { .. } => 1,
-            Event::AssistantMessage { message, .. } => usize::from(!message.content.is_empty()),
-            Event::Interrupted { said, .. } => 1 + usize::from(said.is_some()),
-            Event::HistoryReplaced { messages } => {
-                self.messages = messages.len();
-                0
-            }
-            Event::TurnStarted { .. }
-            | Event::TextDelta { .. }
-            | Event::ThinkingDelta { .. }
-            | Event::Answer(_)
-            | Event::ToolReady { .. }
-            | Event::PermissionAsked { .. }
-            | Event::PermissionAnswered { .. }
-            | Event::ToolStarted { .. }
-            | Event::ToolProgress { .. }
-            | Event::ToolFinished { .. }
-            | Event::TurnEnded { .. }
-            | Event::Retrying(_)
-            | Event::Warning(_)
-            | Event::Notice { .. }
-            | Event::HookFired { .. }
-            | Event::HookPassed { .. }
-            | Event::CompactionStarted { .. }
-            | Event::CompactionFinished { .. }
-            | Event::Nested { .. }
-            | Event::Finished { .. } => 0,
-        };
+    /// Whether this is the request that is worked on.
+    fn is_ours(&self, prompt: &str) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|running| *running.request == *prompt)
     }
 
-    fn asked(&mut self, request: Option<&Arc<str>>, asked: &Asked) {
+    /// Where the session stands, of which something was not heard.
+    async fn catch_up(&mut self, standing: Standing) {
+        let Standing {
+            facts,
+            messages,
+            working,
+            questions,
+            ..
+        } = standing;
+        // What was changed in it meanwhile counts.
+        (self.open.mode, self.open.model) = (None, None);
+        (self.facts, self.messages) = (facts, messages);
+        self.partial.clear();
+        let is_at_ours = working.as_ref().is_some_and(|prompt| self.is_ours(prompt));
+        self.foreign = working.filter(|_| !is_at_ours);
+        let known: Vec<_> = self.questions.iter().map(|(it, _)| &it.question).collect();
+        let is_open = |question: &Arc<str>| {
+            let mut open = questions.iter();
+            open.any(|open| open.asked.question == *question)
+        };
+        let gone = known.into_iter().filter(|question| !is_open(question));
+        for question in gone.cloned().collect::<Vec<_>>() {
+            self.close_question(&question);
+        }
+        let (_, snapshot) = self.snapshot().await;
+        self.tell(None, &snapshot);
+        for open in questions {
+            let mut known = self.questions.iter();
+            if !known.any(|(asked, _)| asked.question == open.asked.question) {
+                self.asked(open.exchange.as_ref(), &open.asked, open.since);
+            }
+        }
+        if !is_at_ours {
+            // It may have ended: the session says so, and does nothing twice.
+            self.tell_again().await;
+        }
+    }
+
+    /// What somebody else had worked on has ended.
+    fn finish_foreign(&mut self, prompt: &PromptId, outcome: &Ending, totals: &RunTotals) {
+        self.foreign = None;
+        self.totals = totals.clone();
+        self.partial.clear();
+        self.idle_since = Instant::now();
+        for frame in self.encoder.end(outcome, totals) {
+            self.tell(Some(prompt), &frame);
+        }
+    }
+
+    fn asked(&mut self, request: Option<&Arc<str>>, asked: &Asked, since: Timestamp) {
         let event = self.encoder.question(asked);
         let patience = SignedDuration::try_from(self.shared.limits.patience);
-        let since = now();
         let view = QuestionView {
             question: asked.question.to_string(),
             since,
@@ -181,6 +212,15 @@ impl Tab {
         }
     }
 
+    /// What waited in the session was taken out of it.
+    async fn cancel_running(&mut self) {
+        if let Some(running) = self.running.take() {
+            let result = self.encoder.cancelled();
+            self.settle(&running.request, Last::Cancelled, vec![result])
+                .await;
+        }
+    }
+
     async fn fail_running(&mut self, reason: &str) {
         if let Some(running) = self.running.take() {
             let result = self.encoder.failure(reason);
@@ -205,7 +245,10 @@ impl Tab {
 
     /// The session is not there any more; what was worked on in it has ended.
     async fn ended(&mut self, reason: &str) {
-        self.hosted = None;
+        if let Some(mut hosted) = self.hosted.take() {
+            hosted.gone().await;
+        }
+        self.foreign = None;
         self.partial.clear();
         self.idle_since = Instant::now();
         self.settings.abandon();

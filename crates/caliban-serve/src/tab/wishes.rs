@@ -56,7 +56,7 @@ impl Tab {
                 let _ = reply.send(self.prompts());
             }
             // Seen to by the loop itself.
-            Letter::Close(..) => {}
+            Letter::Close(..) | Letter::Leave(..) => {}
         }
     }
 
@@ -109,7 +109,7 @@ impl Tab {
         });
         self.seek().await;
         Ok(Done::Sent(Box::new(match self.ledger.standing(&request) {
-            Some(Standing::Began) => sent(&request, SentState::Running, None),
+            Some(Standing::Began { .. }) => sent(&request, SentState::Running, None),
             Some(Standing::Accepted(_)) | None => sent(&request, SentState::Queued, Some(position)),
             Some(Standing::Ended(result)) => Sent {
                 result: Some(result.clone()),
@@ -145,7 +145,7 @@ impl Tab {
                 let position = before.map(|before| before + running);
                 sent(request, SentState::Queued, position)
             }
-            Standing::Began => sent(request, SentState::Running, None),
+            Standing::Began { .. } => sent(request, SentState::Running, None),
             Standing::Ended(result) => Sent {
                 result: Some(result.clone()),
                 ..sent(request, SentState::Ended, None)
@@ -175,6 +175,7 @@ impl Tab {
         let is_running = |request: &str| {
             let running = self.running.as_ref();
             running.is_some_and(|running| *running.request == *request)
+                || self.foreign.as_deref() == Some(request)
         };
         match &cancel.request {
             Some(request) if !is_running(request) => {
@@ -191,12 +192,23 @@ impl Tab {
                 }
             }
             Some(_) | None => {
-                if let (Some(_), Some(hosted)) = (&self.running, &self.hosted) {
-                    let _ = hosted.send(Command::Interrupt).await;
+                if let (true, Some(hosted)) = (self.is_working(), &self.hosted) {
+                    let _ = hosted.send(self.stopping(cancel)).await;
                 }
             }
         }
         Ok(Done::Settled(Settled {}))
+    }
+
+    /// What stops the request that is meant: it may wait behind what somebody else has worked on.
+    fn stopping(&self, cancel: &Cancel) -> Command {
+        match (&cancel.request, &self.running, &self.foreign) {
+            (Some(request), Some(running), Some(_)) if *running.request == **request => {
+                let prompt = Arc::clone(&running.request);
+                Command::TakeBack { prompt }
+            }
+            _ => Command::Interrupt,
+        }
     }
 
     async fn answer(&mut self, answer: &Answer) -> Outcome {

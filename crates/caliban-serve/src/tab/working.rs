@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use caliban_agent::{Outcome as Ending, RunTotals};
-use caliban_session::{Command, Delivery};
+use caliban_session::{Command, Delivery, Settled};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::{Kept, Running, Tab, Turn, Waiting};
 use crate::answer::{Done, Sent, SentState};
+use crate::content::Content;
 use crate::ledger::Standing;
 use crate::view::Last;
 
@@ -25,12 +26,49 @@ impl Tab {
         for (request, standing) in self.ledger.open_requests() {
             match standing {
                 Standing::Accepted(content) => self.queue.push_back(Waiting { request, content }),
-                Standing::Began => {
-                    let result = self.encoder.failure(CUT_OFF);
-                    self.settle(&request, Last::Failed, vec![result]).await;
+                Standing::Began { content, life } if life.is_some() && life == self.life() => {
+                    self.take_over(request, &content).await;
+                }
+                Standing::Began { life, .. } => {
+                    if let Some(known) = self.settled(life.as_deref(), &request) {
+                        self.conclude(&request, &known.outcome, &known.totals).await;
+                    } else {
+                        let result = self.encoder.failure(CUT_OFF);
+                        self.settle(&request, Last::Failed, vec![result]).await;
+                    }
                 }
                 Standing::Ended(_) => {}
             }
+        }
+    }
+
+    /// How a request ended that an earlier process of the session worked on.
+    fn settled(&self, life: Option<&str>, request: &str) -> Option<Settled> {
+        let known = self.hosted.as_ref()?.settled();
+        let mut known = known.iter();
+        let found = known.find(|it| Some(&*it.life) == life && *it.prompt == *request);
+        found.cloned()
+    }
+
+    /// What the session was given by an earlier server goes on.
+    async fn take_over(&mut self, request: Arc<str>, content: &Content) {
+        let prompt = content.prompt(&request);
+        let place = Arc::clone(&self.shared.places).try_acquire_owned();
+        self.running = Some(Running {
+            request,
+            prompt,
+            _place: place.ok(),
+        });
+        self.kept = Kept::OnDisk;
+        self.tell_again().await;
+    }
+
+    /// Tells the session again what it is to work on: it works on it once, and says how it ended.
+    pub(super) async fn tell_again(&mut self) {
+        if let (Some(running), Some(hosted)) = (&self.running, &self.hosted) {
+            let prompt = running.prompt.clone();
+            let delivery = Delivery::Queue;
+            let _ = hosted.send(Command::Prompt { prompt, delivery }).await;
         }
     }
 
@@ -59,13 +97,19 @@ impl Tab {
             return;
         }
         let woken = self.wake().await;
+        if self.running.is_some() {
+            return;
+        }
         let Some(Waiting { request, content }) = self.queue.pop_front() else {
             return;
         };
         let begun = match woken {
-            Ok(()) => self.ledger.begin(&request).await.map_err(|error| {
-                format!("it cannot be written down that this is worked on: {error}")
-            }),
+            Ok(()) => {
+                let begun = self.ledger.begin(&request, self.life()).await;
+                begun.map_err(|error| {
+                    format!("it cannot be written down that this is worked on: {error}")
+                })
+            }
             Err(problem) => Err(problem.message),
         };
         if let Err(reason) = begun {
@@ -76,8 +120,8 @@ impl Tab {
         let prompt = content.prompt(&request);
         self.running = Some(Running {
             request,
-            message: prompt.message.clone(),
-            _place: place,
+            prompt: prompt.clone(),
+            _place: Some(place),
         });
         self.kept = Kept::OnDisk;
         let delivery = Delivery::Queue;
@@ -94,13 +138,18 @@ impl Tab {
         };
         self.totals = totals.clone();
         self.partial.clear();
+        self.conclude(&running.request, outcome, totals).await;
+    }
+
+    /// Tells how a request ended.
+    async fn conclude(&mut self, request: &Arc<str>, outcome: &Ending, totals: &RunTotals) {
         let last = match outcome {
             Ending::Success { .. } | Ending::Obeyed { .. } => Last::Completed,
             Ending::Cancelled => Last::Cancelled,
             _ => Last::Failed,
         };
         let frames = self.encoder.end(outcome, totals);
-        self.settle(&running.request, last, frames).await;
+        self.settle(request, last, frames).await;
     }
 
     /// Writes a result down, then tells it.

@@ -1,32 +1,125 @@
 //! A host whose sessions do what their prompts say, and which counts what was worked on.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use caliban_agent::{
     Answer, Effect, Event, Inquiry, Listener, Mailbox, Operator, Opinion, Outcome, Question,
     RunTotals, ToolCall,
 };
 use caliban_model::{CancellationToken, Message, Reasoning};
-use caliban_serve::{HostedSession, Saved, SessionHost, SessionWanted, Unopened, Wanted};
+use caliban_serve::{HostedSession, News, Saved, SessionHost, SessionWanted, Unopened, Wanted};
 use caliban_session::{
     Bounds, Closed, Command, Controls, Engine, EventBatch, Events, ExchangeEnd, Facts, Fanout,
     ModelChange, Parts, Prompt, PromptId, Questions, Retention, Rewind, RuleChange, ServerCommand,
-    SessionEvent, SessionHandle, begin,
+    SessionHandle, Stage, Standing, begin,
 };
 use caliban_settings::PermissionMode;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
 
-/// What outlives every server: how often each prompt was worked on.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct World(Arc<Mutex<HashMap<String, usize>>>);
+/// How often each prompt was worked on.
+type Times = Arc<Mutex<HashMap<String, usize>>>;
+
+/// What outlives every server.
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    times: Times,
+    pub(crate) lives: Lives,
+    living: Arc<Mutex<HashMap<String, Living>>>,
+}
+
+/// Where sessions live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lives {
+    /// In the server.
+    Here,
+    /// Apart from it.
+    Apart,
+}
 
 impl World {
-    pub(crate) fn times(&self, prompt: &str) -> usize {
-        self.0.lock().unwrap().get(prompt).copied().unwrap_or(0)
+    pub(crate) fn new(lives: Lives) -> Self {
+        Self {
+            times: Arc::default(),
+            lives,
+            living: Arc::default(),
+        }
     }
+
+    pub(crate) fn times(&self, prompt: &str) -> usize {
+        self.times.lock().unwrap().get(prompt).copied().unwrap_or(0)
+    }
+
+    /// A session that lives apart, which begins where there is none.
+    fn living(&self, session: &str, patience: Duration) -> Living {
+        let mut living = self.living.lock().unwrap();
+        let found = living
+            .get(session)
+            .filter(|it| it.handle.state().stage != Stage::Closed);
+        if let Some(found) = found {
+            return found.clone();
+        }
+        let _apart = APART.enter();
+        // So little is kept that servers fall behind.
+        let retention = Retention(16);
+        let (facts, handle, mut events) = begun(session, patience, retention, &self.times);
+        events.attend();
+        APART.spawn(async move { while events.next().await.is_some() {} });
+        let begun = Living {
+            facts,
+            handle,
+            life: Uuid::new_v4().to_string().into(),
+        };
+        living.insert(session.to_owned(), begun.clone());
+        begun
+    }
+}
+
+/// What sessions run on that no server takes along.
+static APART: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.worker_threads(1).enable_all().build().unwrap()
+});
+
+/// A session that lives apart.
+#[derive(Debug, Clone)]
+struct Living {
+    facts: Facts,
+    handle: SessionHandle,
+    life: Arc<str>,
+}
+
+fn begun(
+    session: &str,
+    patience: Duration,
+    retention: Retention,
+    times: &Times,
+) -> (Facts, SessionHandle, Events) {
+    let facts = Facts {
+        session_id: session.to_owned(),
+        ..Facts::default()
+    };
+    let questions = Questions::new(Some(patience));
+    let fanout = Fanout::new(retention, &questions);
+    let engine = Scripted {
+        questions: Arc::clone(&questions),
+        facts: facts.clone(),
+        times: Arc::clone(times),
+    };
+    let (handle, events) = begin(Parts {
+        engine: Box::new(engine),
+        controls: Arc::new(Knobs),
+        mailbox: Mailbox::default(),
+        fanout,
+        questions,
+        bounds: Bounds::APPLICATION,
+    });
+    (facts, handle, events)
 }
 
 /// A directory in memory, where there is such a place: a disk that others use takes its time for
@@ -48,25 +141,12 @@ impl SessionHost for Host {
                 SessionWanted::New(id) => id.to_string(),
                 SessionWanted::Earlier { session, .. } => session,
             };
-            let facts = Facts {
-                session_id,
-                ..Facts::default()
-            };
-            let questions = Questions::new(Some(wanted.patience));
-            let fanout = Fanout::new(Retention::NONE, &questions);
-            let engine = Scripted {
-                questions: Arc::clone(&questions),
-                facts: facts.clone(),
-                world,
-            };
-            let (handle, mut events) = begin(Parts {
-                engine: Box::new(engine),
-                controls: Arc::new(Knobs),
-                mailbox: Mailbox::default(),
-                fanout,
-                questions,
-                bounds: Bounds::APPLICATION,
-            });
+            if world.lives == Lives::Apart {
+                let living = world.living(&session_id, wanted.patience);
+                return Ok(Box::new(Joined::new(living)) as Box<dyn HostedSession>);
+            }
+            let (facts, handle, mut events) =
+                begun(&session_id, wanted.patience, Retention::NONE, &world.times);
             events.attend();
             Ok(Box::new(Hosted {
                 facts,
@@ -110,11 +190,75 @@ impl HostedSession for Hosted {
         self.handle.send(command).boxed()
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Vec<Arc<SessionEvent>>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<News>> {
         async move {
             match self.events.next().await? {
-                EventBatch::Events(events) => Some(events),
+                EventBatch::Events(events) => Some(News::Events(events)),
                 EventBatch::Missed(count) => panic!("the first hearer missed {count}"),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// A session that lives apart, in the hands of a server.
+#[derive(Debug)]
+struct Joined {
+    living: Living,
+    events: Events,
+    next: u64,
+    first: Option<Standing>,
+}
+
+impl Joined {
+    fn new(living: Living) -> Self {
+        let mut standing = living.handle.standing();
+        // It may not have opened yet.
+        standing.facts = Arc::new(living.facts.clone());
+        Self {
+            events: living.handle.subscribe(standing.seq + 1),
+            next: standing.seq + 1,
+            first: Some(standing),
+            living,
+        }
+    }
+}
+
+impl HostedSession for Joined {
+    fn facts(&self) -> &Facts {
+        &self.living.facts
+    }
+
+    fn life(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.living.life))
+    }
+
+    fn send(&self, command: Command) -> BoxFuture<'_, Result<(), Closed>> {
+        self.living.handle.send(command).boxed()
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<News>> {
+        async move {
+            loop {
+                if let Some(standing) = self.first.take() {
+                    return Some(News::Standing(Box::new(standing)));
+                }
+                match self.events.next().await? {
+                    EventBatch::Events(events) => {
+                        self.next += events.len() as u64;
+                        return Some(News::Events(events));
+                    }
+                    EventBatch::Missed(count) => {
+                        let standing = self.living.handle.standing();
+                        if standing.seq < self.next {
+                            self.next += count;
+                        } else {
+                            self.next = standing.seq + 1;
+                            self.events = self.living.handle.subscribe(self.next);
+                            self.first = Some(standing);
+                        }
+                    }
+                }
             }
         }
         .boxed()
@@ -125,14 +269,13 @@ impl HostedSession for Hosted {
 struct Scripted {
     questions: Arc<Questions>,
     facts: Facts,
-    world: World,
+    times: Times,
 }
 
 impl Scripted {
     async fn perform(&self, script: &str, told: &dyn Listener) -> Outcome {
         *self
-            .world
-            .0
+            .times
             .lock()
             .unwrap()
             .entry(script.to_owned())
