@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rstest::rstest;
+use serde_json::json;
 
 use crate::support::{Bench, Ran, bare, run};
-use crate::{ON, bash, bench, unavailable, write};
+use crate::{ON, bash, bench, calls, result, unavailable, write};
 
 /// Runs a line of a shell as a confined command would be, in a workspace with these files.
 fn built(files: &[(&str, &str)], line: &str) -> (Bench, Ran) {
@@ -102,6 +103,35 @@ fn everyday_builds_succeed(
     let (bench, ran) = built(files, line);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
     assert!(bench.workspace.path().join(made).exists());
+}
+
+/// Made by one command, an environment is used and added to by the next ones of the session.
+#[test]
+fn an_environment_outlives_the_command_that_made_it() {
+    if unavailable() || is_missing("python3") {
+        return;
+    }
+    let commands = [
+        "python3 -m venv --without-pip env",
+        "env/bin/python -c 'print(6 * 7)' > said",
+        "echo '#!/bin/sh' > env/bin/tool && chmod +x env/bin/tool && env/bin/tool",
+    ];
+    let script = calls(
+        commands
+            .map(|command| ("Bash", json!({"command": command})))
+            .to_vec(),
+    );
+    let bench = bench(ON, script);
+    let ran = bench.run(["--no-permissions", "-p", "go"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let root = bench.workspace.path();
+    let said = std::fs::read_to_string(root.join("said"));
+    assert_eq!(said.unwrap_or_default(), "42\n", "{}", result(&bench));
+    assert!(root.join("env/bin/tool").exists(), "{}", result(&bench));
+    // In another session it is what it is for everybody: read-only.
+    let ran =
+        run(bare(bench.home.path(), root).args(["sandbox", "exec", "--", "touch", "env/bin/tool"]));
+    assert_ne!(ran.code, Some(0));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod asking;
 mod builds;
 mod consent;
 mod escalation;
+mod floods;
 mod keys;
 mod repositories;
 

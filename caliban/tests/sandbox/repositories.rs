@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Bench, Ran, bare, run};
 use crate::{ON, bash, bench, unavailable, write};
 
-fn git(directory: &Path, args: &[&str]) -> String {
+pub(crate) fn git(directory: &Path, args: &[&str]) -> String {
     let done = Command::new("git")
         .args(["-c", "user.name=a", "-c", "user.email=a@b"])
         .args(["-c", "protocol.file.allow=always"])
@@ -32,7 +32,7 @@ fn latest(directory: &Path) -> String {
 }
 
 /// A repository with one commit.
-fn repository(directory: &Path) {
+pub(crate) fn repository(directory: &Path) {
     write(&directory.join("a.txt"), "a\n");
     git(directory, &["init", "-q"]);
     git(directory, &["add", "."]);
@@ -40,7 +40,7 @@ fn repository(directory: &Path) {
 }
 
 /// Runs a line of a shell in the sandbox, in a directory.
-fn exec(bench: &Bench, directory: &Path, line: &str) -> Ran {
+pub(crate) fn exec(bench: &Bench, directory: &Path, line: &str) -> Ran {
     let mut command = bare(bench.home.path(), directory);
     run(command.args(["sandbox", "exec", "--", "bash", "-c", line]))
 }

@@ -205,6 +205,21 @@ pub fn credential_places() -> impl Iterator<Item = &'static str> {
 }
 
 fn named(path: &Path) -> Option<String> {
+    // Most names differ from all of them in the first letter.
+    let could_be = |component: Component<'_>| match component {
+        Component::Normal(name) => match name.as_encoded_bytes().first() {
+            Some(first) if first.is_ascii() => {
+                let begins =
+                    |name: &&str| name.as_bytes().first() == Some(&first.to_ascii_lowercase());
+                NAMES.iter().chain(PREFIXES).any(begins)
+            }
+            Some(_) | None => true,
+        },
+        _ => false,
+    };
+    if !path.components().any(could_be) {
+        return None;
+    }
     let path = format!("/{}/", folded(path));
     let by_name = NAMES
         .iter()

@@ -3,15 +3,22 @@
 //! anybody outside runs or trusts it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use crate::disk::{Disk, Host};
+use caliban_permissions::is_environment_of_programs;
+
+use crate::disk::{Disk, Host, Kind};
 use crate::git::offences;
-use crate::places::{Found, GIT_PLACES, beneath, modules_of};
+use crate::places::{Found, GIT_PLACES};
 use crate::policy::Policy;
 use crate::private::private_directory;
+
+/// How far the clock by which files are stamped may be behind.
+const LAG: Duration = Duration::from_millis(10);
 
 /// Who a file is: another one at the same place is not the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +28,9 @@ struct Identity {
 }
 
 /// The protected places that there are at a moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Census {
+    at: SystemTime,
     places: BTreeMap<PathBuf, Option<Identity>>,
     git: Vec<PathBuf>,
 }
@@ -36,32 +44,25 @@ pub struct Quarantined {
 }
 
 impl Census {
-    /// Looks at all roots, and at repositories elsewhere that they are worktrees of.
-    pub(crate) fn take(policy: &Policy) -> Self {
-        let mut census = Self::default();
-        for root in &policy.roots {
-            let Found {
-                places,
-                git,
-                modules,
-            } = beneath(root, &Host);
-            for place in places {
-                census.note(place);
-            }
-            for directory in git.into_iter().chain(modules) {
-                census.note_git(directory);
-            }
+    /// Notes what was found, and repositories elsewhere that roots are worktrees of.
+    pub(crate) fn of(found: &Found, policy: &Policy) -> Self {
+        let mut census = Self {
+            at: SystemTime::now() - LAG,
+            places: BTreeMap::new(),
+            git: Vec::new(),
+        };
+        for place in &found.places {
+            census.note(place.clone());
         }
         for linked in &policy.linked {
-            let (own, common) = (&linked.directory, &linked.common);
-            let modules = modules_of(own, &Host);
-            census.note_git(common.clone());
-            if own != common {
-                census.note_git(own.clone());
+            census.note_git(linked.common.clone());
+            if linked.directory != linked.common {
+                census.note_git(linked.directory.clone());
             }
-            for directory in modules {
-                census.note_git(directory);
-            }
+        }
+        let git = found.git.iter().chain(&found.modules).chain(&found.linked);
+        for directory in git {
+            census.note_git(directory.clone());
         }
         census
     }
@@ -84,6 +85,29 @@ impl Census {
             file: found.ino(),
         });
         self.places.insert(place, identity);
+    }
+
+    /// Programs of Python environments that were made since, from the directory up: nobody outside
+    /// knows them. `search` is where programs are looked for outside.
+    pub(crate) fn environments_since(&self, before: &Self, search: Option<&OsStr>) -> Vec<PathBuf> {
+        let is_searched = |place: &Path| {
+            let mut searched = search.into_iter().flat_map(std::env::split_paths);
+            searched.any(|it| it == place || it.canonicalize().is_ok_and(|it| it == place))
+        };
+        let is_made = |place: &&PathBuf| {
+            let Some(environment) = place.parent() else {
+                return false;
+            };
+            let is_there = |path: &Path| Host.kind(path) == Some(Kind::File);
+            let made = environment.symlink_metadata().and_then(|it| it.created());
+            !before.places.contains_key(*place)
+                && Host.kind(place) == Some(Kind::Directory)
+                && is_environment_of_programs(place, is_there)
+                // One that was there and got a marker is not new; what cannot tell is old.
+                && made.is_ok_and(|made| made >= before.at)
+                && !is_searched(place)
+        };
+        self.places.keys().filter(is_made).cloned().collect()
     }
 
     /// What is there now and was not, or is another one, and is not harmless.
@@ -186,9 +210,13 @@ mod tests {
 
     impl Fixture {
         fn offences(&self, act: impl FnOnce(&Path)) -> Vec<String> {
-            let before = Census::take(&self.policy);
+            let look = || {
+                let found = Found::look(&self.policy, &Found::default(), &Host);
+                Census::of(&found, &self.policy)
+            };
+            let before = look();
             act(&self.root);
-            let after = Census::take(&self.policy);
+            let after = look();
             let offences = after.offences_since(&before, &self.policy);
             let shown =
                 |path: &PathBuf| path.strip_prefix(&self.root).unwrap().display().to_string();
@@ -216,6 +244,38 @@ mod tests {
         assert_eq!(found, [".envrc", ".github/workflows", "sub/.vscode"]);
         let again = fixture.offences(|_| {});
         assert!(again.is_empty(), "{again:?}");
+    }
+
+    #[test]
+    fn an_environment_that_is_new_as_a_whole_is_told_from_others() {
+        let fixture = fixture();
+        let look = || {
+            let found = Found::look(&fixture.policy, &Found::default(), &Host);
+            Census::of(&found, &fixture.policy)
+        };
+        std::fs::create_dir_all(fixture.root.join("tools/bin")).unwrap();
+        // As if the look came long after.
+        let before = Census {
+            at: fixture
+                .root
+                .join("tools")
+                .metadata()
+                .unwrap()
+                .created()
+                .unwrap()
+                + LAG,
+            ..look()
+        };
+        while SystemTime::now() < before.at + LAG {
+            std::thread::yield_now();
+        }
+        for name in ["env", "tools", "searched"] {
+            std::fs::create_dir_all(fixture.root.join(name).join("bin")).unwrap();
+            std::fs::write(fixture.root.join(name).join("pyvenv.cfg"), "").unwrap();
+        }
+        let search = fixture.root.join("searched/bin");
+        let made = look().environments_since(&before, Some(search.as_os_str()));
+        assert_eq!(made, [fixture.root.join("env/bin")]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::bwrap::Namespaces;
 use crate::causes::Unavailable;
 use crate::egress::Refusals;
 use crate::environment;
+use crate::places::Found;
 use crate::plan::{Plan, Processes};
 use crate::private::Private;
 use crate::sandbox::{ConfineError, Sandbox};
@@ -297,7 +298,7 @@ impl Sandbox {
         let mut said = String::new();
         for _ in 0..ATTEMPTS {
             let wrapped = self
-                .wrap(invocation.clone(), backend)
+                .wrap(invocation.clone(), backend, &self.look())
                 .map_err(|error| error.to_string())?;
             match self.said(&wrapped.invocation).await {
                 Ok(_) => return Ok(()),
@@ -366,6 +367,7 @@ impl Sandbox {
         &self,
         invocation: Invocation,
         backend: &Backend,
+        found: &Found,
     ) -> Result<Wrapped, ConfineError> {
         match backend {
             Backend::None(_) | Backend::Seatbelt { .. } => Ok(Wrapped {
@@ -377,7 +379,7 @@ impl Sandbox {
             }),
             Backend::Landlock => Ok(self.by_landlock(invocation)),
             Backend::Bwrap { bwrap, namespaces } => {
-                self.by_bwrap(invocation, backend, bwrap, *namespaces)
+                self.by_bwrap(invocation, backend, found, bwrap, *namespaces)
             }
         }
     }
@@ -386,6 +388,7 @@ impl Sandbox {
         &self,
         invocation: Invocation,
         backend: &Backend,
+        found: &Found,
         bwrap: &Bwrap,
         namespaces: Namespaces,
     ) -> Result<Wrapped, ConfineError> {
@@ -405,7 +408,13 @@ impl Sandbox {
         let began = tempfile::NamedTempFile::new_in(self.private.path())?.into_temp_path();
         let began_at = began.canonicalize()?;
         let processes = backend.processes();
-        let plan = self.plan(&invocation.environment, egress, Some(&began_at), processes)?;
+        let plan = self.plan(
+            found,
+            &invocation.environment,
+            egress,
+            Some(&began_at),
+            processes,
+        )?;
         Private::make(&plan)?;
         let directory = self.seen(&crate::policy::real(&invocation.directory));
         match self.policy.standing(&plan, &directory) {
@@ -521,7 +530,7 @@ impl Sandbox {
             stdout: KEPT,
             stderr: KEPT,
         };
-        let said = match self.wrap(invocation, &backend) {
+        let said = match self.wrap(invocation, &backend, &self.look()) {
             Err(error) => error.to_string(),
             Ok(wrapped) => {
                 let captured = wrapped.invocation.capture(&self.place.guard, &[], bounds);
@@ -544,6 +553,7 @@ impl Sandbox {
         &self,
         invocation: Invocation,
         backend: &Backend,
+        found: &Found,
     ) -> Result<Wrapped, ConfineError> {
         let Backend::Seatbelt { program } = backend else {
             return Ok(Wrapped {
@@ -553,18 +563,12 @@ impl Sandbox {
                 refusals: Arc::default(),
             });
         };
-        let found: Vec<_> = self
-            .policy
-            .roots
-            .iter()
-            .map(|root| crate::places::beneath(root, &crate::disk::Host))
-            .collect();
         let proxy = match self.policy.network {
             crate::policy::Network::Operator { port } => Some(port),
             crate::policy::Network::Closed | crate::policy::Network::Domains { .. } => None,
         };
         let temporary = self.private.temporary();
-        let text = crate::seatbelt::profile(&self.policy, &found, &temporary, proxy);
+        let text = crate::seatbelt::profile(&self.policy, found, &temporary, proxy);
         let profile = self.next_socket().with_extension("sb");
         std::fs::write(&profile, text)?;
         let caches = self.caches_of(backend);
@@ -600,6 +604,7 @@ impl Sandbox {
         &self,
         invocation: Invocation,
         _backend: &Backend,
+        _found: &Found,
     ) -> Result<Wrapped, ConfineError> {
         Ok(Wrapped {
             invocation,

@@ -16,8 +16,11 @@ use std::process::{Command, ExitCode};
 
 use rustix::fs::{Access, MemfdFlags, access, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Resource, getpid, getrlimit, setrlimit};
-use rustix::thread::{capabilities, no_new_privs};
+use rustix::process::{Resource, getpid, getppid, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, no_new_privs,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
 
 use crate::carry;
 use crate::environment::proxied;
@@ -139,6 +142,9 @@ pub fn inner_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
             Sockets::Namespaced
         }
         Task::Landlock => {
+            if let Err(problem) = give_up_rights() {
+                return refuse(&problem);
+            }
             let packed = std::env::var_os(CONFINEMENT).unwrap_or_default();
             let restricted = match carry::unpack(&packed) {
                 Some(words) => landlock::restrict(&words),
@@ -172,6 +178,45 @@ pub fn inner_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         program.display()
     ));
     ExitCode::from(CANNOT_START)
+}
+
+/// Landlock leaves a superuser its rights, by which it reads what other processes keep to
+/// themselves. They are given up for good, with those that programs could bring.
+fn give_up_rights() -> Result<(), String> {
+    let failed = |error: rustix::io::Errno| format!("rights cannot be given up: {error}");
+    set_no_new_privs(true).map_err(failed)?;
+    let have = capabilities(None).map_err(failed)?;
+    let has_any = !(have.effective | have.permitted | have.inheritable).is_empty();
+    for right in CapabilitySet::all().iter() {
+        if capability_is_in_bounding_set(right).unwrap_or(false)
+            && let Err(error) = remove_capability_from_bounding_set(right)
+            // Who has none gains none by a program either.
+            && has_any
+        {
+            return Err(failed(error));
+        }
+    }
+    if has_any {
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        };
+        set_capabilities(None, sets).map_err(failed)?;
+    }
+    let left = capabilities(None).map_err(failed)?;
+    if !(left.effective | left.permitted | left.inheritable).is_empty() {
+        return Err("it has rights of a superuser".to_owned());
+    }
+    if !matches!(no_new_privs(), Ok(true)) {
+        return Err("programs could gain rights".to_owned());
+    }
+    let above = getppid().map_or(1, |pid| pid.as_raw_nonzero().get());
+    if File::open(format!("/proc/{above}/environ")).is_ok() {
+        return Err("the variables of other processes can be read".to_owned());
+    }
+    Ok(())
 }
 
 /// Makes sure from within that bubblewrap did what it was told: a broken one, or another program

@@ -1,5 +1,7 @@
 //! What is looked up on the disk before a plan is made.
 
+use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// What there is at a path.
@@ -12,8 +14,19 @@ pub(crate) enum Kind {
     Special,
 }
 
-/// The most entries of one directory that are looked at; more than people keep in one.
+/// The most entries that are listed of one directory.
 const MAX_ENTRIES: usize = 4096;
+
+/// How far the reading of a directory came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// To its end, or it is not there.
+    Whole,
+    /// There was more than anybody wanted to see.
+    Stopped,
+    /// It is there and cannot be read.
+    Closed,
+}
 
 /// A look at the disk. Plans are made of nothing else, so that tests can show them any disk.
 pub(crate) trait Disk {
@@ -21,8 +34,25 @@ pub(crate) trait Disk {
     fn kind(&self, path: &Path) -> Option<Kind>;
     /// Where a path leads, every link followed; nothing where it leads nowhere.
     fn resolve(&self, path: &Path) -> Option<PathBuf>;
-    /// Names and kinds in a directory.
-    fn entries(&self, directory: &Path) -> Vec<(PathBuf, Kind)>;
+    /// Shows what is in a directory, one after the other, until enough is seen.
+    fn read(
+        &self,
+        directory: &Path,
+        see: &mut dyn FnMut(PathBuf, Kind) -> ControlFlow<()>,
+    ) -> Extent;
+    /// What is in a directory, as far as that can be listed: only for those whom less makes stricter.
+    fn entries(&self, directory: &Path) -> Vec<(PathBuf, Kind)> {
+        let mut entries = Vec::new();
+        self.read(directory, &mut |path, kind| {
+            entries.push((path, kind));
+            if entries.len() < MAX_ENTRIES {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        entries
+    }
     /// Where the sockets of this machine's programs are.
     fn sockets(&self) -> Vec<PathBuf>;
 }
@@ -55,15 +85,28 @@ impl Disk for Host {
         path.canonicalize().ok()
     }
 
-    fn entries(&self, directory: &Path) -> Vec<(PathBuf, Kind)> {
-        let Ok(entries) = std::fs::read_dir(directory) else {
-            return Vec::new();
+    fn read(
+        &self,
+        directory: &Path,
+        see: &mut dyn FnMut(PathBuf, Kind) -> ControlFlow<()>,
+    ) -> Extent {
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) => return extent_of(&error),
         };
-        entries
-            .flatten()
-            .take(MAX_ENTRIES)
-            .filter_map(|entry| Some((entry.path(), entry.file_type().ok()?.into())))
-            .collect()
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return extent_of(&error),
+            };
+            // What vanished meanwhile is not there.
+            if let Ok(kind) = entry.file_type()
+                && see(entry.path(), kind.into()).is_break()
+            {
+                return Extent::Stopped;
+            }
+        }
+        Extent::Whole
     }
 
     fn sockets(&self) -> Vec<PathBuf> {
@@ -73,6 +116,13 @@ impl Disk for Host {
         sockets.sort();
         sockets.dedup();
         sockets
+    }
+}
+
+fn extent_of(error: &io::Error) -> Extent {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Extent::Whole,
+        _ => Extent::Closed,
     }
 }
 
@@ -91,7 +141,7 @@ fn socket_of(line: &str) -> Option<PathBuf> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     /// A disk that is a list. Links lead to the path after `->`.
     #[derive(Debug, Default)]
@@ -99,6 +149,10 @@ pub(crate) mod tests {
         pub(crate) paths: BTreeMap<PathBuf, Kind>,
         pub(crate) links: BTreeMap<PathBuf, PathBuf>,
         pub(crate) sockets: Vec<PathBuf>,
+        /// Directories that cannot be read.
+        pub(crate) closed: BTreeSet<PathBuf>,
+        /// Directories with so many others in them.
+        crowds: BTreeMap<PathBuf, usize>,
     }
 
     impl Listed {
@@ -126,6 +180,14 @@ pub(crate) mod tests {
         }
     }
 
+    impl Listed {
+        /// Puts this many directories in one.
+        pub(crate) fn fill(&mut self, directory: &str, count: usize) {
+            self.crowds.insert(directory.into(), count);
+            self.paths.insert(directory.into(), Kind::Directory);
+        }
+    }
+
     impl Disk for Listed {
         fn kind(&self, path: &Path) -> Option<Kind> {
             self.paths.get(path).copied()
@@ -136,10 +198,27 @@ pub(crate) mod tests {
             self.paths.contains_key(path).then(|| path.to_owned())
         }
 
-        fn entries(&self, directory: &Path) -> Vec<(PathBuf, Kind)> {
+        fn read(
+            &self,
+            directory: &Path,
+            see: &mut dyn FnMut(PathBuf, Kind) -> ControlFlow<()>,
+        ) -> Extent {
+            if self.closed.contains(directory) {
+                return Extent::Closed;
+            }
+            let crowd = self.crowds.get(directory).copied().unwrap_or(0);
+            for index in 0..crowd {
+                if see(directory.join(index.to_string()), Kind::Directory).is_break() {
+                    return Extent::Stopped;
+                }
+            }
             let of = |path: &Path| path.parent() == Some(directory);
-            let paths = self.paths.iter().filter(|(path, _)| of(path));
-            paths.map(|(path, kind)| (path.clone(), *kind)).collect()
+            for (path, kind) in self.paths.iter().filter(|(path, _)| of(path)) {
+                if see(path.clone(), *kind).is_break() {
+                    return Extent::Stopped;
+                }
+            }
+            Extent::Whole
         }
 
         fn sockets(&self) -> Vec<PathBuf> {

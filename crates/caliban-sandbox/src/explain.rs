@@ -212,7 +212,8 @@ mod tests {
             began: None,
             processes: Processes::Own,
         };
-        let plan = Plan::new(&policy, &fittings, &disk).unwrap();
+        let found = crate::places::Found::look(&policy, &crate::places::Found::default(), &disk);
+        let plan = Plan::new(&policy, &found, &fittings, &disk).unwrap();
         let lines = lines(&policy, &plan, Path::new("/w"), output);
         match expected {
             Some(expected) => assert!(lines[0].contains(expected), "{lines:?}"),

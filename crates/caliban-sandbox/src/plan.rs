@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use caliban_permissions::credential_places;
 
 use crate::disk::{Disk, Kind};
-use crate::places::{GIT_PLACES, MODULES, WORKTREE_PLACES, beneath, modules_of};
+use crate::places::{Found, GIT_PLACES, MODULES, WORKTREE_PLACES};
 use crate::policy::{Policy, Reading, UnixSockets};
 
 /// The program that looks around before the command runs.
@@ -25,8 +25,9 @@ pub(crate) const CACHES: &str = "/run/caliban/caches";
 /// The home of cargo.
 pub(crate) const CARGO: &str = "/run/caliban/cargo";
 
-/// The most mounts of one plan; each costs a third of a millisecond.
-const MAX_MOUNTS: usize = 200;
+/// The most mounts of one plan. Each costs a third of a millisecond, and more the more there are:
+/// so many take most of a second.
+const MAX_MOUNTS: usize = 600;
 
 /// How many submodules can be worked in; where there are more, all of them are read-only, since
 /// each takes several mounts.
@@ -145,17 +146,26 @@ pub(crate) enum Processes {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     #[error(
-        "it would take {0} mounts, and {MAX_MOUNTS} are the limit; there are too many protected places or sockets"
+        "it would take {0} mounts, and {MAX_MOUNTS} are the limit: there are too many protected places or sockets; list in `sandbox.filesystem.allow_write` only the directories that are worked in, or in `sandbox.filesystem.deny_write` one above those that are not"
     )]
     TooMany(usize),
+    #[error(
+        "`{}` and what follows cannot be looked through for protected places, there is too much of it; remove what fills it, or list in `sandbox.filesystem.allow_write` only the directories that are worked in",
+        .0.display()
+    )]
+    Unseen(PathBuf),
 }
 
 impl Plan {
     pub(crate) fn new(
         policy: &Policy,
+        found: &Found,
         fittings: &Fittings<'_>,
         disk: &dyn Disk,
     ) -> Result<Self, PlanError> {
+        if let Some(unseen) = &found.unseen {
+            return Err(PlanError::Unseen(unseen.clone()));
+        }
         let mut draft = Draft {
             policy,
             disk,
@@ -163,7 +173,7 @@ impl Plan {
         };
         draft.system(fittings);
         draft.secrets();
-        draft.roots();
+        draft.roots(found);
         draft.denied();
         draft.sockets();
         draft.drop_covered();
@@ -298,19 +308,18 @@ impl Draft<'_> {
         self.want(real, rank, mount);
     }
 
-    fn roots(&mut self) {
+    fn roots(&mut self, found: &Found) {
         for root in &self.policy.roots {
             self.want(root.clone(), Rank::Root, Mount::Writable(root.clone()));
-            let found = beneath(root, self.disk);
-            for place in &found.places {
-                self.fix(place, Rank::Protected);
-            }
-            for git in &found.git {
-                self.want(git.clone(), Rank::Pin, Mount::Writable(git.clone()));
-                self.fix_all(git, &GIT_PLACES);
-            }
-            self.modules(&found.git, &found.modules);
         }
+        for place in &found.places {
+            self.fix(place, Rank::Protected);
+        }
+        for git in &found.git {
+            self.want(git.clone(), Rank::Pin, Mount::Writable(git.clone()));
+            self.fix_all(git, &GIT_PLACES);
+        }
+        self.modules(&found.git, &found.modules);
         for linked in &self.policy.linked {
             let (common, own) = (&linked.common, &linked.directory);
             self.want(common.clone(), Rank::Root, Mount::Writable(common.clone()));
@@ -321,7 +330,8 @@ impl Draft<'_> {
                 // Those of another worktree.
                 self.fix_all(common, &[MODULES]);
             }
-            let modules = modules_of(own, self.disk);
+            let of_own = found.linked.iter().filter(|it| it.starts_with(own));
+            let modules: Vec<PathBuf> = of_own.cloned().collect();
             self.modules(std::slice::from_ref(own), &modules);
         }
     }

@@ -22,12 +22,16 @@ use crate::disk::Host;
 use crate::egress::{Egress, OperatorProxy, Refusals};
 use crate::environment::{self, Caches, Fetching};
 use crate::explain::{self, Standing};
+use crate::places::Found;
 use crate::plan::{Fittings, Plan, PlanError, TEMPORARY};
 use crate::policy::{Consent, Network, Policy, Requirement};
 use crate::private::{Private, private_directory};
 
 /// How many commands that failed are remembered; what failed long ago may be tried again.
 const MAX_FAILED: usize = 64;
+/// How many environments of programs commands of a session may go on changing; others are
+/// read-only from the next command on.
+const MAX_MADE: usize = 64;
 
 /// Where a sandbox keeps its things, and what it is started with.
 #[derive(Debug, Clone)]
@@ -55,6 +59,8 @@ pub struct Sandbox {
     egress: Option<Arc<dyn Egress>>,
     calls: AtomicU64,
     warnings: Vec<String>,
+    /// What was protected when the last program began, and stays so.
+    known: Mutex<Found>,
     /// Lines that failed in here, the latest last.
     failed: Mutex<VecDeque<Failed>>,
 }
@@ -71,7 +77,7 @@ struct Failed {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// It was to have one or not to begin.
-    #[error("`sandbox.fail_if_unavailable` is set and there is no sandbox: {0}")]
+    #[error("there is no sandbox, and nothing is to run without one: {0}")]
     Unavailable(Unavailable),
     #[error("the sandbox has no place for its files: {0}")]
     Io(#[from] io::Error),
@@ -115,6 +121,8 @@ pub struct Call {
     line: String,
     directory: PathBuf,
     before: Census,
+    /// Where there was too much to look through, which is told once.
+    unseen: Option<PathBuf>,
     refusals: Arc<Refusals>,
     began: Option<TempPath>,
     #[cfg(target_os = "linux")]
@@ -159,6 +167,7 @@ impl Sandbox {
             egress,
             calls: AtomicU64::new(0),
             warnings,
+            known: Mutex::default(),
             failed: Mutex::default(),
         };
         let (backend, more) = sandbox.detect().await;
@@ -333,7 +342,8 @@ impl Sandbox {
     /// What confined programs may do with a path.
     pub fn standing(&self, path: &Path) -> Result<Standing, ConfineError> {
         let processes = self.backend.processes();
-        let plan = self.plan(&self.place.environment, None, None, processes)?;
+        let found = self.look();
+        let plan = self.plan(&found, &self.place.environment, None, None, processes)?;
         let real = crate::policy::real(path);
         Ok(self.policy.standing(&plan, &real))
     }
@@ -343,13 +353,16 @@ impl Sandbox {
     pub fn confine(self: &Arc<Self>, invocation: Invocation) -> Result<Confined, ConfineError> {
         let directory = invocation.directory.clone();
         let line = line_of(&invocation);
-        let before = match self.backend {
-            Backend::None(_) => Census::default(),
-            Backend::Bwrap { .. } | Backend::Landlock | Backend::Seatbelt { .. } => {
-                Census::take(&self.policy)
-            }
+        let found = match self.backend {
+            Backend::None(_) => Found::default(),
+            Backend::Bwrap { .. } | Backend::Landlock | Backend::Seatbelt { .. } => self.look(),
         };
-        let wrapped = self.wrap(invocation, &self.backend)?;
+        if let Some(unseen) = &found.unseen {
+            return Err(PlanError::Unseen(unseen.clone()).into());
+        }
+        let before = Census::of(&found, &self.policy);
+        let wrapped = self.wrap(invocation, &self.backend, &found)?;
+        self.protect(found);
         Ok(Confined {
             invocation: wrapped.invocation,
             call: Call {
@@ -358,6 +371,7 @@ impl Sandbox {
                 line,
                 directory,
                 before,
+                unseen: None,
                 refusals: wrapped.refusals,
                 began: wrapped.began,
                 #[cfg(target_os = "linux")]
@@ -366,9 +380,33 @@ impl Sandbox {
         })
     }
 
+    /// What is protected at this moment.
+    pub(crate) fn look(&self) -> Found {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.clone();
+        Found::look(&self.policy, &known, &Host)
+    }
+
+    fn protect(&self, found: Found) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = std::mem::take(&mut known.made);
+        *known = Found { made, ..found };
+    }
+
+    /// Leaves environments that a command made to the commands of this session.
+    fn keep(&self, made: Vec<PathBuf>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for place in made {
+            if known.made.len() < MAX_MADE && !known.made.contains(&place) {
+                known.made.push(place);
+            }
+        }
+    }
+
     /// A plan with what this session has.
     pub(crate) fn plan(
         &self,
+        found: &Found,
         environment: &[(OsString, OsString)],
         egress: Option<&Path>,
         began: Option<&Path>,
@@ -389,7 +427,7 @@ impl Sandbox {
             began,
             processes,
         };
-        Ok(Plan::new(&self.policy, &fittings, &Host)?)
+        Ok(Plan::new(&self.policy, found, &fittings, &Host)?)
     }
 
     pub(crate) fn fetching(&self) -> Fetching {
@@ -449,13 +487,29 @@ impl Call {
             return Vec::new();
         }
         let policy = &self.sandbox.policy;
-        let offences = Census::take(policy).offences_since(&self.before, policy);
+        let found = self.sandbox.look();
+        let census = Census::of(&found, policy);
+        let mut offences = census.offences_since(&self.before, policy);
+        let search = environment::search(&self.sandbox.place.environment);
+        let made = census.environments_since(&self.before, search);
+        offences.retain(|offence| !made.contains(offence));
+        self.sandbox.keep(made);
         let moved = quarantine(&offences, &self.sandbox.place.quarantine);
         // What could not be moved is told once.
         if moved.iter().any(|it| it.to.is_none()) {
-            self.before = Census::take(policy);
+            self.before = Census::of(&self.sandbox.look(), policy);
         }
-        moved.iter().map(told).collect()
+        let mut lines: Vec<String> = moved.iter().map(told).collect();
+        if let Some(unseen) = found.unseen
+            && self.unseen.as_ref() != Some(&unseen)
+        {
+            lines.push(format!(
+                "sandbox: the command left too much in `{}` and what follows to be looked through for places that programs outside run or trust; look there before you run anything in it. No command runs until there is less",
+                unseen.display()
+            ));
+            self.unseen = Some(unseen);
+        }
+        lines
     }
 
     /// What is to be said when the program has ended with this output.

@@ -53,7 +53,7 @@ const SYSTEM: [&str; 10] = [
 /// directories above it in a writable one may.
 pub(crate) fn profile(
     policy: &Policy,
-    found: &[Found],
+    found: &Found,
     temporary: &Path,
     proxy: Option<u16>,
 ) -> String {
@@ -97,14 +97,12 @@ pub(crate) fn profile(
             quoted(service)
         );
     }
-    for found in found {
-        for place in &found.places {
-            profile.fix(place, policy);
-        }
-        for git in found.git.iter().chain(&found.modules) {
-            for name in GIT_PLACES {
-                profile.fix(&git.join(name), policy);
-            }
+    for place in &found.places {
+        profile.fix(place, policy);
+    }
+    for git in found.git.iter().chain(&found.modules) {
+        for name in GIT_PLACES {
+            profile.fix(&git.join(name), policy);
         }
     }
     for path in &policy.fixed {
@@ -183,8 +181,9 @@ mod tests {
             places: vec!["/w/a/.vscode".into()],
             git: vec!["/w/.git".into()],
             modules: vec!["/w/.git/modules/m".into()],
+            ..Found::default()
         };
-        let profile = profile(policy, &[found], Path::new("/private/tmp/x"), proxy);
+        let profile = profile(policy, &found, Path::new("/private/tmp/x"), proxy);
         profile.lines().map(str::to_owned).collect()
     }
 
@@ -214,7 +213,7 @@ mod tests {
     fn parentheses_are_balanced_and_paths_cannot_end_their_text() {
         let mut policy = policy();
         policy.roots.push("/w\"))(allow default".into());
-        let profile = profile(&policy, &[], Path::new("/t"), Some(4000));
+        let profile = profile(&policy, &Found::default(), Path::new("/t"), Some(4000));
         let (mut depth, mut in_text, mut escaped) = (0, false, false);
         for letter in profile.chars() {
             match letter {

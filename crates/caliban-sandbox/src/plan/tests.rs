@@ -26,7 +26,8 @@ fn plan(policy: &Policy, disk: &Listed) -> Plan {
         began: None,
         processes: Processes::Own,
     };
-    Plan::new(policy, &fittings, disk).unwrap()
+    let found = Found::look(policy, &Found::default(), disk);
+    Plan::new(policy, &found, &fittings, disk).unwrap()
 }
 
 /// What is seen at a path: the last mount at or above it.

@@ -170,7 +170,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     attempt("new: by a link", "mkdir d; echo pwned > d/x; ln -s d .idea", Workspace(".idea/x")),
     attempt("new: by moving", "mkdir d; echo pwned > d/x; mv d .idea", Workspace(".idea/x")),
     attempt("new: deeper", "mkdir -p src/.vscode; echo pwned > src/.vscode/tasks.json", Workspace("src/.vscode/tasks.json")),
-    attempt("new: an environment", "mkdir -p e/bin; echo x > e/pyvenv.cfg; echo pwned > e/bin/python", Workspace("e/bin/python")),
+    attempt("new: an environment of an old directory", "mkdir -p src/bin; touch src/pyvenv.cfg; echo pwned > src/bin/python", Workspace("src/bin/python")),
 
     // Secrets.
     attempt("keys of ssh", "cat $HOME/.ssh/id", Says),
