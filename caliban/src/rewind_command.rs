@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use caliban_checkpoints::Error;
+use caliban_checkpoints::{Error, Plan, Restored};
 use caliban_harness::{Configuration, RewindError, rewind_report, rewinder};
 use caliban_session::{Others, Restore, Rewind};
 use caliban_sessions::{SessionName, Store};
@@ -24,6 +24,9 @@ pub(crate) fn run(
         ));
     };
     let Some(to) = args.to else {
+        if rewinder.is_interrupted()? {
+            note(&Error::Unfinished.to_string());
+        }
         return console.write(&rewind_report::points(&rewinder.history()?));
     };
     let rewind = Rewind {
@@ -42,6 +45,13 @@ pub(crate) fn run(
         },
     };
     if args.dry_run {
+        // Where somebody works in the session, what runs there is not over.
+        if let Ok(opened) = sessions.open(&name) {
+            if let Err(error) = rewinder.recover() {
+                note(&format!("what the last call did is not known: {error}"));
+            }
+            opened.writer.close()?;
+        }
         let plan = rewinder.plan(rewind)?;
         return console.write(&rewind_report::preview(&rewinder, &plan));
     }
@@ -49,6 +59,11 @@ pub(crate) fn run(
     let mut opened = sessions.open(&name)?;
     for warning in &opened.warnings {
         note(&warning.to_string());
+    }
+    if let Err(error) = rewinder.recover() {
+        note(&format!(
+            "what the last call did when the session was cut off is not known: {error}"
+        ));
     }
     if let Some(restored) = rewinder.finish(&mut opened.writer)? {
         note("a rewind that was interrupted is finished first");
@@ -67,13 +82,21 @@ pub(crate) fn run(
         );
     }
     console.write(&text)?;
-    if plan.conflicts.is_empty() && restored.failed.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::Runtime(
+    is_as_it_was(&plan, &restored)
+}
+
+/// The exit code says whether everything is as it was.
+fn is_as_it_was(plan: &Plan, restored: &Restored) -> Result<(), Failure> {
+    let problem = if !plan.conflicts.is_empty() {
         "not everything was restored; `--force` overwrites what was changed since, and keeps it"
-            .to_owned(),
-    ))
+    } else if !restored.failed.is_empty() || !plan.lost.is_empty() {
+        "not everything was restored; what is named above stays as it is"
+    } else if !plan.shortfalls.is_empty() {
+        "everything that is known was restored, but not everything that was done is known"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Runtime(problem.to_owned()))
 }
 
 fn wanted(

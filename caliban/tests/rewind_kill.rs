@@ -92,6 +92,64 @@ fn what_was_changed_until_a_kill_comes_back(#[values(2, 4, 6)] requests: usize) 
     assert_eq!(tree(root), start);
 }
 
+/// Killed while a command runs, what it did until then can be taken back.
+#[rstest]
+#[case::at_once(&["--to", "0"])]
+#[case::after_a_look(&["--to", "0", "--dry-run"])]
+fn what_a_command_did_until_it_was_killed_comes_back(#[case] first: &[&str]) {
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([
+            bash("echo changed > f; rm gone; mkdir d; echo x > d/new; touch began; sleep 60"),
+            Reply::text("done"),
+        ]),
+    );
+    let root = bench.workspace.path();
+    fs::write(root.join("f"), "old\n").unwrap();
+    fs::write(root.join("gone"), "gone\n").unwrap();
+    let start = tree(root);
+    let mut child = begin(&bench);
+    let deadline = Instant::now() + PATIENCE;
+    while !root.join("began").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        assert!(Instant::now() < deadline);
+    }
+    kill(child);
+    rewind(&bench, first);
+    rewind(&bench, &["--to", "0"]);
+    assert_eq!(tree(root), start);
+}
+
+/// Resumed after such a kill, the session keeps what the command did apart from what comes later.
+#[test]
+fn what_a_killed_command_did_is_its_own_prompts() {
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([
+            bash("echo changed > f; touch began; sleep 60"),
+            bash("echo later > f"),
+            Reply::text("done"),
+        ]),
+    );
+    let root = bench.workspace.path();
+    fs::write(root.join("f"), "old\n").unwrap();
+    let mut child = begin(&bench);
+    let deadline = Instant::now() + PATIENCE;
+    while !root.join("began").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        assert!(Instant::now() < deadline);
+    }
+    kill(child);
+    let ran = bench.run(["-p", "go on", "-r", "s", "--no-permissions"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let read = || fs::read_to_string(root.join("f")).unwrap();
+    assert_eq!(read(), "later\n");
+    rewind(&bench, &["--to", "1"]);
+    assert_eq!(read(), "changed\n");
+    rewind(&bench, &["--to", "0"]);
+    assert_eq!(read(), "old\n");
+}
+
 /// Killed after so many files are back, the next one finishes, in the files and in what was said.
 #[rstest]
 fn a_restore_that_was_killed_is_finished(#[values(0, 1, 20, 59)] restored: usize) {

@@ -173,6 +173,23 @@ impl Session {
         })
     }
 
+    /// The checkpoint of a prompt that another process worked on, as far as that came.
+    pub(crate) fn carry_on(&self, index: u32, mut head: Manifest) -> Prompt {
+        let entries = std::mem::take(&mut head.entries).into_iter();
+        Prompt {
+            disk: Arc::clone(&self.disk),
+            directory: self.prompt(index),
+            limits: self.limits,
+            head,
+            entries: entries
+                .filter_map(|entry| Some((entry.path()?, entry)))
+                .collect(),
+            journal: JournalState::Torn,
+            kept: HashMap::new(),
+            unsynced: BTreeSet::new(),
+        }
+    }
+
     fn kept(&self, indices: &[u32]) -> Result<HashMap<Digest, PathBuf>, Error> {
         let mut kept = HashMap::new();
         for index in indices {
@@ -209,6 +226,14 @@ impl Prompt {
     pub(crate) fn holds(&self, path: &Path) -> Option<Image> {
         let entry = self.entries.get(path)?;
         entry.uncovered.is_none().then(|| entry.before())?
+    }
+
+    /// The last word about a prompt that was interrupted.
+    pub(crate) fn conclude(&mut self, record: &Record) -> Result<(), Error> {
+        if let Some(coverage) = self.head.coverage.clone() {
+            self.note(&Record::Coverage(coverage), Durability::Written)?;
+        }
+        self.note(record, Durability::Synced)
     }
 
     /// A path was not changed after all.

@@ -10,7 +10,7 @@ pub enum Error {
     #[error("there is no checkpoint {wanted}; there are {last}, and 0 is before the first")]
     NoSuchPoint { wanted: u32, last: u32 },
     #[error(
-        "a restore of this session was interrupted; it has to be finished before anything else"
+        "a restore of this session was interrupted and has to be finished first: the next `caliban rewind` to any point does, and so does the next run of the session"
     )]
     Unfinished,
     #[error("the files are back, but the conversation is not: {0}")]

@@ -4,6 +4,7 @@
 //! is itself a checkpoint, so that it can be taken back too.
 
 mod again;
+mod baseline;
 mod capture;
 mod disk;
 mod error;

@@ -302,6 +302,30 @@ fn decoded(encoded: &str) -> Option<PathBuf> {
     )?))
 }
 
+/// Names as text, exact where they are text and exact where they are not.
+pub(crate) mod name {
+    use base64::Engine as _;
+
+    use super::{Path, PathBuf, STANDARD, decoded, platform};
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => to.collect_str(&format_args!("={text}")),
+            None => to.serialize_str(&STANDARD.encode(platform::bytes(path.as_os_str()))),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        let text = String::deserialize(from)?;
+        match text.strip_prefix('=') {
+            Some(text) => Ok(PathBuf::from(text)),
+            None => decoded(&text).ok_or_else(|| D::Error::custom("it is no name")),
+        }
+    }
+}
+
 /// The beginning of a prompt, on one line.
 pub(crate) fn title(prompt: &str) -> String {
     let mut title = String::new();

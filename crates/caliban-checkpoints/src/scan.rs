@@ -8,7 +8,10 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use crate::again::{self, Earlier};
+use crate::baseline::{Baseline, Open};
 use crate::capture::{Change, Content, Prompt, too_large};
 use crate::disk;
 use crate::error::Error;
@@ -54,39 +57,65 @@ pub struct Scanner {
     /// What is in the pool.
     pooled: HashMap<Digest, u64>,
     bytes: u64,
+    /// The index on the disk, and what runs on its ground.
+    baseline: Baseline,
+    open: Option<Open>,
 }
 
 /// The workspace as it was looked at last.
 #[derive(Debug, Default)]
-struct Index {
+pub(crate) struct Index {
     /// In the order of [`walk::in_order`].
-    known: Vec<(PathBuf, Known)>,
-    coverage: Coverage,
-    rules: Vec<(PathBuf, Stamp)>,
+    pub(crate) known: Vec<(PathBuf, Known)>,
+    pub(crate) coverage: Coverage,
+    pub(crate) rules: Vec<(PathBuf, Stamp)>,
     /// Nanoseconds since 1970.
-    begun: i128,
+    pub(crate) begun: i128,
 }
 
-#[derive(Debug, Clone)]
-struct Known {
+impl Index {
+    /// What is here and was not, or was different, and what is gone.
+    pub(crate) fn differences<'a>(
+        &'a self,
+        last: &'a Self,
+    ) -> (
+        impl Iterator<Item = (&'a Path, &'a Known)>,
+        impl Iterator<Item = &'a Path>,
+    ) {
+        let mut earlier = InOrder::of(last);
+        let new = self.known.iter().filter_map(move |(path, known)| {
+            let is_new = earlier.get(path) != Some(known);
+            is_new.then_some((&**path, known))
+        });
+        let mut still = InOrder::of(self);
+        let gone = last.known.iter().filter_map(move |(path, _)| {
+            let is_gone = still.get(path).is_none();
+            is_gone.then_some(&**path)
+        });
+        (new, gone)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Known {
     stamp: Stamp,
     freshness: Freshness,
     held: Held,
 }
 
 /// Whether the same stamp means the same content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Freshness {
     Settled,
     Racy,
 }
 
 /// What is held of a path in case that it changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Held {
     Pooled(Digest, u64),
     Git(Arc<str>),
-    Link(PathBuf),
+    Link(#[serde(with = "crate::manifest::name")] PathBuf),
     Directory,
     Nothing(String),
 }
@@ -103,12 +132,15 @@ impl Scanner {
         let git = git
             .filter(|_| git::is_in_repository(&root))
             .map(|environment| Git::new(root.clone(), environment));
+        let baseline = Baseline::of(&session);
         Self {
             root,
             tree,
             session,
             limits,
             git,
+            baseline,
+            open: None,
             index: Index::default(),
             pooled: HashMap::new(),
             bytes: 0,
@@ -118,11 +150,50 @@ impl Scanner {
     /// A command is about to run. What changed since the last look was changed by others.
     pub fn before(&mut self) -> Result<(), Error> {
         if self.index.begun == 0 {
+            self.baseline.forget()?;
             self.empty_pool()?;
         }
         let last = std::mem::take(&mut self.index);
         self.index = self.look(&last);
-        Ok(())
+        self.noted(&last)
+    }
+
+    /// A call begins that may change anything. What is known now is on the disk before it does.
+    pub fn begins(&mut self, prompt: &Prompt, tool: &str) -> Result<(), Error> {
+        self.open = Some(Open {
+            prompt: prompt.index(),
+            tool: tool.to_owned(),
+        });
+        self.baseline.opened(&self.index, self.open.as_ref())
+    }
+
+    /// No such call runs any more.
+    pub fn ends(&mut self) -> Result<(), Error> {
+        if self.open.take().is_none() || self.index.begun == 0 {
+            return Ok(());
+        }
+        self.baseline.opened(&self.index, None)
+    }
+
+    fn noted(&mut self, last: &Index) -> Result<(), Error> {
+        self.baseline.looked(last, &self.index, self.open.as_ref())
+    }
+
+    /// What a call did that ran on this ground when another process was killed.
+    pub(crate) fn resume(
+        mut self,
+        known: Index,
+        prompt: &mut Prompt,
+        tool: &str,
+    ) -> Result<(), Error> {
+        self.index = known;
+        for (_, known) in &self.index.known {
+            if let Held::Pooled(digest, size) = known.held {
+                self.pooled.insert(digest, size);
+            }
+        }
+        let last = std::mem::take(&mut self.index);
+        self.compare(&last, prompt, tool).map(|_| ())
     }
 
     /// What changed until now was changed by others, and is known from here on.
@@ -136,13 +207,19 @@ impl Scanner {
     /// A command has run: what changed becomes part of the prompt's checkpoint.
     pub fn after(&mut self, prompt: &mut Prompt, tool: &str) -> Result<(), Error> {
         let last = std::mem::take(&mut self.index);
-        let mut index = self.look(&last);
-        self.revisit(&last, &mut index);
+        self.index = self.compare(&last, prompt, tool)?;
+        self.noted(&last)
+    }
+
+    /// Notes what is not as it was, and tells how it is now.
+    fn compare(&mut self, last: &Index, prompt: &mut Prompt, tool: &str) -> Result<Index, Error> {
+        let mut index = self.look(last);
+        self.revisit(last, &mut index);
         let mut coverage = index.coverage.clone();
         for shortfall in &last.coverage.shortfalls {
             coverage.lacks(shortfall.clone());
         }
-        let touched: Vec<(&PathBuf, Option<&Known>, Option<&Known>)> = touched(&last, &index);
+        let touched: Vec<(&PathBuf, Option<&Known>, Option<&Known>)> = touched(last, &index);
         let objects: Vec<String> = touched
             .iter()
             .filter_map(|(_, before, _)| match &before.as_ref()?.held {
@@ -157,7 +234,7 @@ impl Scanner {
         for (path, before, after) in touched {
             let change = match before {
                 Some(before) => self.change(before, &contents),
-                None => self.creation(path, &last, &index),
+                None => self.creation(path, last, &index),
             };
             let after = match after {
                 Some(known) => self.left(path, known),
@@ -168,9 +245,9 @@ impl Scanner {
             }
             prompt.changed(path, tool, Change { after, ..change })?;
         }
-        self.index = index;
         prompt.secure()?;
-        prompt.covered(&coverage)
+        prompt.covered(&coverage)?;
+        Ok(index)
     }
 
     /// Gives up what is held; the next look begins anew.
@@ -178,6 +255,8 @@ impl Scanner {
         self.index = Index::default();
         self.pooled.clear();
         self.bytes = 0;
+        self.open = None;
+        self.baseline.forget()?;
         self.empty_pool()
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::disk::{Disk, Stored};
 use crate::error::Error;
 use crate::image::Digest;
-use crate::journal;
+use crate::journal::{self, Ending};
 use crate::manifest::{Coverage, Kind, Manifest, Mark};
 
 /// Bytes of a manifest or a journal that is read back.
@@ -92,6 +92,17 @@ pub struct Session {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) directory: PathBuf,
     pub(crate) limits: Limits,
+}
+
+/// What there is of a prompt that did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Interrupted {
+    /// It came to its end, or changed nothing.
+    Nothing,
+    /// What it changed was found out afterwards.
+    Known(Manifest),
+    /// What its last calls changed is not known.
+    Unknown(Manifest),
 }
 
 /// All that is known of a session's checkpoints.
@@ -210,26 +221,43 @@ impl Session {
             }
             return Ok(Some(manifest));
         }
-        let path = journal_path(&directory);
-        let Some(bytes) = self.read(&path)? else {
-            return Ok(None);
+        match self.interrupted(index)? {
+            Interrupted::Nothing => Ok(None),
+            Interrupted::Known(manifest) => Ok(Some(manifest)),
+            Interrupted::Unknown(mut manifest) => {
+                let coverage = manifest.coverage.get_or_insert_with(Coverage::default);
+                coverage.lacks("the prompt was interrupted".to_owned());
+                manifest.partial = true;
+                Ok(Some(manifest))
+            }
+        }
+    }
+
+    /// What the journal of a prompt says that has no manifest.
+    pub(crate) fn interrupted(&self, index: u32) -> Result<Interrupted, Error> {
+        let directory = self.prompt(index);
+        if self.stat(&manifest_path(&directory))?.is_some() {
+            return Ok(Interrupted::Nothing);
+        }
+        let Some(bytes) = self.read(&journal_path(&directory))? else {
+            return Ok(Interrupted::Nothing);
         };
         let (records, torn) = journal::records(&bytes);
         // What is torn was never confirmed; before the head nothing was changed.
-        let Some(mut manifest) = journal::manifest(records) else {
-            return Ok(None);
+        let Some((mut manifest, ending)) = journal::manifest(records) else {
+            return Ok(Interrupted::Nothing);
         };
-        if manifest.kind == Kind::Rewind && self.stat(&self.intent())?.is_none() {
-            // It was interrupted before it was decided to change anything.
-            return Ok(None);
-        }
-        let coverage = manifest.coverage.get_or_insert_with(Coverage::default);
-        coverage.lacks("the prompt was interrupted".to_owned());
         if let Some(problem) = torn {
+            let coverage = manifest.coverage.get_or_insert_with(Coverage::default);
             coverage.lacks(format!("its journal was cut off: {problem}"));
+            manifest.partial = true;
         }
-        manifest.partial = true;
-        Ok(Some(manifest))
+        Ok(match (manifest.kind, ending) {
+            // It was interrupted before it was decided to change anything.
+            (Kind::Rewind, _) if self.stat(&self.intent())?.is_none() => Interrupted::Nothing,
+            (_, Ending::Recovered) => Interrupted::Known(manifest),
+            (_, Ending::Unknown) => Interrupted::Unknown(manifest),
+        })
     }
 
     fn stat(&self, path: &Path) -> Result<Option<Stored>, Error> {
@@ -262,6 +290,10 @@ impl Session {
                 Ok(bytes) if Digest::of(&bytes) == digest => return Ok(bytes),
                 Ok(_) => "the copy that was kept is damaged".clone_into(&mut problem),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                // It is read as far as it should be long.
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    "the copy that was kept is damaged".clone_into(&mut problem);
+                }
                 Err(error) => problem = format!("the copy that was kept cannot be read: {error}"),
             }
         }

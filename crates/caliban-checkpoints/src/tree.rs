@@ -7,10 +7,12 @@ use std::fmt::Debug;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::image::{Digest, Image};
 
 /// What is at a path, without its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub shape: Shape,
     /// The permissions alone.
@@ -25,7 +27,7 @@ pub struct Stamp {
     pub links: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     File,
     Link,

@@ -122,7 +122,7 @@ impl CheckpointPlace {
     }
 
     pub(crate) fn rewinder(&self, root: PathBuf) -> Rewinder {
-        Rewinder::new(self.session.clone(), root)
+        Rewinder::new(self.session.clone(), root).with_git(self.environment.clone())
     }
 }
 
@@ -399,6 +399,7 @@ impl Inner {
                     (true, Background::Perhaps) => state.scanner.after(prompt, &call.name)?,
                     (false, _) => {}
                 }
+                state.scanner.begins(prompt, &call.name)?;
                 if call.input.get("run_in_background") == Some(&Value::Bool(true)) {
                     state.background = Background::Perhaps;
                 }
@@ -415,7 +416,18 @@ impl Inner {
         let prompt = state.current.as_mut().and_then(|it| it.checkpoint.as_mut());
         match (reach, prompt) {
             (Some(Reach::File(path)), Some(prompt)) => prompt.after(&*self.tree, &path),
-            (Some(Reach::Anything), Some(prompt)) => state.scanner.after(prompt, tool),
+            (Some(Reach::Anything), Some(prompt)) => {
+                state.scanner.after(prompt, tool)?;
+                let is_quiet = state.background == Background::Never
+                    && !state
+                        .running
+                        .values()
+                        .any(|reach| *reach == Reach::Anything);
+                if is_quiet {
+                    state.scanner.ends()?;
+                }
+                Ok(())
+            }
             (None, _) | (_, None) => Ok(()),
         }
     }

@@ -19,6 +19,7 @@ use crate::error::{LaunchError, Problem};
 use crate::options::{
     Continuation, EarlierSystem, RunOptions, Saving, SessionChoice, SessionFile, SessionOptions,
 };
+use crate::rewinding::Rewinder;
 use crate::surroundings::Process;
 use crate::taking_back::finished;
 
@@ -229,6 +230,11 @@ impl Found {
                     let rewinder = checkpoints
                         .as_ref()
                         .map(|place| place.rewinder(configuration.workspace.clone()));
+                    if let Some(Err(error)) = rewinder.as_ref().map(Rewinder::recover) {
+                        warnings.push(format!(
+                            "what the last call did when the session was cut off is not known: {error}"
+                        ));
+                    }
                     match rewinder.map(|rewinder| rewinder.finish(writer)) {
                         Some(Ok(Some(restored))) => {
                             warnings.push(finished(&restored));

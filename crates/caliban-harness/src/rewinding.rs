@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use caliban_checkpoints::{
-    Action, Error, Followed, History, Mark, Plan, RealTree, Restored, Restoring, Session, git_head,
+    Action, Environment, Error, Followed, History, Mark, Plan, RealTree, Restored, Restoring,
+    Session, Tree, git_head,
 };
 use caliban_model::{Block, Message};
 use caliban_session::{Others, Restore, Rewind};
@@ -21,6 +22,7 @@ pub struct Rewinder {
     session: Session,
     tree: Arc<RealTree>,
     root: PathBuf,
+    git: Option<Environment>,
 }
 
 /// Why nothing was taken back, or not everything.
@@ -42,7 +44,21 @@ impl Rewinder {
             session,
             tree,
             root,
+            git: None,
         }
+    }
+
+    /// The same, which finds contents in the repository.
+    pub(crate) fn with_git(mut self, environment: Environment) -> Self {
+        self.git = Some(environment);
+        self
+    }
+
+    /// Finds out what calls did that ran when another process was killed. Only for whoever has the
+    /// session to itself and has not begun to work in it.
+    pub fn recover(&self) -> Result<(), Error> {
+        let tree = Arc::clone(&self.tree) as Arc<dyn Tree>;
+        self.session.recover(&self.root, &tree, self.git.clone())
     }
 
     /// What there is to go back to.
@@ -104,7 +120,8 @@ impl Rewinder {
         Ok(restored)
     }
 
-    pub(crate) fn is_interrupted(&self) -> Result<bool, Error> {
+    /// Whether a restore has to be finished first.
+    pub fn is_interrupted(&self) -> Result<bool, Error> {
         self.session.is_interrupted()
     }
 
