@@ -17,10 +17,15 @@ use image::{DynamicImage, ImageFormat, ImageReader};
 pub const MAX_IMAGES: usize = 20;
 /// The largest file that is read in order to make a smaller image of it.
 pub const MAX_FILE: u64 = 64 * 1024 * 1024;
-/// The most memory a decoder may take for one image.
-const MAX_DECODED: u64 = 512 * 1024 * 1024;
-/// The longest edge that is decoded at all, in pixels.
+/// The most pixels that are decoded at all, and the longest edge: as many as cameras make. A small
+/// file can hold more, and would cost minutes.
+const MAX_PIXELS: u64 = 50_000_000;
 const MAX_EDGE: u32 = 16_384;
+/// The most memory a decoder may take for one image.
+const MAX_DECODED: u64 = 256 * 1024 * 1024;
+/// How many times larger than wanted a picture is left for the filter that looks best; what is
+/// larger yet is brought there by one that costs little.
+const FINE: u32 = 2;
 /// Where a picture that is still too large is made smaller yet; the last is its final chance.
 const SHRINKING: [u32; 4] = [1, 2, 4, 8];
 /// Hard to tell from the original, at a fifth of its size.
@@ -67,6 +72,10 @@ pub enum ImageError {
     Encoding,
     #[error("is damaged: {0}")]
     Damaged(String),
+    #[error(
+        "has too many pixels; make it smaller, {MAX_PIXELS} pixels and {MAX_EDGE} along an edge are the limit"
+    )]
+    TooManyPixels,
     #[error("stays larger than {max_bytes} bytes however small it is made; raise `max_bytes`")]
     TooLarge { max_bytes: u64 },
 }
@@ -106,10 +115,11 @@ pub fn ingest(bytes: &[u8], limits: Limits) -> Result<Ingested, ImageError> {
         });
     }
     let first = width.max(height).min(limits.longest_edge);
+    let picture = reduced(picture, (first, first));
     for divisor in SHRINKING {
         let edge = (first / divisor).max(1);
         // Only what is too large is scaled; heavy pictures may just need another encoding.
-        let scaled = if edge < width.max(height) {
+        let scaled = if edge < picture.width().max(picture.height()) {
             picture.resize(edge, edge, FilterType::Lanczos3)
         } else {
             picture.clone()
@@ -160,6 +170,7 @@ pub fn thumbnail(image: &Image, (width, height): (u32, u32)) -> Result<Thumbnail
     let mime = ImageMime::sniff(&bytes).ok_or(ImageError::Type)?;
     let picture = decode(mime, &bytes)?;
     let (width, height) = (width.max(1), height.max(1));
+    let picture = reduced(picture, (width, height));
     let picture = if picture.width() > width || picture.height() > height {
         picture.resize(width, height, FilterType::Triangle)
     } else {
@@ -190,14 +201,30 @@ fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     bounds.max_image_height = Some(MAX_EDGE);
     // Of what a decoder leaves behind when it breaks nothing is used again.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
+        let (width, height) =
+            ImageReader::with_format(Cursor::new(bytes), format).into_dimensions()?;
+        if u64::from(width).saturating_mul(u64::from(height)) > MAX_PIXELS {
+            return Ok(None);
+        }
         let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
         reader.limits(bounds);
-        reader.decode()
+        reader.decode().map(Some)
     }));
     match decoded {
-        Ok(Ok(picture)) => Ok(picture),
+        Ok(Ok(Some(picture))) => Ok(picture),
+        Ok(Ok(None) | Err(image::ImageError::Limits(_))) => Err(ImageError::TooManyPixels),
         Ok(Err(error)) => Err(ImageError::Damaged(error.to_string())),
         Err(_) => Err(ImageError::Damaged("its decoder breaks on it".to_owned())),
+    }
+}
+
+/// Brings a picture near a size that is much smaller, by averages of whole pixels.
+fn reduced(picture: DynamicImage, (width, height): (u32, u32)) -> DynamicImage {
+    let (width, height) = (width.saturating_mul(FINE), height.saturating_mul(FINE));
+    if picture.width() / 2 > width || picture.height() / 2 > height {
+        picture.thumbnail(width, height)
+    } else {
+        picture
     }
 }
 
