@@ -123,7 +123,7 @@ pub const BUILT_IN: &[Entry] = {
         with(&["watch"], entry("agents", Extensions, "[watch]", "List the agent profiles, or watch agents in the background", Act(action::agents))),
 
         entry("output-style", Output, "", "Show the output style and those there are", Act(action::output_style)),
-        with(&["auto", "dark", "light", "none"], entry("theme", Output, "[auto|dark|light|none|NAME]", "Choose the colours",
+        with(&["auto", "dark", "light", "colour-blind", "none"], entry("theme", Output, "[auto|dark|light|none|NAME]", "Choose the colours",
             NeedsScreen { instead: "colours are those of a terminal; `tui.theme` in the settings keeps them" })),
         entry("vim", Output, "", "Turn vi keys on or off",
             NeedsScreen { instead: "keys are those of a terminal; `editor_mode` in the settings keeps them" }),
