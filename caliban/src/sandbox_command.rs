@@ -110,6 +110,13 @@ fn explain(
     what: &str,
     configuration: &Configuration,
 ) -> Result<String, Failure> {
+    if let Some(address) = ["https://", "http://"]
+        .iter()
+        .find_map(|it| what.strip_prefix(it))
+    {
+        let end = address.find(['/', '?', '#']).unwrap_or(address.len());
+        return of_host(sandbox, &address[..end], configuration);
+    }
     let path = configuration.process.current_directory.join(what);
     let is_path = what.contains('/') || what.starts_with(['.', '~']) || path.exists();
     if !is_path {

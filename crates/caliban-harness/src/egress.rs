@@ -5,12 +5,16 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use caliban_egress::{
-    Answer, Asker, Audit, Connection, Explained, Policy, Proxy, Question, Target,
+    Answer, Asker, Audit, Connection, Explained, Policy, Proxy, Question, Refusal, Rule, Target,
+    Verdict,
 };
+use caliban_permissions::{AuditLog, DecidedBy, Entry, MatchedRule};
 use caliban_sandbox::{Egress, Errand, Refusals};
-use caliban_settings::SandboxNetwork;
+use caliban_settings::{RuleAction, SandboxNetwork};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -20,6 +24,8 @@ use crate::surroundings::Diagnostics;
 
 /// Where the web is encrypted, which is what a host without a port means.
 const WEB: u16 = 443;
+/// What connections are called in the log of decisions.
+const NETWORK: &str = "Network";
 
 /// What the list of the settings makes of a host, or of a host and a port.
 pub fn explain_host(network: &SandboxNetwork, host: &str) -> Result<Explained, LaunchError> {
@@ -42,6 +48,7 @@ fn policy(network: &SandboxNetwork) -> Result<Policy, LaunchError> {
 pub(crate) struct Domains {
     policy: Arc<Policy>,
     diagnostics: Arc<dyn Diagnostics>,
+    log: Option<AuditLog>,
     hosts: Arc<HostQuestions>,
 }
 
@@ -56,6 +63,7 @@ impl Domains {
     pub(crate) fn listed(
         network: &SandboxNetwork,
         diagnostics: &Arc<dyn Diagnostics>,
+        log: Option<AuditLog>,
         hosts: &Arc<HostQuestions>,
     ) -> Result<Option<Arc<dyn Egress>>, LaunchError> {
         let allowed = network.allowed_domains.as_deref().unwrap_or_default();
@@ -65,6 +73,7 @@ impl Domains {
         Ok(Some(Arc::new(Self {
             policy: Arc::new(policy(network)?),
             diagnostics: Arc::clone(diagnostics),
+            log,
             hosts: Arc::clone(hosts),
         })))
     }
@@ -74,6 +83,8 @@ impl Egress for Domains {
     fn serve(&self, listener: TcpListener, errand: Errand) -> AbortOnDropHandle<()> {
         let audit = Arc::new(Told {
             diagnostics: Arc::clone(&self.diagnostics),
+            log: self.log.clone(),
+            command: errand.command.clone(),
             refusals: errand.refusals,
         });
         let asker = Arc::new(Asking {
@@ -101,18 +112,71 @@ impl Asker for Asking {
     }
 }
 
-/// Says what was refused, and writes every connection to the debug log.
+/// Notes what was refused, and writes every connection to the log of decisions.
 struct Told {
     diagnostics: Arc<dyn Diagnostics>,
+    log: Option<AuditLog>,
+    command: String,
     refusals: Arc<Refusals>,
 }
 
 impl Audit for Told {
     fn ended(&self, connection: Connection) {
-        self.diagnostics.debug(&format!("egress {connection:?}"));
+        let now = Timestamp::now();
+        if let Some(log) = &self.log
+            && let Err(error) = log.append(&entry(&connection, &self.command, now), now)
+        {
+            let text =
+                format!("a connection could not be written to the log of decisions: {error}");
+            self.diagnostics.warning(&text);
+        }
+        // The result of the command says it.
         if let Some(complaint) = connection.complaint() {
-            self.diagnostics.warning(&complaint);
             self.refusals.note(complaint);
         }
+    }
+}
+
+/// A connection as a line of the log of decisions.
+fn entry(connection: &Connection, command: &str, now: Timestamp) -> Entry {
+    let target = connection.target.as_ref();
+    let by = match (&connection.rule, &connection.verdict) {
+        (Some(Rule::Command | Rule::Session), _) | (None, Verdict::Refused(Refusal::Declined)) => {
+            DecidedBy::Operator
+        }
+        (None, Verdict::Refused(Refusal::Unanswered | Refusal::Unlisted)) => DecidedBy::Unattended,
+        (Some(Rule::Entry(_) | Rule::OperatorsProxy) | None, _) => DecidedBy::Rule,
+    };
+    let (action, verdict) = match &connection.verdict {
+        Verdict::Passed => (RuleAction::Allow, "passed"),
+        Verdict::Refused(_) => (RuleAction::Deny, "refused"),
+        Verdict::Failed(_) => (RuleAction::Allow, "failed"),
+    };
+    let rule = connection.rule.as_ref().map(ToString::to_string);
+    let about = json!({
+        "host": target.map(|it| it.host.to_string()),
+        "port": target.map(|it| it.port),
+        "address": connection.address.map(|it| it.ip().to_string()),
+        "sent": connection.sent,
+        "received": connection.received,
+        "verdict": verdict,
+        "command": command,
+    });
+    Entry {
+        ts: Entry::stamp(now),
+        // A sandbox serves whoever runs commands in it.
+        session_id: String::new(),
+        turn_index: 0,
+        tool_use_id: String::new(),
+        tool_name: NETWORK.to_owned(),
+        input_excerpt: Entry::excerpt(&about.to_string()),
+        action,
+        matched_rule: MatchedRule {
+            pattern: rule.unwrap_or_default(),
+            action,
+            scope: None,
+        },
+        decided_by: by,
+        permission_mode: String::new(),
     }
 }

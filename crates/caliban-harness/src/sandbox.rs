@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use caliban_agent::{Boundary, Closed, Extent, ReadGuard};
+use caliban_permissions::AuditLog;
 use caliban_process::Confiner;
 use caliban_sandbox::{Confining, Place, Policy, Sandbox, Surroundings};
 use caliban_session::SandboxFacts;
@@ -57,6 +58,11 @@ pub async fn make_sandbox(
         proxy: Domains::listed(
             &configuration.settings().sandbox.network,
             &configuration.process.diagnostics,
+            configuration
+                .settings()
+                .permissions
+                .audits()
+                .then(|| AuditLog::new(configuration.locations.audit_log())),
             hosts,
         )?,
     };
