@@ -263,6 +263,10 @@ mod tests {
     #[case("claude", &["-p"], Some("caliban"), Dialect::Caliban)]
     #[case("claude", &["mcp", "list"], None, Dialect::Caliban)]
     #[case("claude", &["-p", "mcp"], None, Dialect::Claude)]
+    #[case("caliban", &["--dialect", "claude", "mcp", "list"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect=claude", "mcp", "list"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect", "mcp"], None, Dialect::Caliban)]
+    #[case("caliban", &["--dialect=claude", "-p", "mcp"], None, Dialect::Claude)]
     #[case("caliban", &["--dialect", "caliban"], Some("claude"), Dialect::Caliban)]
     fn a_flag_beats_a_variable_beats_the_name(
         #[case] program: &str,
@@ -275,10 +279,6 @@ mod tests {
         assert_eq!(found.unwrap(), expected);
     }
 
-    #[case("caliban", &["--dialect", "claude", "mcp", "list"], None, Dialect::Caliban)]
-    #[case("caliban", &["--dialect=claude", "mcp", "list"], None, Dialect::Caliban)]
-    #[case("caliban", &["--dialect", "mcp"], None, Dialect::Caliban)]
-    #[case("caliban", &["--dialect=claude", "-p", "mcp"], None, Dialect::Claude)]
     #[test]
     fn a_variable_that_names_no_dialect_is_an_error() {
         let found = dialect(None, &[], Some("klingon"));

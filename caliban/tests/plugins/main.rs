@@ -18,9 +18,9 @@ mod markets;
 mod names;
 mod safety;
 mod scopes;
-mod told;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;
 mod wants;
 
 use std::fs;

@@ -71,7 +71,7 @@ impl Baseline {
         now: &Index,
         open: Option<&Open>,
     ) -> Result<(), Error> {
-        let is_whole = !self.written.is_some_and(|bytes| bytes <= MOST / 2);
+        let is_whole = self.written.is_none_or(|bytes| bytes > MOST / 2);
         let nothing = Index::default();
         let block = Block::between(if is_whole { &nothing } else { last }, now, open);
         self.write(&block, is_whole)

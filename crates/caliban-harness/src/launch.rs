@@ -252,8 +252,8 @@ impl Listener for Notices {
 /// What is known of a session by itself, without its configuration.
 pub(crate) fn facts_of(session: &Session) -> Facts {
     let agent = session.agent();
-        protocol: Some(PROTOCOL),
     Facts {
+        protocol: Some(PROTOCOL),
         session_id: agent.session_id.to_string(),
         provider: agent.provider.id().to_owned(),
         model: agent.settings.model.to_string(),

@@ -68,7 +68,6 @@ fn split(line: &str) -> Vec<&str> {
         match (char, quote) {
             ('\\', None | Some('"' | '`')) => is_escaped = true,
             (char, Some(open)) if char == open => quote = None,
-            (_, Some(_)) => {}
             ('\'' | '"' | '`', None) => quote = Some(char),
             ('(' | '{', None) => depth += 1,
             (')' | '}', None) => depth = depth.saturating_sub(1),

@@ -1,4 +1,5 @@
 //! Bodies that never come to their end.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -46,10 +46,9 @@ pub fn claims(
 
 /// Takes the hooks out and names the events whose handlers do more than call a URL.
 fn take_hooks(table: &mut Table) -> Vec<String> {
-    let hooks = match table.get("hooks").map(Node::to_value) {
-        Some(Value::Object(hooks)) => hooks,
-        // What is no table is not understood, and left to the gate.
-        Some(_) | None => return Vec::new(),
+    // What is no table is not understood, and left to the gate.
+    let Some(Value::Object(hooks)) = table.get("hooks").map(Node::to_value) else {
+        return Vec::new();
     };
     table.remove("hooks");
     hooks

@@ -64,6 +64,7 @@ const SECONDS: &[f64] = &[
 
 impl Instrument {
     /// Name, unit, what it is, and how it counts.
+    #[expect(clippy::too_many_lines, reason = "a table with a row for each")]
     fn described(self) -> (&'static str, &'static str, &'static str, Counting) {
         use Counting::{Distribution, Fractions, Whole};
         match self {

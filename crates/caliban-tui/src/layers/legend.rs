@@ -66,14 +66,14 @@ pub(crate) fn draw(
 }
 
 /// The answer behind the one that is chosen, or before it; all around.
-pub(crate) fn step(answers: &[Labelled], selected: Option<usize>, way: Way) -> Option<usize> {
+pub(crate) fn step(answers: &[Labelled], selected: Option<usize>, way: Way) -> usize {
     let count = answers.len().max(1);
-    Some(match (way, selected) {
+    match (way, selected) {
         (Way::On, None) => 0,
         (Way::On, Some(at)) => (at + 1) % count,
         (Way::Back, None | Some(0)) => count - 1,
         (Way::Back, Some(at)) => at - 1,
-    })
+    }
 }
 
 /// To which side.

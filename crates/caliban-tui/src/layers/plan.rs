@@ -82,10 +82,10 @@ impl PlanForm {
             KeyCode::Esc => return PlanVerdict::KeepPlanning(None),
             KeyCode::Tab => return PlanVerdict::Later,
             KeyCode::Right | KeyCode::Down => {
-                self.selected = legend::step(&ANSWERS, self.selected, Way::On);
+                self.selected = Some(legend::step(&ANSWERS, self.selected, Way::On));
             }
             KeyCode::Left | KeyCode::Up => {
-                self.selected = legend::step(&ANSWERS, self.selected, Way::Back);
+                self.selected = Some(legend::step(&ANSWERS, self.selected, Way::Back));
             }
             KeyCode::PageUp => self.top = self.top.saturating_sub(5),
             KeyCode::PageDown => self.top += 5,

@@ -117,11 +117,11 @@ impl PermissionForm {
             }
             KeyCode::Tab => Chosen::Later,
             KeyCode::Right | KeyCode::Down => {
-                self.selected = legend::step(&ANSWERS, self.selected, Way::On);
+                self.selected = Some(legend::step(&ANSWERS, self.selected, Way::On));
                 Chosen::Nothing
             }
             KeyCode::Left | KeyCode::Up => {
-                self.selected = legend::step(&ANSWERS, self.selected, Way::Back);
+                self.selected = Some(legend::step(&ANSWERS, self.selected, Way::Back));
                 Chosen::Nothing
             }
             KeyCode::PageUp => {
