@@ -333,15 +333,14 @@ fn part(is_off: bool) -> Part {
     }
 }
 
-fn no_sense(error: SettingsError) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
 fn of_settings(args: &SettingsArgs) -> Result<SettingsOptions, Failure> {
     Ok(SettingsOptions {
         overlay: args.settings.clone(),
         sources: match &args.setting_sources {
-            Some(list) => Some(list.parse().map_err(no_sense)?),
+            Some(list) => Some(list.parse().map_err(|error: SettingsError| {
+                // What is said on the command line is a matter of usage.
+                Failure::Usage(error.to_string())
+            })?),
             None => None,
         },
         router_file: args.config.clone(),

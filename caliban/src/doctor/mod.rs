@@ -61,7 +61,8 @@ impl Examiner for Doctor {
             ..DoctorArgs::default()
         };
         async move {
-            let rows = rows(&args, &self.options, self.process.clone()).await;
+            let looked = rows(&args, &self.options, self.process.clone());
+            let rows = Box::pin(looked).await;
             Report(rows).text().trim_end().to_owned()
         }
         .boxed()

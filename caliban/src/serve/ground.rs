@@ -276,11 +276,11 @@ impl Roots {
 
 pub(super) fn unopened(error: &LaunchError) -> Unopened {
     let reason = error.to_string();
-    let cause = std::error::Error::source(error);
+    let is_of_mode = std::error::Error::source(error)
+        .and_then(|cause| cause.downcast_ref::<ModeError>())
+        .is_some();
     match error {
-        LaunchError::Configuration(_) if cause.is_some_and(|cause| cause.is::<ModeError>()) => {
-            Unopened::Refused(reason)
-        }
+        LaunchError::Configuration(_) if is_of_mode => Unopened::Refused(reason),
         LaunchError::Usage(_) | LaunchError::NoInput(_) => Unopened::Misused(reason),
         LaunchError::Busy(_) => busy(&reason),
         LaunchError::Configuration(_) | LaunchError::Runtime(_) => Unopened::Failed(reason),

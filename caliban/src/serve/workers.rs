@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
-use super::ground::{Ground, blocking, busy, unopened};
+use super::ground::{Ground, blocking, unopened};
 use crate::exit::Failure;
 use crate::fleet;
 use worker::{Seat, Worker};

@@ -171,9 +171,9 @@ fn agents_that_hide_whose_they_are_have_a_parent_all_the_same() {
     fleet.until(id, |agent| {
         agent["turns"] == 2 || agent["turns"] == 1 && agent["state"] == "idle"
     });
-    let begun = std::fs::read_to_string(workspace.join("begun")).unwrap();
-    let nested: Vec<&str> = begun.lines().filter(|line| line.len() == 8).collect();
-    assert_eq!(nested.len(), 2, "{begun}");
+    let written = std::fs::read_to_string(workspace.join("begun")).unwrap();
+    let nested: Vec<&str> = written.lines().filter(|line| line.len() == 8).collect();
+    assert_eq!(nested.len(), 2, "{written}");
     for other in nested {
         let spec = fleet.file(other, "spec.json");
         assert_eq!(spec["depth"], 1, "{spec}");

@@ -9,7 +9,7 @@ use crate::support::Bench;
 use crate::{bench, everything, go, init, names, ok, plugin, plugin_ok, shell, write};
 
 /// A marketplace beside which the plugin `tools` lies.
-fn market(bench: &Bench, entry: Value) -> (std::path::PathBuf, std::path::PathBuf) {
+fn market(bench: &Bench, entry: &Value) -> (std::path::PathBuf, std::path::PathBuf) {
     let root = bench.home.path().join("market");
     let mut listed = json!({"name": "tools", "source": "./tools"});
     let (fields, more) = (listed.as_object_mut().unwrap(), entry.as_object().unwrap());
@@ -35,7 +35,7 @@ fn install(bench: &Bench, root: &Path) -> crate::support::Ran {
 #[test]
 fn a_manifest_that_is_broken_is_no_plugin() {
     let bench = bench(ok());
-    let (root, place) = market(&bench, json!({}));
+    let (root, place) = market(&bench, &json!({}));
     write(&place.join(".claude-plugin/plugin.json"), "{\"name\": ");
     let ran = install(&bench, &root);
     assert_ne!(ran.code, Some(0), "{}", ran.stdout);
@@ -72,7 +72,7 @@ fn a_manifest_that_says_something_else_is_told(
     #[case] said: &str,
 ) {
     let bench = bench(ok());
-    let (root, place) = market(&bench, json!({}));
+    let (root, place) = market(&bench, &json!({}));
     write(&place.join(file), manifest);
     let ran = install(&bench, &root);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -82,7 +82,7 @@ fn a_manifest_that_says_something_else_is_told(
 #[test]
 fn commands_that_run_what_they_fetch_and_borrowed_names_are_told() {
     let bench = bench(ok());
-    let (root, place) = market(&bench, json!({}));
+    let (root, place) = market(&bench, &json!({}));
     let list = root.join(".claude-plugin/marketplace.json");
     let text = std::fs::read_to_string(&list).unwrap();
     write(&list, &text.replace("shop", "claude-plugins-official"));
@@ -110,7 +110,7 @@ fn commands_that_run_what_they_fetch_and_borrowed_names_are_told() {
 fn entries_with_parts_of_their_own_are_validated() {
     let bench = bench(ok());
     let parts = json!({"strict": false, "hooks": "./hooks/none.json", "commands": ["./commands"]});
-    let (root, _) = market(&bench, parts);
+    let (root, _) = market(&bench, &parts);
     let ran = plugin(&bench, &["validate", root.to_str().unwrap(), "--json"]);
     let findings: Value = serde_json::from_str(&ran.stdout).unwrap();
     let findings = findings["findings"].as_array().unwrap();
@@ -160,7 +160,7 @@ fn a_run_is_given_an_archive() {
 #[test]
 fn what_changes_and_what_there_is_can_be_read_by_programs() {
     let bench = bench(ok());
-    let (root, place) = market(&bench, json!({}));
+    let (root, place) = market(&bench, &json!({}));
     plugin_ok(&bench, &["marketplace", "add", root.to_str().unwrap()]);
     let available: Value =
         serde_json::from_str(&plugin_ok(&bench, &["list", "--available", "--json"])).unwrap();

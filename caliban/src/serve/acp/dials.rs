@@ -143,9 +143,8 @@ impl Dials {
                     "auto" => Reasoning::Auto,
                     "off" => Reasoning::Off,
                     BUDGET if matches!(self.reasoning, Reasoning::Budget(_)) => self.reasoning,
-                    level => match level.parse::<Effort>() {
-                        Ok(effort) => Reasoning::Effort(effort),
-                        Err(_) => {
+                    level => {
+                        let Ok(effort) = level.parse::<Effort>() else {
                             let offered: Vec<&str> = ["auto", "off"]
                                 .into_iter()
                                 .chain(self.efforts().map(Effort::as_str))
@@ -154,8 +153,9 @@ impl Dials {
                                 "there is no level `{value}`; choose one of {}",
                                 offered.join(", ")
                             )));
-                        }
-                    },
+                        };
+                        Reasoning::Effort(effort)
+                    }
                 };
                 Ok((Dial::Thought, Command::SetReasoning { reasoning }))
             }

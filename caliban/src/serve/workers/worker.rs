@@ -30,7 +30,7 @@ pub(super) struct Seat {
 fn reason(code: u8, reason: String) -> Unopened {
     match code {
         64 | 66 => Unopened::Misused(reason),
-        75 => Unopened::Busy(reason),
+        75 => crate::serve::ground::busy(&reason),
         _ => Unopened::Failed(reason),
     }
 }

@@ -185,7 +185,7 @@ impl Socket {
         match u8::try_from(length) {
             Ok(short) if short < 126 => frame.push(0x80 | short),
             Ok(_) | Err(_) => {
-                frame.push(0x80 | 126);
+                frame.push(0x80 | 0x7e);
                 frame.extend_from_slice(&length.to_be_bytes());
             }
         }
