@@ -68,6 +68,7 @@ const EDGES: &[Edge] = &[
     ("caliban-serve", "caliban-session", "sends commands and hears events"),
     ("caliban-serve", "caliban-settings", "modes have names, and private files are written"),
 
+    ("caliban-serve-http", "caliban-model", "the host of its tests has a history"),
     ("caliban-serve-http", "caliban-serve", "the registry is reached over HTTP"),
     ("caliban-serve-http", "caliban-settings", "tokens are written as digits"),
 
