@@ -167,7 +167,7 @@ fn a_call_is_tried_by_rules_and_mode_and_a_rule_that_is_gone_does_not_count() {
     };
     tried("Bash: rm x", "deny by `Bash:rm *`");
     tried("Write: a.txt", "ask by `");
-    tried("Wriet: a.txt", "did you mean `Write`?");
+    tried("Writes: a.txt", "did you mean `Write`?");
     terminal.key("tab");
     terminal.until_text("Permissions: mode acceptEdits");
     tried("Write: a.txt", "allow by mode acceptEdits");
