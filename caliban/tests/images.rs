@@ -368,6 +368,7 @@ fn nothing_malformed_reaches_a_provider(#[case] way: Way) {
         let reasons = [
             "     1\\t",
             "is damaged",
+            "too many pixels",
             "is not a png",
             "not shown",
             "is not a text file",

@@ -419,7 +419,6 @@ fn a_prompt_cannot_attach_what_is_closed() {
 fn a_name_that_leads_nowhere_is_said() {
     for (prompt, said) in [
         ("@missing.txt", "`@missing.txt` names no file"),
-        ("@secrets", "`@secrets` is a directory"),
         ("@~/notes.txt", "`@~/notes.txt` is outside the workspace"),
     ] {
         let bench = bench(Script::new([Reply::text("done")]));

@@ -145,7 +145,7 @@ fn nothing_malformed_comes_into_a_draft(
         fs::copy(&path, person.home().join("shot")).unwrap();
         brought.bring(&terminal, &path);
         terminal.until(|screen| {
-            let said = ["is damaged", "is not a png"];
+            let said = ["is damaged", "too many pixels", "is not a png"];
             said.iter().any(|said| screen.contains(said))
         });
         // Something else is said in between, so that the next file says its own.

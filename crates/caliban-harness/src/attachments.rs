@@ -226,6 +226,9 @@ impl Attachments {
         );
         for (shown, ranged) in spellings {
             let path = ranged.map_or(shown, |(path, _)| path);
+            if path.is_empty() {
+                continue;
+            }
             let Some(file) = of(path) else {
                 continue;
             };

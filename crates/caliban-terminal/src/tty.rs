@@ -297,7 +297,8 @@ fn enter(descriptor: &Descriptor) -> io::Result<Entered> {
     let original = rustix::termios::tcgetattr(descriptor)?;
     let mut raw = original.clone();
     raw.make_raw();
-    rustix::termios::tcsetattr(descriptor, OptionalActions::Now, &raw)?;
+    let set = || rustix::termios::tcsetattr(descriptor, OptionalActions::Now, &raw);
+    rustix::io::retry_on_intr(set)?;
     Ok(Entered {
         descriptor: descriptor.clone(),
         original,
@@ -317,7 +318,8 @@ fn leave(entered: &Entered) -> io::Result<()> {
         }
     }
     let now = OptionalActions::Now;
-    rustix::termios::tcsetattr(&entered.descriptor, now, &entered.original)?;
+    let set = || rustix::termios::tcsetattr(&entered.descriptor, now, &entered.original);
+    rustix::io::retry_on_intr(set)?;
     Ok(())
 }
 
@@ -345,7 +347,9 @@ fn hung_up(error: io::Error) -> io::Result<usize> {
 fn ready(descriptor: &Descriptor, flags: PollFlags, patience: Duration) -> io::Result<bool> {
     let mut polled = [PollFd::new(descriptor, flags)];
     let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
-    Ok(poll(&mut polled, Some(&patience))? > 0)
+    // A signal, such as that of another size, is no reason to give up.
+    let ready = rustix::io::retry_on_intr(|| poll(&mut polled, Some(&patience)))?;
+    Ok(ready > 0)
 }
 
 fn write_within(descriptor: &Descriptor, bytes: &[u8], patience: Duration) -> io::Result<()> {

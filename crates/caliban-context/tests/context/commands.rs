@@ -114,13 +114,15 @@ fn names_that_are_taken_stay_taken() {
     assert!(commands.get("help").is_none());
     assert_eq!(prompt(&commands, "/same").unwrap(), "project");
     assert_eq!(prompt(&commands, "/flow now").unwrap(), "skill flow: now");
-    let replaced = "the command `same` (project) replaces the one of that name (user)";
     assert_eq!(
         fixture.notices(&notices),
         [
             "`~~/repo/app/.caliban/commands/help.md` is not used: `/help` is a built-in command",
-            replaced,
-            replaced,
+            "the command `same` (project) replaces the one of that name (user)",
+            "typing `/help` does not use the skill of this name: it is a built-in command; rename one of \
+             them",
+            "typing `/same` does not use the skill of this name: it is a command of your own (project); \
+             rename one of them",
         ]
     );
 }

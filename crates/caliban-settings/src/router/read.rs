@@ -99,11 +99,11 @@ fn circle(routes: &[Route]) -> Option<Vec<String>> {
             for id in way.last().map_or(&[][..], |last| next(last)) {
                 let mut longer = way.clone();
                 longer.push(id.clone());
-                // A route that names itself is said elsewhere.
                 if *id == start && longer.len() > 2 {
                     return Some(longer);
                 }
-                if seen.insert(id.clone()) {
+                // A route that names itself is said elsewhere.
+                if *id != start && seen.insert(id.clone()) {
                     ways.push(longer);
                 }
             }
