@@ -136,9 +136,11 @@ fn a_server_may_be_confined(
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mcp/server.py");
     let server = format!(
-        "[mcp_servers.stub]\ncommand = 'bash'\nargs = ['-c', 'echo x > $HOME/served; exec python3 {script}']\n{key}"
+        "[mcp_servers.stub]\ncommand = 'bash'\nargs = ['-c', 'echo x > $HOME/served; exec python3 stub.py']\n{key}"
     );
     let bench = bench(&format!("{settings}{server}"), bash("true"));
+    // In the workspace, which is seen within the sandbox wherever this repository lies.
+    std::fs::copy(script, bench.workspace.path().join("stub.py")).unwrap();
     let mut command = bare(bench.home.path(), bench.workspace.path());
     let ran = run(command.args(["mcp", "status", "--json"]));
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
