@@ -208,6 +208,38 @@ fn a_flag_chooses_the_main_loop_and_says_so() {
     assert!(warnings.contains("do not count"), "{warnings}");
 }
 
+/// Where the price of some is known, a budget is not spent on who knows what.
+#[test]
+fn a_route_of_unknown_price_is_passed_over_where_there_is_a_budget_and_said() {
+    let two = Two::new(answers("a"), answers("o"));
+    two.routes(&ROUTES.replace("claude-sonnet-4-6", "claude-nobody"));
+    let asked = ["--output-format", "stream-json", "--max-budget-usd", "1"];
+    let ran = two.ask(&asked);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(two.asked(), (0, 1));
+    let frames = frames(&ran);
+    let warning = frames.iter().find(|it| it["subtype"] == "fallback_model");
+    let details = &warning.unwrap()["details"];
+    assert_eq!(details["kind"], "skipped", "{details}");
+    assert_eq!(details["from"], "anthropic/claude-nobody", "{details}");
+    let reason = details["reason"].as_str().unwrap();
+    assert!(reason.contains("its price is not known"), "{reason}");
+}
+
+#[rstest]
+#[case::next("", Some("llama3.1"))]
+#[case::none("fallback = []", None)]
+#[case::named("fallback = ['third']", Some("llama3.2:3b"))]
+fn init_names_who_would_stand_in(#[case] fallback: &str, #[case] expected: Option<&str>) {
+    let two = Two::new(answers("a"), answers("o"));
+    let third = "[[router.route]]\nid = 'third'\npurpose = 'other'\nprovider = 'ollama'\nmodel = 'llama3.2:3b'\n";
+    let head = format!("model = 'claude-sonnet-4-6'\n{fallback}");
+    two.routes(&(ROUTES.replace("model = 'claude-sonnet-4-6'", &head) + third));
+    let ran = two.ask(&["--output-format", "stream-json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(frames(&ran)[0]["fallback_model"].as_str(), expected);
+}
+
 #[test]
 fn a_purpose_has_its_own_model_and_provider() {
     let two = Two::new(answers("main"), answers("small"));
@@ -366,6 +398,24 @@ fn a_slow_route_is_raced_and_the_loser_paid() {
     let result: Value = serde_json::from_str(ran.stdout.trim()).unwrap();
     assert_eq!(result["result"], "fast");
     assert!(result["total_cost_usd"].as_f64().unwrap() > 0.0, "{result}");
+}
+
+/// Two models of one provider share an account, and whoever asks for a race of them gets it.
+#[rstest]
+#[case::asked_for("max = 1", "fast", 2)]
+#[case::not_wanted("max = 1, same_account = false", "late", 1)]
+fn models_of_one_account_are_raced(#[case] more: &str, #[case] said: &str, #[case] asked: usize) {
+    let slow = Reply::text("late").delay_ms(1_500);
+    let two = Two::new(Script::new([slow, Reply::text("fast")]), answers("o"));
+    two.routes(&format!(
+        "[[router.route]]\npurpose = 'main_loop'\nprovider = 'anthropic'\nmodel = 'claude-sonnet-4-6'\n\
+         hedge = {{ hedge_after_ms = 50, {more} }}\n\
+         [[router.route]]\npurpose = 'main_loop'\nprovider = 'anthropic'\nmodel = 'claude-haiku-4-5'\n"
+    ));
+    let ran = two.ask(&[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.stdout, format!("{said}\n"));
+    assert_eq!(two.asked(), (asked, 0));
 }
 
 #[test]

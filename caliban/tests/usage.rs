@@ -270,3 +270,26 @@ fn a_person_sees_a_table_with_bars() {
     let empty = Bench::new(Wire::Anthropic, Script::new([]));
     assert_eq!(empty.run(["usage"]).stdout, "nothing was consumed\n");
 }
+
+/// A cost is told to the nearest hundredth of a cent, and not cut off.
+#[test]
+fn amounts_are_rounded_wherever_they_are_told() {
+    let usage = Usage {
+        input: 100,
+        output: 20,
+        cache_read: 1_000,
+        cache_write_5m: 50,
+        ..Usage::default()
+    };
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([Reply::text("Hello.").usage(usage)]),
+    );
+    let ran = bench.run(["-p", "hi", "--session", "s", "--output-format", "json"]);
+    let result: Value = serde_json::from_str(ran.stdout.trim()).unwrap();
+    assert_eq!(result["total_cost_usd"], 0.001_087_5, "{result}");
+    for args in [&["usage"][..], &["-p", "/cost", "--session", "s"]] {
+        let ran = bench.run(args);
+        assert!(ran.stdout.contains("$0.0011"), "{}", ran.stdout);
+    }
+}

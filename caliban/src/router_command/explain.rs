@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_model::{Message, Purpose, Request, Usage};
+use caliban_model::{Dollars, Message, Purpose, Request, Usage};
 use caliban_router::{
     Again, Facts, HealthChange, KINDS, Need, Next, Plan, Route, Router, Verdict, consequence,
     kind_name,
@@ -166,7 +166,10 @@ fn tell(facts: &Facts, told: &Told<'_>, console: &mut Console) -> Result<(), Fai
         budgets,
         failures,
     } = told;
-    console.put(&format!("about {} tokens go in\n", facts.input_tokens))?;
+    console.put(&format!(
+        "about {} tokens of the conversation go in; the system prompt and the tools come on top\n",
+        facts.input_tokens
+    ))?;
     let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
     for need in *needs {
         let line = format!("needs {}: {}\n", text(need, "need"), text(need, "because"));
@@ -182,10 +185,7 @@ fn tell(facts: &Facts, told: &Told<'_>, console: &mut Console) -> Result<(), Fai
             let price = route[key]
                 .as_str()
                 .and_then(|it| it.parse::<Decimal>().ok());
-            price.map_or_else(
-                || "unknown".to_owned(),
-                |usd| format!("${}", usd.round_dp(4)),
-            )
+            price.map_or_else(|| "unknown".to_owned(), |usd| Dollars(usd).to_string())
         };
         console.put(&format!(
             "{mark} {}  {}/{}  {}; input {} if cached, {} if not\n",

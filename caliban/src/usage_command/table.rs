@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use caliban_harness::lasting;
+use caliban_model::Dollars;
 use caliban_sessions::Sums;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
@@ -56,19 +57,23 @@ pub(super) fn table(sheet: &Sheet, by: UsageBy, range: Range) -> String {
     let mut text = lined_up(&rows, tails.chain([String::new()]));
     // Writing to a string does not fail.
     if sheet.total.sums.unpriced > 0 {
+        let calls = match sheet.total.sums.unpriced {
+            1 => "one call".to_owned(),
+            more => format!("{more} calls"),
+        };
         let _ = writeln!(
             text,
-            "{} calls had no known price; `CALIBAN_RATES_YAML` can name one for those to come",
-            sheet.total.sums.unpriced
+            "{calls} had no known price; `CALIBAN_RATES_YAML` can name one for those to come"
         );
     }
     if !by.has_work() {
         let work = sheet.total.work.unwrap_or_default();
         let _ = writeln!(
             text,
-            "worked {}, {} calls denied",
+            "worked {}, {} {} denied",
             lasting(work.active_ms),
-            work.denials
+            work.denials,
+            if work.denials == 1 { "call" } else { "calls" }
         );
     }
     text
@@ -78,8 +83,8 @@ fn cells(line: &Line, by: UsageBy) -> Vec<String> {
     let (sums, usage) = (&line.sums, &line.sums.usage);
     let mut cells = vec![
         line.name.clone(),
-        money(sums.cost),
-        money(sums.saved),
+        Dollars(sums.cost).to_string(),
+        Dollars(sums.saved).to_string(),
         usage.input.to_string(),
         usage.cache_read.to_string(),
         usage.cache_write().to_string(),
@@ -91,14 +96,6 @@ fn cells(line: &Line, by: UsageBy) -> Vec<String> {
         cells.extend([lasting(work.active_ms), work.denials.to_string()]);
     }
     cells
-}
-
-fn money(amount: Decimal) -> String {
-    if amount.is_sign_negative() && !amount.is_zero() {
-        format!("-${:.4}", -amount)
-    } else {
-        format!("${amount:.4}")
-    }
 }
 
 /// The first column to the left, the others to the right, and what follows them.

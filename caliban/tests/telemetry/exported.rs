@@ -23,14 +23,14 @@ fn telling(bench: &Bench) -> Command {
 }
 
 /// Everything is told on the standard error.
-fn tells(command: &mut Command) {
+pub(crate) fn tells(command: &mut Command) {
     command.env("CALIBAN_ENABLE_TELEMETRY", "1");
     for signal in ["METRICS", "LOGS", "TRACES"] {
         command.env(format!("OTEL_{signal}_EXPORTER"), "console");
     }
 }
 
-fn told(stderr: &str) -> Told {
+pub(crate) fn told(stderr: &str) -> Told {
     let lines = stderr.lines().filter(|line| line.starts_with('{'));
     let bodies = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     Told(bodies.map(|body| json!({ "body": body })).collect())

@@ -13,6 +13,8 @@
 mod support;
 
 #[cfg(unix)]
+mod attribution;
+#[cfg(unix)]
 mod exported;
 mod receiver;
 
@@ -163,6 +165,8 @@ fn contents_are_absent_unless_they_are_wanted(#[values("grpc", "http/json")] pro
             .events(event)
             .any(|record| attribute(record, field).is_some_and(|text| text.contains(SECRET)));
         assert!(found, "{variable}: {}", told.text());
+        let in_spans = told.spans().any(|span| span.to_string().contains(SECRET));
+        assert!(in_spans, "{variable}: {}", told.text());
     }
 }
 

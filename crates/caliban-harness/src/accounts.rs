@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, PoisonError};
 
 use caliban_agent::RunTotals;
-use caliban_model::{Block, Image, Message, Purpose, RouteAccount, ToolContent, Usage};
+use caliban_model::{Block, Dollars, Image, Message, Purpose, RouteAccount, ToolContent, Usage};
 use caliban_sessions::{Account, Accounts, Sums, Work};
 use caliban_settings::calendar;
 use rust_decimal::Decimal;
@@ -123,9 +123,9 @@ fn of_model(row: &Account) -> (String, String) {
 pub(crate) fn cost((_, before): Before, session: &Session) -> String {
     let accounts = accounts(session);
     let all = accounts.total().cost + accounts.inherited().1;
-    let mut rows = vec![("session".to_owned(), format!("${all:.4}"))];
+    let mut rows = vec![("session".to_owned(), Dollars(all).to_string())];
     if !before.is_zero() {
-        rows.push(("earlier runs of it".to_owned(), format!("${before:.4}")));
+        rows.push(("earlier runs of it".to_owned(), Dollars(before).to_string()));
     }
     for ((provider, model), sums) in grouped(&accounts, of_model) {
         rows.push((format!("{provider}/{model}"), price(&sums)));
@@ -133,13 +133,13 @@ pub(crate) fn cost((_, before): Before, session: &Session) -> String {
     // A copy brings the sum of its original along, and not which model took which part of it.
     let inherited = accounts.inherited().1;
     if !inherited.is_zero() {
-        rows.push(("before the copy".to_owned(), format!("${inherited:.4}")));
+        rows.push(("before the copy".to_owned(), Dollars(inherited).to_string()));
     }
     let purposes = grouped(&accounts, |row| row.purpose);
     if purposes.len() > 1 {
         for (purpose, sums) in purposes {
             let name = format!("for {}", purpose_name(purpose));
-            rows.push((name, format!("${:.4}", sums.cost)));
+            rows.push((name, Dollars(sums.cost).to_string()));
         }
     }
     columns(rows)
@@ -148,17 +148,20 @@ pub(crate) fn cost((_, before): Before, session: &Session) -> String {
 /// What calls cost, and what a cache saved of it.
 fn price(sums: &Sums) -> String {
     let mut price = match sums.unpriced {
-        0 => format!("${:.4}", sums.cost),
+        0 => Dollars(sums.cost).to_string(),
         _ if sums.cost.is_zero() => "price not known".to_owned(),
-        unpriced => format!("${:.4} and {unpriced} calls of unknown price", sums.cost),
+        unpriced => format!(
+            "{} and {unpriced} calls of unknown price",
+            Dollars(sums.cost)
+        ),
     };
     // Writing to a string does not fail.
     let _ = match sums.saved {
         saved if saved.is_zero() => Ok(()),
         saved if saved.is_sign_negative() => {
-            write!(price, ", ${:.4} more for writing to the cache", -saved)
+            write!(price, ", {} more for writing to the cache", Dollars(-saved))
         }
-        saved => write!(price, ", ${saved:.4} saved by the cache"),
+        saved => write!(price, ", {} saved by the cache", Dollars(saved)),
     };
     price
 }
@@ -191,7 +194,7 @@ pub(crate) fn usage(totals: &RunTotals, (earlier, _): Before, session: &Session)
         rows.push(("images".to_owned(), about));
     }
     let cost = all.cost + inherited_cost;
-    rows.push(("cost".to_owned(), format!("${cost:.4}")));
+    rows.push(("cost".to_owned(), Dollars(cost).to_string()));
     let work = accounts.total_work();
     if work.active_ms > 0 {
         rows.push(("time".to_owned(), lasting(work.active_ms)));
@@ -328,18 +331,18 @@ fn route_rows(session: &Session) -> Vec<Value> {
 /// One route in words.
 fn route_line(account: &RouteAccount) -> (String, String) {
     let mut said = format!(
-        "{} answers, {} in, {} out, ${:.4}",
+        "{} answers, {} in, {} out, {}",
         account.answers,
         account.usage.total_input(),
         account.usage.output,
-        account.cost
+        Dollars(account.cost)
     );
     // Writing to a string does not fail.
     if account.failures > 0 {
         let _ = write!(said, ", {} failed", account.failures);
     }
     if !account.wasted_cost.is_zero() {
-        let _ = write!(said, ", ${:.4} for nothing", account.wasted_cost);
+        let _ = write!(said, ", {} for nothing", Dollars(account.wasted_cost));
     }
     let name = format!("route {} ({})", account.route, account.purpose.slug());
     (name, said)

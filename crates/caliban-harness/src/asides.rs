@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use caliban_agent::{Consultant, Event, Listener, ModelTotals, Outcome, RunTotals};
-use caliban_model::{CancellationToken, Purpose};
+use caliban_model::{CancellationToken, Dollars, Purpose};
 
 use crate::session::Session;
 
@@ -64,7 +64,7 @@ impl Session {
         let ledger = self.agent.ledger.lock();
         let spent = ledger.unwrap_or_else(PoisonError::into_inner).total();
         (spent >= budget).then(|| Outcome::BudgetExceeded {
-            message: format!("${spent:.4} of ${budget} are spent"),
+            message: format!("{} of ${budget} are spent", Dollars(spent)),
         })
     }
 

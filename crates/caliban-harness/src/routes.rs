@@ -100,10 +100,9 @@ impl Routes {
         }
         let table = Table::new(routes, settings(&config, configuration.environment()));
         warnings.extend(table.warnings().iter().cloned());
-        let mut main = table.routes().iter();
-        let mut main = main.by_ref().filter(|it| it.purpose == Purpose::MainLoop);
-        let model = main.next().map(|route| route.model.to_string());
-        let fallback_model = main.next().map(|route| route.model.to_string());
+        let main = table.head(Purpose::MainLoop);
+        let model = main.map(|route| route.model.to_string());
+        let fallback_model = table.stand_in().map(|route| route.model.to_string());
         Ok(Self {
             model: model.unwrap_or_default(),
             fallback_model,
@@ -419,8 +418,9 @@ fn hedge(own: Toggle<Hedge>, global: Option<Hedge>) -> Option<HedgePolicy> {
             .or(global.max_input_tokens)
             .unwrap_or(HedgePolicy::MAX_INPUT_TOKENS),
         same_account: match same_account {
-            Some(true) => SameAccount::Raced,
-            Some(false) | None => SameAccount::NotRaced,
+            // Whoever asks for a race gets it.
+            Some(true) | None => SameAccount::Raced,
+            Some(false) => SameAccount::NotRaced,
         },
     })
 }
@@ -484,5 +484,6 @@ fn settings(config: &RouterConfig, environment: &Environment) -> TableSettings {
         return_after: config
             .return_after_secs
             .map_or(default.return_after, Duration::from_secs),
+        stay_from: default.stay_from,
     }
 }

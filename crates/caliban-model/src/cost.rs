@@ -1,11 +1,26 @@
 //! What a run has spent, per provider, model and purpose.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 
 use crate::{Purpose, RateCard, Usage};
+
+/// An amount as people read it: `$0.0123`, to the nearest hundredth of a cent.
+#[derive(Debug, Clone, Copy)]
+pub struct Dollars(pub Decimal);
+
+impl fmt::Display for Dollars {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Writing a number with a precision cuts it off.
+        let nearest = RoundingStrategy::MidpointAwayFromZero;
+        let amount = self.0.round_dp_with_strategy(4, nearest);
+        let sign = if amount < Decimal::ZERO { "-" } else { "" };
+        write!(to, "{sign}${:.4}", amount.abs())
+    }
+}
 
 /// Sums usage and cost over every call of a run: retries, sub-agents and compaction included.
 #[derive(Debug, Clone)]
@@ -121,6 +136,17 @@ impl CostLedger {
 mod tests {
     use super::*;
     use rust_decimal::dec;
+
+    #[test]
+    fn amounts_are_told_to_the_nearest_hundredth_of_a_cent() {
+        let told = |amount| Dollars(amount).to_string();
+        assert_eq!(told(dec!(0.0010875)), "$0.0011");
+        assert_eq!(told(dec!(0.00005)), "$0.0001");
+        assert_eq!(told(dec!(0.00004999)), "$0.0000");
+        assert_eq!(told(dec!(-0.00004)), "$0.0000");
+        assert_eq!(told(dec!(-1.23456)), "-$1.2346");
+        assert_eq!(told(dec!(12)), "$12.0000");
+    }
 
     #[test]
     fn sums_are_exact_and_unknown_models_are_reported_once() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
-use crate::{Block, Origin, Purpose, RetryCategory, Usage};
+use crate::{Block, Dollars, Origin, Purpose, RetryCategory, Usage};
 
 /// One step of an answer.
 ///
@@ -227,7 +227,7 @@ impl Warning {
         let read = loss.usage.total_input();
         let cost = loss.cost.map_or_else(
             || "at an unknown price".to_owned(),
-            |cost| format!("for ${}", cost.round_dp(4)),
+            |cost| format!("for {}", Dollars(cost)),
         );
         Self {
             message: format!(

@@ -23,7 +23,7 @@ pub use capability::{
     CacheSupport, Capabilities, ChatTools, EffortSet, ForcedTools, ModelTraits, Sampling,
     ThinkingDefault, ThinkingForm, ToolSupport, capabilities, family, traits,
 };
-pub use cost::{CostLedger, LedgerEntry, Price};
+pub use cost::{CostLedger, Dollars, LedgerEntry, Price};
 pub use credentials::{Credentials, Freshness, NoKey, StaticKey};
 pub use error::{Error, ErrorKind, RetryAdvice, RetryCategory};
 pub use event::{
@@ -39,7 +39,7 @@ pub use provider::{EventStream, ModelInfo, Provider, RouteAccount};
 pub use provider_kind::{OpenAiApi, ProviderKind, UnknownProvider};
 pub use rates::{Rate, RateCard, RateCardError, Tier};
 pub use request::{
-    AnswerLimit, CachePolicy, CacheTtl, Effort, InvalidRequest, Metadata, OutputFormat,
+    AnswerLimit, CachePolicy, CacheTtl, Effort, InvalidRequest, MarkedTurn, Metadata, OutputFormat,
     ParallelCalls, Purpose, Reasoning, Request, ToolChoice, ToolSpec, UnknownEffort,
 };
 pub use spelling::{nearest, slips};

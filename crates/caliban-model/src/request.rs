@@ -228,20 +228,76 @@ impl Request {
         messages + tools
     }
 
+    /// The user turns at whose end a prompt cache is marked, the last one first, where that is
+    /// asked for: the last two that are worth one. A turn is, when `min_cached_turn` tokens have
+    /// come together since the turn before it that was. So a long prompt has its mark at once, and
+    /// a loop of short calls has marks as well, at places that stay where they are while the
+    /// conversation grows: what one call has written there, the next one reads.
+    pub fn marked_turns(&self) -> Vec<MarkedTurn> {
+        if self.cache == CachePolicy::Off {
+            return Vec::new();
+        }
+        let enough = self.min_cached_turn.saturating_mul(BYTES_PER_TOKEN);
+        let turns = self.turns();
+        let (mut worthy, mut count, mut since) = (Vec::new(), 0, 0_u64);
+        let mut begin = None;
+        for (place, message) in turns.iter().enumerate() {
+            // Without a minimum there is nothing to estimate.
+            if enough > 0 {
+                since = since.saturating_add(message_bytes(message) as u64);
+            }
+            if message.role != Role::User {
+                continue;
+            }
+            let first = *begin.get_or_insert(place);
+            let goes_on = turns
+                .get(place + 1)
+                .is_some_and(|next| next.role == Role::User);
+            if goes_on {
+                continue;
+            }
+            begin = None;
+            count += 1;
+            if since >= enough {
+                worthy.push((count, first));
+                since = 0;
+            }
+        }
+        let last = worthy.into_iter().rev().take(MARKED_TURNS);
+        let marked = last.map(|(number, message)| MarkedTurn {
+            later: count - number,
+            message,
+        });
+        marked.collect()
+    }
+
     /// The marks for a prompt cache that this asks for, where they are set by us: at the end of
-    /// the tools, of the system prompt and of the last two user turns.
+    /// the tools, of the system prompt and of user turns.
     pub fn cache_marks(&self, most: usize) -> usize {
         if self.cache == CachePolicy::Off {
             return 0;
         }
-        let is_marked = |message: &&Arc<Message>| {
-            message.role == Role::User
-                && message_bytes(message) as u64 >= self.min_cached_turn.saturating_mul(4)
-        };
-        let turns = self.messages.iter().filter(is_marked).take(2).count();
         let lists = usize::from(!self.tools.is_empty()) + usize::from(!self.system().is_empty());
-        (turns + lists).min(most)
+        (self.marked_turns().len() + lists).min(most)
     }
+}
+
+/// The user turns that get a mark: the last, and the one before it, which is where the previous
+/// call wrote. With the last tool and the last block of the system prompt that makes the four
+/// marks that a request may have.
+const MARKED_TURNS: usize = 2;
+
+/// What makes one token, roughly.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// A user turn at whose end a prompt cache is marked. Messages of a user that follow each other
+/// are one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarkedTurn {
+    /// How many user turns come after it.
+    pub later: usize,
+    /// The place of its first message among the turns of the request.
+    pub message: usize,
 }
 
 fn message_bytes(message: &Message) -> usize {
@@ -343,6 +399,68 @@ mod tests {
 
     fn conversation(messages: Vec<Message>) -> Result<Request, InvalidRequest> {
         Request::new("m", messages.into_iter().map(Arc::new).collect())
+    }
+
+    /// How many user turns come after those that are marked.
+    fn marked(minimum: u64, messages: Vec<Message>) -> Vec<usize> {
+        let mut request = conversation(messages).unwrap();
+        request.cache = CachePolicy::Ephemeral(CacheTtl::FiveMinutes);
+        request.min_cached_turn = minimum;
+        let turns = request.marked_turns();
+        turns.iter().map(|turn| turn.later).collect()
+    }
+
+    #[test]
+    fn the_last_two_user_turns_are_marked() {
+        let said = |text: &str| Message::user(text.to_owned());
+        assert_eq!(marked(0, vec![said("a")]), [0]);
+        let talk = vec![
+            Message::system("s"),
+            said("a"),
+            Message::assistant("b"),
+            said("c"),
+            said("one turn with the one before"),
+            Message::assistant("d"),
+            said("e"),
+        ];
+        assert_eq!(marked(0, talk.clone()), [0, 1]);
+        let mut request = conversation(talk).unwrap();
+        assert_eq!(request.marked_turns(), []);
+        request.cache = CachePolicy::Ephemeral(CacheTtl::FiveMinutes);
+        let places: Vec<usize> = request.marked_turns().iter().map(|it| it.message).collect();
+        assert_eq!(places, [5, 2]);
+    }
+
+    #[test]
+    fn a_turn_that_is_short_by_itself_is_marked_where_it_makes_enough_with_others() {
+        let long = "x".repeat(700);
+        let mut turns = Vec::new();
+        let mut before: Vec<usize> = Vec::new();
+        for number in 0..12_usize {
+            turns.push(Message::user(long.clone()));
+            // From the beginning, so that places can be compared.
+            let mut places: Vec<usize> = marked(1_000, turns.clone())
+                .into_iter()
+                .map(|later| number - later)
+                .collect();
+            places.reverse();
+            if number < 3 {
+                assert_eq!(places, Vec::<usize>::new(), "{number}");
+            }
+            // What was written last is where the next call looks.
+            assert!(
+                before.last().is_none_or(|last| places.contains(last)),
+                "{before:?} {places:?}"
+            );
+            before = places;
+            turns.push(Message::assistant(long.clone()));
+        }
+        assert_eq!(before.len(), 2, "{before:?}");
+        assert_eq!(marked(1_000, vec![Message::user("x".repeat(4_000))]), [0]);
+        assert_eq!(
+            marked(u64::MAX, vec![Message::user(long)]),
+            Vec::<usize>::new()
+        );
     }
 
     #[test]

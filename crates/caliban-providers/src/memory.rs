@@ -113,11 +113,23 @@ impl<S: Clone + Default> Memory<S> {
         turns: &[Arc<Message>],
         write: impl Fn(&[Paired<'_>], &mut S) -> Vec<Value>,
     ) -> Written<S> {
+        self.turns_up_to(usize::MAX, reader, turns, write)
+    }
+
+    /// The same, and what stands at the place `open` and after it is among the last turns: it may
+    /// yet change how it is written.
+    pub(crate) fn turns_up_to(
+        &self,
+        open: usize,
+        reader: &str,
+        turns: &[Arc<Message>],
+        write: impl Fn(&[Paired<'_>], &mut S) -> Vec<Value>,
+    ) -> Written<S> {
         // Whoever panicked had taken out what it worked on.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut beginning = kept.take(reader, turns);
         let known = beginning.turns.len();
-        let settled = settled(turns, known);
+        let settled = settled(turns, known, open);
         if settled > known {
             beginning.extend(&turns[known..settled], &write);
         }
@@ -216,11 +228,12 @@ impl<S> Beginning<S> {
 }
 
 /// How many turns are settled: whatever follows, they are written as they are now.
-fn settled(turns: &[Arc<Message>], known: usize) -> usize {
+fn settled(turns: &[Arc<Message>], known: usize, open: usize) -> usize {
     (known + 1..turns.len())
         .rev()
         .filter(|position| is_border(&turns[..*position], &turns[*position]))
-        .nth(OPEN_EXCHANGES - 1)
+        .skip(OPEN_EXCHANGES - 1)
+        .find(|position| *position <= open)
         .unwrap_or(known)
 }
 
@@ -385,7 +398,7 @@ mod tests {
                 .collect();
             let mut known = 0;
             for length in 0..=turns.len() {
-                let now = settled(&turns[..length], known);
+                let now = settled(&turns[..length], known, usize::MAX);
                 prop_assert!(now >= known && now <= length);
                 known = now;
             }

@@ -111,7 +111,13 @@ impl Core {
             },
             None => Primary::Works,
         };
-        let return_after = self.table.settings.return_after;
+        let settings = &self.table.settings;
+        let is_worth_it = facts.goes_on || facts.input_tokens >= settings.stay_from;
+        let return_after = if is_worth_it {
+            settings.return_after
+        } else {
+            Duration::ZERO
+        };
         View {
             now,
             stay: state.affinity.stay(facts, now, primary, return_after),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_stream::try_stream;
 use caliban_model::{
-    CancellationToken, Error, ErrorKind, EventStream, HedgeLoss, Hop, HopKind, Origin, Request,
-    Retry, RetryCategory, Shown, StopReason, StreamEvent, Usage, Warning,
+    CancellationToken, Dollars, Error, ErrorKind, EventStream, HedgeLoss, Hop, HopKind, Origin,
+    Request, Retry, RetryCategory, Shown, StopReason, StreamEvent, Usage, Warning,
 };
 
 use crate::attempt::Attempt;
@@ -254,7 +254,7 @@ impl Call {
                 cache_write_5m: tokens,
                 ..Usage::default()
             });
-            let _ = write!(told, ", for about ${}", cost.round_dp(4));
+            let _ = write!(told, ", for about {}", Dollars(cost));
         }
         told
     }

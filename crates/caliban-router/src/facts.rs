@@ -30,6 +30,8 @@ pub struct Facts {
     pub reasoning: Reasoning,
     /// Whose conversation it is.
     pub session: Option<Arc<str>>,
+    /// Whether results of calls are handed back, so that a prompt is still being worked on.
+    pub goes_on: bool,
     /// How many messages there are; fewer than before means that they were condensed.
     pub messages: usize,
     /// How long a provider keeps what it has read.
@@ -78,6 +80,7 @@ impl Facts {
             max_tokens: Request::DEFAULT_MAX_TOKENS,
             reasoning: Reasoning::Auto,
             session: None,
+            goes_on: false,
             messages: 0,
             cache_ttl: CACHE_5M,
         }
@@ -103,6 +106,10 @@ impl Facts {
             max_tokens: request.max_tokens,
             reasoning: request.reasoning,
             session: request.metadata.session.as_deref().map(Arc::from),
+            goes_on: request.turns().last().is_some_and(|last| {
+                let mut blocks = last.content.iter();
+                blocks.any(|block| matches!(block, Block::ToolResult { .. }))
+            }),
             messages: request.messages().len(),
             cache_ttl: match request.cache {
                 CachePolicy::Off => Duration::ZERO,

@@ -46,8 +46,11 @@ pub fn resolve(table: &Table, facts: &Facts, view: &View, rates: &RateCard) -> R
         return work.nobody(purpose, reason);
     }
     work.restrict(&mut kept);
+    let head = kept.first().map(|kept| kept.candidate.clone());
+    let is_passed_over = work.pass_over_unpriced(&mut kept);
     work.save(&mut kept);
-    let primary = kept.first().map(|kept| kept.candidate.clone());
+    let first = kept.first().map(|kept| kept.candidate.clone());
+    let primary = if is_passed_over { head } else { first };
     let plan = work.spare(&mut kept);
     work.stay(&mut kept);
     let alias = match asked {
@@ -363,22 +366,29 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// What a budget asks for: a cheaper route from some point on, and nobody whose price is not
-    /// known where others' is.
+    /// A budget is not spent on nobody knows what: where the price of some is known, the others
+    /// are left out. Whether that is true of who would have been asked first.
+    fn pass_over_unpriced(&mut self, kept: &mut Vec<Kept>) -> bool {
+        let is_priced = |work: &Self, it: &Kept| work.price(&it.candidate).is_some();
+        if self.view.spent.is_none() || !kept.iter().any(|it| is_priced(self, it)) {
+            return false;
+        }
+        let is_passed_over = kept.first().is_some_and(|head| !is_priced(self, head));
+        let (priced, unpriced) = std::mem::take(kept)
+            .into_iter()
+            .partition(|it| is_priced(self, it));
+        *kept = priced;
+        for it in unpriced {
+            self.drop(it.candidate, Reason::UnknownPrice);
+        }
+        is_passed_over
+    }
+
+    /// What a budget asks for: a cheaper route from some point on.
     fn save(&mut self, kept: &mut Vec<Kept>) {
         let Some(spent) = self.view.spent else {
             return;
         };
-        let is_priced = |work: &Self, it: &Kept| work.price(&it.candidate).is_some();
-        if kept.iter().any(|it| is_priced(self, it)) {
-            let (priced, unpriced) = std::mem::take(kept)
-                .into_iter()
-                .partition(|it| is_priced(self, it));
-            *kept = priced;
-            for it in unpriced {
-                self.drop(it.candidate, Reason::UnknownPrice);
-            }
-        }
         let rules = self.table.settings.budgets.iter();
         let rule = rules
             .filter(|rule| rule.purpose == self.facts.purpose && spent >= rule.at)

@@ -125,6 +125,9 @@ pub struct TableSettings {
     pub budgets: Vec<BudgetRule>,
     /// How long a session stays on the route that stood in, if the first one works again.
     pub return_after: Duration,
+    /// From how many tokens on it stays there beyond the prompt at all: what is shorter is soon
+    /// read anew, and the first route is the one that was wanted.
+    pub stay_from: u64,
 }
 
 impl Default for TableSettings {
@@ -137,6 +140,7 @@ impl Default for TableSettings {
             orders: BTreeMap::new(),
             budgets: Vec::new(),
             return_after: Duration::from_mins(10),
+            stay_from: 10_000,
         }
     }
 }
@@ -195,6 +199,20 @@ impl Table {
     /// Who answers the person, if all is well.
     pub fn main(&self) -> Option<&Route> {
         self.head(Purpose::MainLoop).or_else(|| self.routes.first())
+    }
+
+    /// Who answers the person in place of the first, where that one fails.
+    pub fn stand_in(&self) -> Option<&Route> {
+        let head = self.head(Purpose::MainLoop)?;
+        let can = |route: &&Route| matches!(route.seat, Seat::Connected(_));
+        match &head.fallback {
+            Some(list) => list.iter().filter_map(|id| self.route(id)).find(can),
+            None => {
+                let own = self.routes.iter();
+                let own = own.filter(|route| route.purpose == Purpose::MainLoop);
+                own.skip(1).find(can)
+            }
+        }
     }
 
     /// The first route of a purpose.

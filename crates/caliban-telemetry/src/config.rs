@@ -115,6 +115,24 @@ pub(crate) struct Contents {
     pub(crate) tool_content: bool,
 }
 
+/// What metrics say beside what they count: each session apart unless that is too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Included {
+    pub(crate) session: bool,
+    pub(crate) version: bool,
+}
+
+impl Included {
+    /// The attributes of all metrics of a session.
+    pub(crate) fn attributes(self, session: &str) -> Attributes {
+        let session = self.session.then(|| session.to_owned());
+        let version = self.version.then_some(env!("CARGO_PKG_VERSION"));
+        Attributes::default()
+            .with_known("session.id", session)
+            .with_known("app.version", version)
+    }
+}
+
 impl Contents {
     /// A name that a user chose.
     pub(crate) fn name(self, name: &str) -> String {
@@ -140,6 +158,7 @@ pub struct Config {
     pub(crate) certificates: Certificates,
     pub(crate) contents: Contents,
     pub(crate) temporality: Temporality,
+    pub(crate) included: Included,
     pub(crate) metrics_every: Duration,
     pub(crate) logs_every: Duration,
     pub(crate) helper: Option<HeadersHelper>,
@@ -203,10 +222,12 @@ impl Wish {
         let mut targets = Vec::new();
         let mut missing = None;
         for signal in Signal::ALL {
-            match reading.target(signal)? {
-                Found::Target(target) => targets.push((signal, target)),
-                Found::None => {}
-                Found::NoAddress => missing = Some(signal),
+            for found in reading.targets(signal)? {
+                match found {
+                    Found::Target(target) => targets.push((signal, target)),
+                    Found::None => {}
+                    Found::NoAddress => missing = Some(signal),
+                }
             }
         }
         if targets.is_empty() {
@@ -227,6 +248,13 @@ impl Wish {
                 tool_content: environment.is_on(names::OTEL_LOG_TOOL_CONTENT),
             },
             temporality: reading.temporality()?,
+            included: Included {
+                session: environment
+                    .text(names::OTEL_METRICS_INCLUDE_SESSION_ID)
+                    .is_none()
+                    || environment.is_on(names::OTEL_METRICS_INCLUDE_SESSION_ID),
+                version: environment.is_on(names::OTEL_METRICS_INCLUDE_VERSION),
+            },
             metrics_every: reading.duration(names::OTEL_METRIC_EXPORT_INTERVAL, METRICS)?,
             logs_every: reading.duration(names::OTEL_LOGS_EXPORT_INTERVAL, LOGS)?,
             helper: reading.helper(settings)?,
@@ -261,15 +289,20 @@ impl Reading<'_> {
             .find_map(|name| Some((name.clone(), self.0.text(&name)?)))
     }
 
-    fn target(&self, signal: Signal) -> Result<Found, VariableError> {
+    /// Where a signal goes: to one place, or to several with commas between.
+    fn targets(&self, signal: Signal) -> Result<Vec<Found>, VariableError> {
         let name = signal.exporter_variable();
-        let exporter = self.0.text(name).unwrap_or_else(|| "otlp".to_owned());
-        match exporter.trim() {
-            "none" => Ok(Found::None),
+        let exporters = self.0.text(name).unwrap_or_else(|| "otlp".to_owned());
+        let mut words: Vec<&str> = exporters.split(',').map(str::trim).collect();
+        words.sort_unstable();
+        words.dedup();
+        let found = words.iter().map(|word| match *word {
+            "none" if words.len() == 1 => Ok(Found::None),
             "console" => Ok(Found::Target(Target::Console)),
             "otlp" => self.collector(signal),
-            _ => Err(wrong(name, "`otlp`, `console` or `none`", &exporter)),
-        }
+            _ => Err(wrong(name, "`otlp`, `console` or `none`", &exporters)),
+        });
+        found.collect()
     }
 
     fn collector(&self, signal: Signal) -> Result<Found, VariableError> {
@@ -549,6 +582,8 @@ mod tests {
     #[rstest]
     #[case("OTEL_EXPORTER_OTLP_PROTOCOL", "smoke")]
     #[case("OTEL_METRICS_EXPORTER", "prometheus")]
+    #[case("OTEL_METRICS_EXPORTER", "none,console")]
+    #[case("OTEL_METRICS_EXPORTER", "otlp,,console")]
     #[case("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4317")]
     #[case("OTEL_METRIC_EXPORT_INTERVAL", "soon")]
     #[case("OTEL_METRIC_EXPORT_INTERVAL", "0")]
@@ -557,6 +592,38 @@ mod tests {
     fn what_makes_no_sense_is_an_error(#[case] name: &str, #[case] value: &str) {
         let error = read(&[ON, AT, (name, value)]).unwrap_err();
         assert_eq!(error.name, name);
+    }
+
+    #[test]
+    fn a_signal_may_go_to_several_places() {
+        let both = ("OTEL_LOGS_EXPORTER", " otlp, console");
+        let json = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+        assert_eq!(
+            urls(read(&[ON, AT, json, both]).unwrap()),
+            [
+                "http://c:4317/v1/metrics",
+                "console",
+                "http://c:4317/v1/logs",
+                "http://c:4317/v1/traces"
+            ]
+        );
+    }
+
+    #[rstest]
+    #[case(&[], "session.id")]
+    #[case(&[("OTEL_METRICS_INCLUDE_SESSION_ID", "true"), ("OTEL_METRICS_INCLUDE_VERSION", "true")], "app.version session.id")]
+    #[case(&[("OTEL_METRICS_INCLUDE_SESSION_ID", "false"), ("OTEL_METRICS_INCLUDE_VERSION", "0")], "")]
+    fn metrics_say_which_session_unless_that_is_too_much(
+        #[case] variables: &[(&str, &str)],
+        #[case] expected: &str,
+    ) {
+        let wish = read(&[&[ON, AT], variables].concat());
+        let Ok(Wish::On(config)) = wish else {
+            panic!("nothing is exported");
+        };
+        let attributes = config.included.attributes("s");
+        let names: Vec<&str> = attributes.0.keys().map(|name| &**name).collect();
+        assert_eq!(names.join(" "), expected);
     }
 
     #[rstest]

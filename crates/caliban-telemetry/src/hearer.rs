@@ -61,6 +61,7 @@ async fn heard(config: Config, seed: Seed, mut events: Events, means: Means) {
         Beginning {
             contents: config.contents,
             temporality: config.temporality,
+            included: config.included,
             seed,
         },
         now,
@@ -167,27 +168,27 @@ impl Sender {
         }
     }
 
+    /// All at the same time, so that a collector that hangs costs only what is for itself.
     async fn send(&mut self, batch: &Batch) {
-        for place in 0..self.outlets.len() {
-            let Some(outlet) = self.outlets.get_mut(place) else {
-                return;
-            };
-            let message = match outlet.signal {
-                Signal::Metrics if !batch.metrics.is_empty() => {
-                    Some(self.source.metrics(&batch.metrics))
-                }
-                Signal::Logs if !batch.records.is_empty() => {
-                    Some(self.source.records(&batch.records))
-                }
-                Signal::Traces if !batch.spans.is_empty() => Some(self.source.spans(&batch.spans)),
-                Signal::Metrics | Signal::Logs | Signal::Traces => None,
-            };
-            let sent = outlet
-                .send(message, &self.certificates, &self.headers)
-                .await;
-            if let Err(reason) = sent {
-                self.warn(&reason);
-            }
+        let source = &self.source;
+        let message = |signal: Signal| match signal {
+            Signal::Metrics if !batch.metrics.is_empty() => Some(source.metrics(&batch.metrics)),
+            Signal::Logs if !batch.records.is_empty() => Some(source.records(&batch.records)),
+            Signal::Traces if !batch.spans.is_empty() => Some(source.spans(&batch.spans)),
+            Signal::Metrics | Signal::Logs | Signal::Traces => None,
+        };
+        let (certificates, headers) = (&self.certificates, &self.headers);
+        let sending = self.outlets.iter_mut().map(|outlet| {
+            let message = message(outlet.signal);
+            outlet.send(message, certificates, headers)
+        });
+        let failed: Vec<String> = futures::future::join_all(sending)
+            .await
+            .into_iter()
+            .filter_map(Result::err)
+            .collect();
+        for reason in failed {
+            self.warn(&reason);
         }
     }
 

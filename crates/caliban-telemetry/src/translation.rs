@@ -1,20 +1,22 @@
 //! What the events of a session mean to somebody who watches many of them: metrics, logs, spans.
 
+mod hooks;
 mod model;
 mod tools;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{Answer, CompactionReason, Event, Outcome, RunTotals};
-use caliban_model::{Message, Usage, Warning, WarningKind};
+use caliban_model::{Message, Origin, Usage, Warning, WarningKind};
 use caliban_session::{Facts, SessionEvent, What};
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
 use crate::bodies::{self, Half, Place, RawBody};
-use crate::config::Contents;
+use crate::config::{Contents, Included};
 use crate::data::{Attributes, Context, LONGEST, Record, Severity, Span, SpanKind, shortened};
 use crate::hearer::Means;
 use crate::instruments::{Instrument, Instruments, Metric, Temporality};
@@ -32,8 +34,10 @@ const AGENTS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Translator {
     contents: Contents,
-    /// What is known of everything that is told.
+    /// What is known of everything that is told, and what metrics say of it.
     common: Attributes,
+    measured: Attributes,
+    included: Included,
     instruments: Instruments,
     records: Vec<Record>,
     spans: Vec<Span>,
@@ -47,7 +51,7 @@ pub(crate) struct Translator {
     seed: Seed,
     run: Option<Run>,
     /// What was told of each model, to tell the rest at the end of a prompt.
-    told: BTreeMap<(String, String), (Usage, f64)>,
+    told: HashMap<Origin, (Usage, Decimal)>,
 }
 
 /// A prompt that is worked on.
@@ -60,6 +64,8 @@ struct Run {
     /// By the call that runs it; the session's own has none.
     agents: HashMap<Option<Arc<str>>, Agent>,
     compaction: Option<(Timestamp, CompactionReason)>,
+    /// The prompt as the conventions write messages, where somebody wants it.
+    asked: Option<String>,
 }
 
 /// An agent at work.
@@ -68,6 +74,8 @@ struct Agent {
     context: Context,
     began: Timestamp,
     parent: Option<[u8; 8]>,
+    /// Who answered it last.
+    origin: Option<Origin>,
     call: Option<ModelCall>,
     tools: HashMap<Arc<str>, ToolCall>,
 }
@@ -91,6 +99,7 @@ impl Batch {
 pub(crate) struct Beginning {
     pub(crate) contents: Contents,
     pub(crate) temporality: Temporality,
+    pub(crate) included: Included,
     pub(crate) seed: Seed,
 }
 
@@ -99,6 +108,8 @@ impl Translator {
         Self {
             contents: beginning.contents,
             common: Attributes::default(),
+            measured: Attributes::default(),
+            included: beginning.included,
             instruments: Instruments::new(beginning.temporality, now),
             records: Vec::new(),
             spans: Vec::new(),
@@ -109,7 +120,7 @@ impl Translator {
             model: String::new(),
             seed: beginning.seed,
             run: None,
-            told: BTreeMap::new(),
+            told: HashMap::new(),
         }
     }
 
@@ -175,13 +186,14 @@ impl Translator {
         self.provider.clone_from(&facts.provider);
         self.model.clone_from(&facts.model);
         self.common.set("session.id", facts.session_id.clone());
+        self.measured = self.included.attributes(&facts.session_id);
         // The system prompt alone is no past.
         let start = if facts.messages < 2 {
             "fresh"
         } else {
             "resume"
         };
-        let attributes = self.common.clone().with("start_type", start);
+        let attributes = self.measured.clone().with("start_type", start);
         self.instruments.count(Instrument::Sessions, attributes, 1);
         for server in &facts.servers {
             let name = self.contents.name(&server.name);
@@ -202,6 +214,7 @@ impl Translator {
             parent,
             agents: HashMap::from([(None, agent)]),
             compaction: None,
+            asked: None,
         });
     }
 
@@ -220,7 +233,7 @@ impl Translator {
             Event::Warning(Warning {
                 kind: WarningKind::Rerouted { hop },
                 ..
-            }) => self.rerouted(hop, at),
+            }) => self.rerouted(hop, agent, at),
             Event::Warning(Warning {
                 kind: WarningKind::HedgeLoss { loss },
                 ..
@@ -243,10 +256,7 @@ impl Translator {
                 denial,
                 ..
             } => self.tool_finished(id, output, *duration, denial.as_ref(), agent, at),
-            Event::HookFired { event, .. } => {
-                let attributes = Attributes::default().with("hook_event", event.to_string());
-                self.log(at, "hook_execution_complete", Severity::Info, attributes);
-            }
+            Event::HookFired { event, output } => self.hooked(event, output, agent, at),
             Event::CompactionStarted { reason } => {
                 if let Some(run) = &mut self.run {
                     run.compaction = Some((at, *reason));
@@ -320,7 +330,11 @@ impl Translator {
         let length = text.chars().count() as u64;
         let mut attributes = Attributes::default().with("prompt_length", length);
         if self.contents.prompts {
-            attributes.set("prompt", shortened(&text, LONGEST));
+            let text = shortened(&text, LONGEST);
+            if let Some(run) = &mut self.run {
+                run.asked = Some(said("user", &text));
+            }
+            attributes.set("prompt", text);
         }
         self.log(at, "user_prompt", Severity::Info, attributes);
     }
@@ -335,7 +349,7 @@ impl Translator {
             .with("trigger", trigger)
             .with("pre_tokens", before)
             .with("post_tokens", after);
-        let counted = self.common.clone().with("trigger", trigger);
+        let counted = self.measured.clone().with("trigger", trigger);
         self.instruments.count(Instrument::Compactions, counted, 1);
         if let (Some((began, _)), Some(run)) = (begun, &self.run) {
             let span = Span {
@@ -350,7 +364,7 @@ impl Translator {
             };
             self.push_span(span);
         }
-        self.log(at, "compaction", Severity::Info, attributes);
+        self.log(at, "compact.event", Severity::Info, attributes);
     }
 
     fn ended(&mut self, outcome: &Outcome, totals: &RunTotals, at: Timestamp) {
@@ -365,11 +379,11 @@ impl Translator {
         };
         self.end_agents(&run, error.as_deref(), at);
         let taken = elapsed(run.began, at);
-        let attributes = self.common.clone().with("type", "cli");
+        let attributes = self.measured.clone().with("type", "cli");
         self.instruments
             .measure(Instrument::ActiveTime, attributes, taken.as_secs_f64());
         let attributes = self
-            .of_agent("caliban")
+            .of_agent("caliban", None)
             .with_known("error.type", error.clone());
         let measured = Attributes::default()
             .with("gen_ai.operation.name", "invoke_agent")
@@ -382,7 +396,8 @@ impl Translator {
         let attributes = attributes
             .with("gen_ai.usage.input_tokens", totals.usage.total_input())
             .with("gen_ai.usage.output_tokens", totals.usage.output)
-            .with("prompt.id", run.prompt.to_string());
+            .with("prompt.id", run.prompt.to_string())
+            .with_known("gen_ai.input.messages", run.asked);
         let span = Span {
             context: run.context,
             parent: run.parent,
@@ -427,7 +442,7 @@ impl Translator {
         let why = error.unwrap_or("unfinished");
         for (of, agent) in &run.agents {
             if let Some(call) = &agent.call {
-                let span = self.model_span(call, agent, at, Some(why.to_owned()));
+                let span = self.model_span(call, agent.context, at, Some(why.to_owned()));
                 self.push_span(span);
             }
             for tool in agent.tools.values() {
@@ -447,7 +462,7 @@ impl Translator {
             kind: SpanKind::Internal,
             began: agent.began,
             ended: at,
-            attributes: self.of_agent("subagent"),
+            attributes: self.of_agent("subagent", agent.origin.as_ref()),
             error,
         };
         self.push_span(span);
@@ -480,12 +495,13 @@ impl Translator {
     }
 
     /// What is known of an agent's own spans.
-    fn of_agent(&self, name: &str) -> Attributes {
+    fn of_agent(&self, name: &str, origin: Option<&Origin>) -> Attributes {
+        let origin = origin.cloned().unwrap_or_else(|| self.origin());
         Attributes::default()
             .with("gen_ai.operation.name", "invoke_agent")
             .with("gen_ai.agent.name", name)
-            .with("gen_ai.provider.name", provider(&self.provider))
-            .with("gen_ai.request.model", self.model.clone())
+            .with("gen_ai.provider.name", provider(&origin.provider))
+            .with("gen_ai.request.model", origin.model.to_string())
             .and(&self.conversation())
     }
 
@@ -534,12 +550,9 @@ impl Translator {
     /// failed. So the sums are those of the result.
     fn tell_the_rest(&mut self, totals: &RunTotals) {
         for model in &totals.models {
-            let key = (model.provider.clone(), model.model.clone());
-            let told = self.told.get(&key).copied().unwrap_or_default();
-            let cost = model
-                .cost
-                .and_then(|cost| cost.to_f64())
-                .unwrap_or_default();
+            let origin = Origin::new(model.provider.as_str(), model.model.as_str());
+            let told = self.told.get(&origin).copied().unwrap_or_default();
+            let cost = model.cost.unwrap_or_default();
             let rest = Usage {
                 input: model.usage.input.saturating_sub(told.0.input),
                 cache_read: model.usage.cache_read.saturating_sub(told.0.cache_read),
@@ -554,25 +567,24 @@ impl Translator {
                 output: model.usage.output.saturating_sub(told.0.output),
                 ..Usage::default()
             };
-            let rest_cost = (cost - told.1).max(0.0);
-            self.count_tokens(&model.provider, &model.model, "auxiliary", &rest, rest_cost);
+            let rest_cost = (cost - told.1).max(Decimal::ZERO);
+            self.count_tokens(&origin, "auxiliary", &rest, rest_cost);
         }
     }
 
     /// Adds a call to what was consumed.
     fn count_tokens(
         &mut self,
-        provider: &str,
-        model: &str,
+        origin: &Origin,
         source: &'static str,
         usage: &Usage,
-        cost: f64,
+        cost: Decimal,
     ) {
         let of = self
-            .common
+            .measured
             .clone()
-            .with("model", model)
-            .with("provider", provider)
+            .with("model", origin.model.to_string())
+            .with("provider", origin.provider.to_string())
             .with("query_source", source);
         let kinds = [
             ("input", usage.input),
@@ -584,11 +596,10 @@ impl Translator {
             let of = of.clone().with("type", kind);
             self.instruments.count(Instrument::Tokens, of, number);
         }
-        if cost > 0.0 {
+        if let Some(cost) = cost.to_f64().filter(|cost| *cost > 0.0) {
             self.instruments.measure(Instrument::Cost, of, cost);
         }
-        let key = (provider.to_owned(), model.to_owned());
-        let (told, told_cost) = self.told.entry(key).or_default();
+        let (told, told_cost) = self.told.entry(origin.clone()).or_default();
         *told += *usage;
         *told_cost += cost;
     }
@@ -600,6 +611,7 @@ impl Agent {
             context,
             began,
             parent,
+            origin: None,
             call: None,
             tools: HashMap::new(),
         }
@@ -621,6 +633,12 @@ fn answered(answer: &Answer) -> (&'static str, &'static str) {
         Answer::Deny { .. } => ("reject", "user_reject"),
         Answer::Nobody | Answer::TimedOut => ("reject", "config"),
     }
+}
+
+/// A message as the conventions write it.
+fn said(role: &str, text: &str) -> String {
+    let part = serde_json::json!({"type": "text", "content": text});
+    serde_json::json!([{"role": role, "parts": [part]}]).to_string()
 }
 
 /// Our provider's name as the conventions have it.

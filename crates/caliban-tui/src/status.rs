@@ -2,6 +2,7 @@
 //! not fit, the least important goes first, and what is going on stays.
 
 use caliban_compose::ViState;
+use caliban_model::Dollars;
 use caliban_text::{Strength, sanitise, width};
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::Style;
@@ -237,7 +238,7 @@ fn parts(app: &App) -> Parts {
             parts.context = Some(format!("{percent}% of context"));
         }
         if app.preferences.cost == Cost::Shown {
-            parts.cost = Some(format!("${:.4}", status.earlier.cost + status.cost));
+            parts.cost = Some(Dollars(status.earlier.cost + status.cost).to_string());
         }
     }
     // What waits for an answer does not run meanwhile.

@@ -1,13 +1,8 @@
 //! Marks how far the prompt's prefix should be cached. A mark is the last field of its block and
 //! changes nothing else.
 
-use caliban_model::{CachePolicy, CacheTtl};
+use caliban_model::{CachePolicy, CacheTtl, MarkedTurn};
 use serde_json::{Value, json};
-
-/// The user turns that get a mark: the last, and the one before it, which is where the previous
-/// call wrote. With the last tool and the last system block that makes the four marks a request
-/// may have.
-const MARKED_TURNS: usize = 2;
 
 /// Marks the last of these tools or blocks.
 pub(super) fn mark_last(policy: CachePolicy, list: &mut [Value]) {
@@ -16,35 +11,23 @@ pub(super) fn mark_last(policy: CachePolicy, list: &mut [Value]) {
     }
 }
 
-/// Bytes of a turn as it is sent that make one token, roughly.
-const BYTES_PER_TOKEN: u64 = 4;
-
-/// Marks the last user turns, unless one is estimated to have fewer than `minimum` tokens.
-pub(super) fn mark_turns(policy: CachePolicy, minimum: u64, turns: &mut [Value]) {
+/// Marks these user turns, in the last block of each that can have a mark.
+pub(super) fn mark_turns(policy: CachePolicy, marked: &[MarkedTurn], turns: &mut [Value]) {
     let CachePolicy::Ephemeral(ttl) = policy else {
         return;
     };
-    let blocks = turns
-        .iter_mut()
-        .rev()
-        .filter(|turn| turn["role"] == "user")
-        .filter_map(|turn| {
-            let is_large = has_tokens(turn, minimum);
-            let blocks = turn["content"].as_array_mut()?;
-            let last = blocks.iter_mut().rfind(|block| is_cacheable(block))?;
-            Some((last, is_large))
-        });
-    for (block, is_large) in blocks.take(MARKED_TURNS) {
-        if is_large {
+    let users = turns.iter_mut().rev().filter(|turn| turn["role"] == "user");
+    for (later, turn) in users.enumerate() {
+        if !marked.iter().any(|mark| mark.later == later) {
+            continue;
+        }
+        let blocks = turn["content"].as_array_mut();
+        if let Some(block) =
+            blocks.and_then(|blocks| blocks.iter_mut().rfind(|it| is_cacheable(it)))
+        {
             mark(ttl, block);
         }
     }
-}
-
-fn has_tokens(turn: &Value, minimum: u64) -> bool {
-    // Most requests set no minimum, and estimating takes writing the turn out.
-    minimum == 0
-        || turn["content"].to_string().len() as u64 >= minimum.saturating_mul(BYTES_PER_TOKEN)
 }
 
 fn is_cacheable(block: &Value) -> bool {
@@ -108,9 +91,12 @@ mod tests {
             ),
             turn("assistant", one),
         ];
-        mark_turns(CachePolicy::Off, 0, &mut turns);
+        let last = [0, 1].map(|later| MarkedTurn { later, message: 0 });
+        mark_turns(CachePolicy::Off, &last, &mut turns);
         assert!(!json!(turns).to_string().contains("cache_control"));
-        mark_turns(HOUR, 0, &mut turns);
+        mark_turns(HOUR, &[], &mut turns);
+        assert!(!json!(turns).to_string().contains("cache_control"));
+        mark_turns(HOUR, &last, &mut turns);
         let marked: Vec<_> = turns
             .iter()
             .map(|turn| marks(turn["content"].as_array().unwrap()))
@@ -126,22 +112,5 @@ mod tests {
                 vec![false],
             ]
         );
-    }
-
-    #[test]
-    fn a_small_turn_is_not_marked_where_there_is_a_minimum() {
-        let text = |length| json!({"type": "text", "text": "x".repeat(length)});
-        let mut turns = [
-            turn("user", &[text(4000)]),
-            turn("assistant", &[text(1)]),
-            turn("user", &[text(1)]),
-        ];
-        mark_turns(HOUR, 1000, &mut turns);
-        let marked = turns.each_ref().map(|turn| {
-            let blocks = turn["content"].as_array().unwrap();
-            marks(blocks) == [true]
-        });
-        assert_eq!(marked, [true, false, false]);
-        mark_turns(HOUR, u64::MAX, &mut [turn("user", &[text(1)])]);
     }
 }

@@ -47,15 +47,14 @@ pub(crate) fn encode(request: &Request, memory: &Memory<ToolLoop>) -> Encoded {
     let traits = traits(ID, &request.model);
     let mut omissions = Omissions::new(&request.model);
     let author = memory.author(ID, &request.model);
-    let mut written = memory.turns(&request.model, request.turns(), |turns, tool_loop| {
+    let marked = request.marked_turns();
+    let open = marked.last().map_or(usize::MAX, |mark| mark.message);
+    let turns = request.turns();
+    let mut written = memory.turns_up_to(open, &request.model, turns, |turns, tool_loop| {
         messages::written(turns, author, tool_loop)
     });
     let plan = thinking::plan(request, &traits, written.state, &mut omissions);
-    cache::mark_turns(
-        request.cache,
-        request.min_cached_turn,
-        &mut written.turns.tail,
-    );
+    cache::mark_turns(request.cache, &marked, &mut written.turns.tail);
 
     let mut body = Body::default();
     body.set("model", json!(&*request.model));

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use caliban_model::{ErrorKind, HopKind, Message, Origin, Provider, Purpose, Request, StreamEvent};
+use caliban_model::{
+    Block, ErrorKind, HopKind, Message, Origin, Provider, Purpose, Request, Role, StreamEvent,
+};
 use caliban_router::{Facts, TableSettings, VirtualClock};
+use serde_json::json;
 
 use crate::support::{Bench, Fake, GPT, SONNET, fails, good, ms, pair, request, route};
 
@@ -46,6 +49,58 @@ fn it_returns_after_a_while_and_when_the_history_is_new() {
     bench.send(request);
     bench.said().unwrap();
     assert_eq!((a.times(), b.times()), (2, 1), "it was condensed");
+}
+
+/// What is short is soon read anew: the route that is wanted is asked with every prompt, until its
+/// breaker trips, and once it has rested.
+#[test]
+fn a_short_conversation_returns_with_the_next_prompt() {
+    let clock = VirtualClock::default();
+    let (a, b, routes) = pair(&clock);
+    a.will(vec![fails(ErrorKind::Timeout); 5]);
+    let bench = Bench::with(&clock, routes, TableSettings::default(), |_| {});
+    let expected = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (5, 6), (5, 7)];
+    for times in expected {
+        bench.said().unwrap();
+        assert_eq!((a.times(), b.times()), times);
+    }
+    bench.pass(ms(30_000));
+    bench.said().unwrap();
+    assert_eq!(
+        (a.times(), b.times()),
+        (6, 7),
+        "it has rested, and works again"
+    );
+
+    // Within a prompt it stays where it is.
+    let (a, b, routes) = pair(&clock);
+    a.will([fails(ErrorKind::Timeout)]);
+    let bench = Bench::with(&clock, routes, TableSettings::default(), |_| {});
+    let mut history = vec![Arc::new(Message::user("hi"))];
+    for times in [(1, 1), (1, 2), (1, 3)] {
+        let mut request = Request::new(SONNET, history.clone().into()).unwrap();
+        request.metadata.session = Some("s".into());
+        bench.send(request);
+        assert_eq!((a.times(), b.times()), times);
+        let id = format!("call_{}", history.len());
+        history.push(Arc::new(Message::new(
+            Role::Assistant,
+            vec![Block::ToolUse {
+                id: id.clone(),
+                name: "Bash".to_owned(),
+                input: json!({}),
+                private: None,
+            }],
+        )));
+        history.push(Arc::new(Message::new(
+            Role::User,
+            vec![Block::ToolResult {
+                tool_use_id: id,
+                content: Vec::new(),
+                is_error: false,
+            }],
+        )));
+    }
 }
 
 /// The way back is a change of model like the way there.

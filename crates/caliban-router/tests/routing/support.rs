@@ -237,7 +237,12 @@ pub(crate) fn hedged(after: Duration, max: u32) -> HedgePolicy {
 
 impl Bench {
     pub(crate) fn new(clock: &VirtualClock, routes: Vec<Route>) -> Self {
-        Self::with(clock, routes, TableSettings::default(), |_| {})
+        // The conversations of these tests are short, and stand for long ones.
+        let settings = TableSettings {
+            stay_from: 0,
+            ..TableSettings::default()
+        };
+        Self::with(clock, routes, settings, |_| {})
     }
 
     pub(crate) fn with(

@@ -231,7 +231,7 @@ pub struct Hedge {
     pub max_hedges: Option<u32>,
     /// Longer inputs are not sent twice.
     pub max_input_tokens: Option<u64>,
-    /// Whether routes that share their limits are raced.
+    /// Whether routes that share their limits are raced; they are, unless this says no.
     pub same_account: Option<bool>,
 }
 

@@ -265,12 +265,14 @@ variables! {
         OTEL_EXPORTER_OTLP_TIMEOUT = "10s": "How long a collector may take.";
         OTEL_EXPORTER_OTLP_COMPRESSION ("gzip" | "none"): "How telemetry is compressed: `gzip` or `none`.";
         OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE = "delta" ("delta" | "cumulative" | "lowmemory"): "Whether metrics count since the last export or since the beginning: `delta` or `cumulative`.";
+        OTEL_METRICS_INCLUDE_SESSION_ID = "true": "Whether metrics say which session they are of.";
+        OTEL_METRICS_INCLUDE_VERSION = "false": "Whether metrics say which version of caliban they are of.";
         OTEL_SERVICE_NAME = "caliban": "The name of the service in telemetry.";
         OTEL_RESOURCE_ATTRIBUTES: "Further attributes of the service, such as `team=a,env=b`.";
         OTEL_SDK_DISABLED: "Switch: telemetry is never exported, whatever else is set.";
-        OTEL_LOGS_EXPORTER = "otlp": "Where logs go: `otlp`, `console` or `none`.";
-        OTEL_METRICS_EXPORTER = "otlp": "Where metrics go: `otlp`, `console` or `none`.";
-        OTEL_TRACES_EXPORTER = "otlp": "Where traces go: `otlp`, `console` or `none`.";
+        OTEL_LOGS_EXPORTER = "otlp": "Where logs go: `otlp`, `console`, both with a comma between, or `none`.";
+        OTEL_METRICS_EXPORTER = "otlp": "Where metrics go: `otlp`, `console`, both with a comma between, or `none`.";
+        OTEL_TRACES_EXPORTER = "otlp": "Where traces go: `otlp`, `console`, both with a comma between, or `none`.";
         OTEL_LOG_USER_PROMPTS = "0": "Whether prompts are part of telemetry.";
         OTEL_LOG_TOOL_DETAILS = "0": "Whether the names and arguments of tools are part of telemetry.";
         OTEL_LOG_TOOL_CONTENT = "0": "Whether the results of tools are part of telemetry.";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use caliban_agent::AnswerStep;
-use caliban_model::{HedgeLoss, Hop, Message, Retry, StopReason, Usage};
+use caliban_model::{HedgeLoss, Hop, Message, Origin, Purpose, Retry, StopReason, Usage};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
@@ -11,13 +11,15 @@ use rust_decimal::prelude::ToPrimitive;
 use crate::data::{Attributes, Context, LONGEST, Severity, Span, SpanKind, shortened};
 use crate::instruments::Instrument;
 
-use super::{Agent, Translator, elapsed, provider};
+use super::{Translator, elapsed, provider, said};
 
 /// A call that waits for its answer.
 #[derive(Debug)]
 pub(super) struct ModelCall {
     began: Timestamp,
     context: Context,
+    /// Who is asked, where that is not the session's own model.
+    asked: Option<Origin>,
     /// The model that answers, once it does.
     model: Option<Arc<str>>,
     first: Option<Timestamp>,
@@ -32,6 +34,7 @@ impl Translator {
             agent.call = Some(ModelCall {
                 began: at,
                 context: agent.context.child(),
+                asked: None,
                 model: None,
                 first: None,
                 finish: None,
@@ -83,16 +86,21 @@ impl Translator {
         at: Timestamp,
     ) {
         let source = if of.is_some() { "subagent" } else { "main" };
-        let call = self.agent(of, at).and_then(|agent| agent.call.take());
+        let origin = message.origin.clone().unwrap_or_else(|| self.origin());
+        let call = self.agent(of, at).and_then(|agent| {
+            agent.origin = Some(origin.clone());
+            agent.call.take()
+        });
+        self.count_tokens(&origin, source, usage, cost.unwrap_or_default());
         let cost = cost.and_then(|cost| cost.to_f64());
-        let (owner, model) = (self.provider.clone(), self.model.clone());
-        self.count_tokens(&owner, &model, source, usage, cost.unwrap_or_default());
-        let Some(call) = call else {
+        let Some(mut call) = call else {
             return;
         };
+        call.asked = Some(origin.clone());
         let taken = elapsed(call.began, at);
         let attributes = Attributes::default()
-            .with("model", model.clone())
+            .with("model", origin.model.to_string())
+            .with("provider", origin.provider.to_string())
             .with_known("cost_usd", cost)
             .with("cost_usd_micros", micros(cost))
             .with("duration_ms", taken)
@@ -103,14 +111,14 @@ impl Translator {
             .with("query_source", source)
             .with("attempt", call.retries + 1);
         self.log(at, "api_request", Severity::Info, attributes);
-        self.measure_call(&call, usage, &model, at);
+        self.measure_call(&call, usage, &origin, at);
         if of.is_none() {
             self.response(message, at);
         }
         let span = match self.agent(of, at) {
             Some(agent) => {
-                let agent = Agent::new(agent.context, agent.parent, agent.began);
-                self.model_span(&call, &agent, at, None)
+                let above = agent.context;
+                self.model_span(&call, above, at, None)
             }
             None => return,
         };
@@ -123,12 +131,13 @@ impl Translator {
                 "gen_ai.usage.cache_creation.input_tokens",
                 usage.cache_write(),
             )
-            .with("gen_ai.usage.reasoning.output_tokens", usage.reasoning);
+            .with("gen_ai.usage.reasoning.output_tokens", usage.reasoning)
+            .with_known("gen_ai.output.messages", self.spoken(message));
         self.push_span(Span { attributes, ..span });
     }
 
-    fn measure_call(&mut self, call: &ModelCall, usage: &Usage, model: &str, at: Timestamp) {
-        let of = self.of_model(model);
+    fn measure_call(&mut self, call: &ModelCall, usage: &Usage, origin: &Origin, at: Timestamp) {
+        let of = of_model(origin);
         for (kind, tokens) in [("input", usage.total_input()), ("output", usage.output)] {
             let of = of.clone().with("gen_ai.token.type", kind);
             let tokens = tokens.to_f64().unwrap_or_default();
@@ -144,6 +153,12 @@ impl Translator {
         }
     }
 
+    /// The answer as the conventions write messages, where somebody wants it.
+    fn spoken(&self, message: &Message) -> Option<String> {
+        let text = self.contents.prompts.then(|| message.text())?;
+        (!text.is_empty()).then(|| said("assistant", &shortened(&text, LONGEST)))
+    }
+
     fn response(&mut self, message: &Message, at: Timestamp) {
         let text = message.text();
         let length = text.chars().count() as u64;
@@ -155,18 +170,28 @@ impl Translator {
     }
 
     pub(super) fn retried(&mut self, retry: &Retry, of: Option<&Arc<str>>, at: Timestamp) {
-        if let Some(call) = self.call(of, at) {
-            call.retries = retry.attempt;
-        }
+        let asked = match self.call(of, at) {
+            Some(call) => {
+                call.retries = retry.attempt;
+                call.asked.clone()
+            }
+            None => None,
+        };
+        let asked = asked.unwrap_or_else(|| self.origin());
         let attributes = Attributes::default()
-            .with("model", self.model.clone())
+            .with("model", asked.model.to_string())
             .with("error", shortened(&retry.message, 2_000))
             .with_known("status_code", retry.status.map(u32::from))
             .with("attempt", retry.attempt);
         self.log(at, "api_error", Severity::Warn, attributes);
     }
 
-    pub(super) fn rerouted(&mut self, hop: &Hop, at: Timestamp) {
+    pub(super) fn rerouted(&mut self, hop: &Hop, of: Option<&Arc<str>>, at: Timestamp) {
+        // Judgements and summaries have routes, too, and no span of their own.
+        let is_own = matches!(hop.purpose, Purpose::MainLoop | Purpose::SubAgent);
+        if let Some(call) = self.call(of, at).filter(|_| is_own) {
+            call.asked = Some(hop.to.clone());
+        }
         let attributes = Attributes::default()
             .with("route_id", hop.route_id.clone())
             .with("purpose", hop.purpose.slug())
@@ -176,7 +201,7 @@ impl Translator {
             .with("markers_cleared", hop.markers_cleared)
             .with("reason", shortened(&hop.reason, 2_000));
         let counted = self
-            .common
+            .measured
             .clone()
             .with("kind", hop.kind.as_str())
             .with("purpose", hop.purpose.slug());
@@ -205,7 +230,7 @@ impl Translator {
             None => attributes,
         };
         let counted = self
-            .common
+            .measured
             .clone()
             .with("model", loss.from.model.to_string())
             .with("purpose", loss.purpose.slug());
@@ -218,28 +243,25 @@ impl Translator {
         self.log(at, kind, Severity::Info, attributes);
     }
 
-    /// What is known of a call to a model.
-    pub(super) fn of_model(&self, model: &str) -> Attributes {
-        Attributes::default()
-            .with("gen_ai.operation.name", "chat")
-            .with("gen_ai.provider.name", provider(&self.provider))
-            .with("gen_ai.request.model", model)
+    /// The session's own model.
+    pub(super) fn origin(&self) -> Origin {
+        Origin::new(self.provider.as_str(), self.model.as_str())
     }
 
     pub(super) fn model_span(
         &self,
         call: &ModelCall,
-        agent: &Agent,
+        above: Context,
         at: Timestamp,
         error: Option<String>,
     ) -> Span {
-        let answered = call.model.as_deref().unwrap_or(&self.model);
+        let asked = call.asked.clone().unwrap_or_else(|| self.origin());
+        let answered = call.model.as_deref().unwrap_or(&asked.model);
         let finish = call.finish.clone();
         let waited = call
             .first
             .map(|first| elapsed(call.began, first).as_secs_f64());
-        let attributes = self
-            .of_model(&self.model)
+        let attributes = of_model(&asked)
             .with("gen_ai.response.model", answered)
             .with("gen_ai.request.stream", true)
             .with_known(
@@ -251,8 +273,8 @@ impl Translator {
             .and(&self.conversation());
         Span {
             context: call.context,
-            parent: Some(agent.context.span),
-            name: format!("chat {}", self.model),
+            parent: Some(above.span),
+            name: format!("chat {}", asked.model),
             kind: SpanKind::Client,
             began: call.began,
             ended: at,
@@ -260,6 +282,14 @@ impl Translator {
             error,
         }
     }
+}
+
+/// What is known of a call to a model.
+fn of_model(origin: &Origin) -> Attributes {
+    Attributes::default()
+        .with("gen_ai.operation.name", "chat")
+        .with("gen_ai.provider.name", provider(&origin.provider))
+        .with("gen_ai.request.model", origin.model.to_string())
 }
 
 /// As the conventions name them.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caliban_agent::{Answer, Denial, DenialSource, Details, ToolOutput, ToolStatus};
-use caliban_model::BuiltInTool;
+use caliban_model::{BuiltInTool, Origin};
 use jiff::Timestamp;
 use serde_json::Value as Json;
 use similar::{ChangeTag, TextDiff};
@@ -29,6 +29,8 @@ pub(super) struct ToolCall {
     /// count lines.
     first_arg: Option<String>,
     input: Option<String>,
+    /// What it said, where somebody wants it.
+    result: Option<String>,
     lines: Option<u64>,
     asked: Option<(Timestamp, Context)>,
     started: Option<Timestamp>,
@@ -60,6 +62,7 @@ impl Translator {
             began: at,
             first_arg: first_arg.map(|text| shortened(text, 1_000)),
             input: details.then(|| shortened(&input.to_string(), LONGEST)),
+            result: None,
             lines: written.map(|text| text.lines().count() as u64),
             asked: None,
             started: None,
@@ -142,9 +145,13 @@ impl Translator {
         }
         self.decided(&tool, id, at);
         if output.status == ToolStatus::Ok {
-            self.count_work(&tool, output);
+            let by = self.agent(of, at).and_then(|agent| agent.origin.clone());
+            self.count_work(&tool, output, &by.unwrap_or_else(|| self.origin()));
         }
         self.result(&tool, id, output, duration, at);
+        if self.contents.tool_content {
+            tool.result = Some(shortened(&output.text(), LONGEST));
+        }
         let error = failure(output.status).map(ToOwned::to_owned);
         self.end_tool(&tool, error, at);
     }
@@ -163,7 +170,7 @@ impl Translator {
         if BuiltInTool::editors().any(|editor| *editor == *tool.name) {
             let language = tool.first_arg.as_deref().and_then(language);
             let of = self
-                .common
+                .measured
                 .clone()
                 .with("tool_name", name)
                 .with("decision", decision)
@@ -174,7 +181,7 @@ impl Translator {
     }
 
     /// Lines that were changed, commits and pull requests that were made.
-    fn count_work(&mut self, tool: &ToolCall, output: &ToolOutput) {
+    fn count_work(&mut self, tool: &ToolCall, output: &ToolOutput, by: &Origin) {
         let (added, removed) = match &output.details {
             Some(Details::Edited {
                 texts: Some((before, after)),
@@ -187,14 +194,14 @@ impl Translator {
         };
         for (kind, lines) in [("added", added), ("removed", removed)] {
             let of = self
-                .common
+                .measured
                 .clone()
                 .with("type", kind)
-                .with("model", self.model.clone());
+                .with("model", by.model.to_string());
             self.instruments.count(Instrument::LinesOfCode, of, lines);
         }
         if let ("Bash", Some(line)) = (&*tool.name, &tool.first_arg) {
-            let of = self.common.clone();
+            let of = self.measured.clone();
             if line.contains("git commit") {
                 self.instruments.count(Instrument::Commits, of, 1);
             } else if line.contains("gh pr create") || line.contains("glab mr create") {
@@ -260,6 +267,7 @@ impl Translator {
         if self.contents.tool_details {
             attributes = attributes.with_known("gen_ai.tool.call.arguments", tool.input.clone());
         }
+        let attributes = attributes.with_known("gen_ai.tool.call.result", tool.result.clone());
         let span = Span {
             context: tool.context,
             parent: Some(tool.parent),
