@@ -251,10 +251,11 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             Box::pin(running).await
         }
         Some(Command::Mcp { command }) => {
-            let (_, configuration) = configured()?;
+            let (options, configuration) = configured()?;
             Box::pin(mcp_command::run(
                 &command,
                 &line.cli.mcp,
+                &options,
                 &configuration,
                 &cancel,
                 &mut console,
@@ -262,8 +263,8 @@ async fn obey(mut line: CommandLine, process: Process) -> Result<(), Failure> {
             .await
         }
         Some(Command::Plugin { command }) => {
-            let (_, configuration) = configured()?;
-            let running = plugin_command::run(&command, &configuration, &mut console);
+            let (options, configuration) = configured()?;
+            let running = plugin_command::run(&command, &options, &configuration, &mut console);
             Box::pin(running).await
         }
         Some(Command::Router { command }) => {

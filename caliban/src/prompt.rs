@@ -86,6 +86,14 @@ pub(crate) fn typed(args: &RunArgs) -> Result<Option<String>, Failure> {
     resolve(args, Stdin::Terminal, std::io::empty()).map(|prompt| Some(prompt.typed))
 }
 
+/// What an agent in the background is to do: `-` stands for standard input.
+pub(crate) fn task(given: String, input: impl Read) -> Result<String, Failure> {
+    match given.as_str() {
+        "-" => read(input),
+        _ => Ok(given),
+    }
+}
+
 /// Finds the prompt. A text beside `-` comes first, what was piped after it.
 pub(crate) fn resolve(args: &RunArgs, stdin: Stdin, input: impl Read) -> Result<Prompt, Failure> {
     let given: Vec<&str> = [&args.print, &args.prompt_flag, &args.prompt]

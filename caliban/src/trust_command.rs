@@ -51,6 +51,11 @@ pub(crate) fn run(
         .paths()
         .chain(programs.iter().map(PathBuf::as_path))
         .map(|file| format!("  {}", file.display()))
+        .chain(
+            files
+                .plugins()
+                .map(|plugins| format!("  {}, with everything in it", plugins.display())),
+        )
         .collect();
     if covered.is_empty() {
         message.push_str("; it has no settings of its own yet\n");

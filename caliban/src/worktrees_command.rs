@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use caliban_harness::{Configuration, repository};
 use caliban_worktrees::{
-    Ending, IgnoredFiles, Listed, Merge, Merged, Repository, State, WorktreeError,
+    Ending, Entry, IgnoredFiles, Listed, Merge, Merged, Repository, State, WorktreeError,
 };
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn merge(
         Merge::Branch
     };
     let name = entry.name.clone();
-    let merged = repository.merge(entry, how, rebuildable).await?;
+    let merged = repository.merge(entry.clone(), how, rebuildable).await?;
     let done = format!("`caliban worktrees rm {name}` removes what is left of it");
     console.write(&match merged {
         Merged::Nothing => format!("Nothing was done in `{name}`.\n"),
@@ -140,7 +140,7 @@ async fn merge(
             let short = commit.get(..12).unwrap_or(&commit);
             format!("It is merged by the commit {short}; {done}.\n")
         }
-        Merged::Left(ending) => return left(name.as_str(), &ending, console),
+        Merged::Left(ending) => return left(&entry, &ending, console),
     })
 }
 
@@ -154,14 +154,15 @@ async fn remove(
         return sweep(repository, rebuildable, console).await;
     };
     let entry = repository.find(name).await?;
-    let name = entry.name.clone();
     let ignored = if args.with_ignored {
         IgnoredFiles::All
     } else {
         IgnoredFiles::Rebuildable
     };
-    let ending = repository.remove(entry, ignored, rebuildable).await?;
-    left(name.as_str(), &ending, console)
+    let ending = repository
+        .remove(entry.clone(), ignored, rebuildable)
+        .await?;
+    left(&entry, &ending, console)
 }
 
 async fn sweep(
@@ -175,7 +176,7 @@ async fn sweep(
     }
     for (entry, ending) in swept {
         match ending {
-            Ok(ending) => console.write(&told(entry.name.as_str(), &ending))?,
+            Ok(ending) => console.write(&told(&entry, &ending))?,
             Err(error) => console.write(&format!("{}: {error}\n", entry.name))?,
         }
     }
@@ -183,16 +184,22 @@ async fn sweep(
 }
 
 /// Says what became of a worktree; one that stays was not removed.
-fn left(name: &str, ending: &Ending, console: &mut Console) -> Result<(), Failure> {
+fn left(entry: &Entry, ending: &Ending, console: &mut Console) -> Result<(), Failure> {
+    let told = told(entry, ending);
     match ending {
-        Ending::Unchanged | Ending::Branch(_) => console.write(&told(name, ending)),
-        Ending::Kept { .. } => Err(Failure::Runtime(told(name, ending).trim_end().to_owned())),
+        Ending::Unchanged { .. } | Ending::Branch(_) => console.write(&told),
+        Ending::Kept { .. } => Err(Failure::Runtime(told.trim_end().to_owned())),
     }
 }
 
-fn told(name: &str, ending: &Ending) -> String {
+fn told(entry: &Entry, ending: &Ending) -> String {
+    let (name, path) = (&entry.name, entry.path.display());
+    let more = |besides: &[String]| {
+        let lines = besides.iter().map(|more| format!("Besides, {more}.\n"));
+        lines.collect::<String>()
+    };
     match ending {
-        Ending::Unchanged => format!("`{name}` is removed; nothing is lost.\n"),
+        Ending::Unchanged { besides } => format!("`{name}` is removed.\n{}", more(besides)),
         Ending::Branch(work) => {
             let diffstat = &work.diffstat;
             let branch = &work.branch;
@@ -204,17 +211,21 @@ fn told(name: &str, ending: &Ending) -> String {
             };
             format!(
                 "`{name}` has no directory any more. What was done is on `{branch}`, which is not \
-                 merged; `git merge {branch}` merges it, `{away}` throws it away.\n{diffstat}\n"
+                 merged; `git merge {branch}` merges it, `{away}` throws it away.\n{}{diffstat}\n",
+                more(&work.besides)
             )
         }
         Ending::Kept { reason, .. } => {
             let ignored = reason.starts_with("git ignores");
             let remedy = if ignored {
-                "; `--with-ignored` removes it all the same"
+                "`--with-ignored` removes it all the same".to_owned()
             } else {
-                ""
+                format!(
+                    "put that in order in `{path}`, or throw all of it away: `git worktree remove -f \
+                     -f '{path}'`"
+                )
             };
-            format!("`{name}` stays as it is, because {reason}{remedy}\n")
+            format!("`{name}` stays as it is, because {reason}; {remedy}\n")
         }
     }
 }
@@ -229,6 +240,7 @@ impl From<WorktreeError> for Failure {
             | WorktreeError::BadSparsePath(_)
             | WorktreeError::NoLink { .. }
             | WorktreeError::NoCommit(_)
+            | WorktreeError::InTheWay(_)
             | WorktreeError::Taken(_) => Self::Usage(error.to_string()),
             WorktreeError::NoRepository(_)
             | WorktreeError::Bare(_)

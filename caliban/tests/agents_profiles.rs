@@ -48,6 +48,41 @@ fn tool_names(request: &Value) -> Vec<String> {
 }
 
 #[test]
+fn what_another_program_wrote_is_read_as_that_program_reads_it() {
+    let input = json!({"prompt": "inner task", "subagent_type": "generated"});
+    let bench = Bench::new(Wire::Anthropic, delegating(input, Vec::new()));
+    let root = bench.workspace.path();
+    // As its own assistant writes them: no YAML, because of the second colon.
+    put(
+        root,
+        ".claude/agents/team/generated.md",
+        "---\nname: generated\ndescription: Use this when it fits. Examples: <example>Context: a \
+         user asks. user: \"do\"</example>\ntools: [\"Read\", \"Grep\"]\nmodel: sonnet\ncolor: blue\n\
+         ---\nYou are the generated one.\n",
+    );
+    put(root, ".claude/agents/README.md", "# Our agents\n");
+    put(
+        root,
+        ".caliban/agents/e.md",
+        &profile("eager", "effort: xhigh\n"),
+    );
+    let ran = bench.run(["-p", "outer"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("not used"), "{}", ran.stderr);
+    let requests = bench.server.model_requests();
+    let inner = requests[1].json();
+    assert!(
+        inner["system"]
+            .to_string()
+            .contains("You are the generated one.")
+    );
+    assert_eq!(tool_names(&inner), ["Grep", "Read"]);
+    let listed = bench.run(["agents", "profiles", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed[0]["effort"], "xhigh");
+}
+
+#[test]
 fn a_profile_is_a_kind_of_sub_agent() {
     let input = json!({"prompt": "inner task", "subagent_type": "scout"});
     let bench = Bench::new(Wire::Anthropic, delegating(input, Vec::new()));

@@ -177,6 +177,27 @@ fn its_work_is_on_a_branch_and_the_parents_files_are_as_they_were() {
 }
 
 #[test]
+fn commits_that_it_left_for_another_branch_are_kept_and_told() {
+    let calls = vec![
+        bash("git checkout -q --detach && echo first > way.txt && git add way.txt"),
+        bash("git -c user.name=s -c user.email=s@s commit -qm first"),
+        bash("git checkout -q -"),
+    ];
+    let bench = bench(&json!({}), calls);
+    let root = bench.workspace.path();
+    go(&bench, &["--allow", "Bash"]);
+    let kept = git(
+        root,
+        &["for-each-ref", "--format=%(refname)", "refs/caliban/rescue"],
+    );
+    assert_eq!(kept.lines().count(), 1, "{kept}");
+    assert_eq!(git(root, &["show", &format!("{kept}:way.txt")]), "first");
+    let told = told(&bench);
+    assert!(told.contains(&kept), "{told}");
+    assert!(!told.contains("nothing was done"), "{told}");
+}
+
+#[test]
 fn one_that_changes_nothing_leaves_nothing() {
     let bench = bench(&json!({}), vec![("Read", json!({"file_path": "a.txt"}))]);
     go(&bench, &[]);
@@ -308,6 +329,13 @@ fn it_can_be_kept_and_merged_and_removed() {
     assert_eq!(listed[0]["state"], "kept", "{listed:?}");
     let path = PathBuf::from(listed[0]["path"].as_str().unwrap());
     assert!(path.join("b.txt").exists());
+    let doctor = bench.run(["doctor", "--json"]);
+    let rows: Vec<Value> = serde_json::from_str(&doctor.stdout).unwrap();
+    let row = rows.iter().find(|row| row["name"] == "worktrees").unwrap();
+    assert!(
+        row["details"].to_string().contains(path.to_str().unwrap()),
+        "{row}"
+    );
     let name = listed[0]["name"].as_str().unwrap();
     // Somebody edits it by hand.
     put(&path, "by-hand.txt", "hand\n");

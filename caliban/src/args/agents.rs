@@ -51,7 +51,7 @@ pub(crate) enum AgentsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SpawnArgs {
-    /// What the agent is to do.
+    /// What the agent is to do; `-` reads it from standard input.
     #[arg(long, value_name = "TEXT", required = true)]
     pub(crate) prompt: String,
     /// A name for people, shown in lists.

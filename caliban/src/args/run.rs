@@ -35,7 +35,8 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) print: Option<String>,
 
-    /// Start an agent on this task in the background, print its id and return at once.
+    /// Start an agent on this task in the background, print its id and return at once; `-` reads
+    /// the task from standard input.
     #[arg(
         long = "bg",
         value_name = "TASK",

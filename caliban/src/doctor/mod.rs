@@ -1,6 +1,7 @@
 //! `caliban doctor`: is everything here that a run needs? Nothing is changed, and nothing of a
 //! workspace is executed.
 
+mod brought;
 mod local;
 mod providers;
 mod report;
@@ -135,6 +136,8 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
         local::shell(),
         local::agents(configuration),
     ]);
+    rows.extend(brought::plugins(options, configuration));
+    rows.extend(brought::worktrees(configuration).await);
     rows
 }
 

@@ -74,7 +74,8 @@ async fn tidy(mut process: Process, root: PathBuf, places: Places) {
     }
 }
 
-/// Ends a daemon that has its place and cannot be reached, because somebody removed its socket.
+/// Ends a daemon that has its place and cannot be reached, because somebody removed its socket or it
+/// hangs.
 fn stop_unreachable(places: &Places) -> Result<String, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         let lock = places.daemon_lock();
@@ -96,7 +97,11 @@ pub(crate) async fn daemon_command(
     fleet: &Fleet<'_>,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let client = Client::find(&fleet.places).await?;
+    let client = match (command, Client::find(&fleet.places).await) {
+        // It is ended all the same.
+        (DaemonCommand::Stop, Err(error)) if error.is_silent() => None,
+        (_, found) => found?,
+    };
     match (command, client) {
         (DaemonCommand::Stop, None) => console.write(&stop_unreachable(&fleet.places)?),
         (DaemonCommand::Stop, Some(mut client)) => {

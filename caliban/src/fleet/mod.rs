@@ -114,6 +114,9 @@ impl<'a> Fleet<'a> {
                     Some(id) => vec![id],
                     None => self.crashed()?,
                 };
+                if ids.is_empty() {
+                    return console.write("no agent has crashed\n");
+                }
                 for id in ids {
                     let wish = match &args.prompt {
                         Some(prompt) => Resumption::Prompt(prompt.clone()),
@@ -145,8 +148,9 @@ impl<'a> Fleet<'a> {
     }
 
     async fn spawn(&self, args: SpawnArgs, console: &mut Console) -> Result<(), Failure> {
+        let prompt = crate::prompt::task(args.prompt, std::io::stdin())?;
         let isolation = self.isolation(&args.isolation).await?;
-        let view = self.start(args.prompt, args.label, isolation).await?;
+        let view = self.start(prompt, args.label, isolation).await?;
         if args.json {
             return console.write(&listing::json_line(&view));
         }
@@ -160,8 +164,9 @@ impl<'a> Fleet<'a> {
         isolation: &IsolationArgs,
         console: &mut Console,
     ) -> Result<(), Failure> {
+        let prompt = crate::prompt::task(task, std::io::stdin())?;
         let isolation = self.isolation(isolation).await?;
-        let view = self.start(task, None, isolation).await?;
+        let view = self.start(prompt, None, isolation).await?;
         note(&format!(
             "`caliban attach {0}` shows what it does, `caliban kill {0}` ends it",
             view.id

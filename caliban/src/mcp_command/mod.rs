@@ -7,7 +7,8 @@ mod login;
 mod show;
 mod status;
 
-use caliban_harness::{Configuration, server_variables};
+use caliban_harness::plugins::PluginSet;
+use caliban_harness::{Configuration, RunOptions, server_variables};
 use caliban_mcp::oauth::{OauthServer, ServerError};
 use caliban_model::CancellationToken;
 use caliban_settings::{McpServer, Scope};
@@ -21,6 +22,7 @@ pub(crate) use login::log_in;
 pub(crate) async fn run(
     command: &McpCommand,
     args: &McpArgs,
+    options: &RunOptions,
     configuration: &Configuration,
     cancel: &CancellationToken,
     console: &mut Console,
@@ -28,6 +30,22 @@ pub(crate) async fn run(
     for warning in configuration.warnings() {
         note(&format!("warning: {warning}"));
     }
+    let with_plugins;
+    let configuration = match command {
+        // What is written down concerns the settings alone.
+        McpCommand::Add(_) | McpCommand::AddJson { .. } | McpCommand::Remove { .. } => {
+            configuration
+        }
+        McpCommand::List { .. }
+        | McpCommand::Get { .. }
+        | McpCommand::Login { .. }
+        | McpCommand::Logout { .. }
+        | McpCommand::Status { .. }
+        | McpCommand::Approve { .. } => {
+            with_plugins = beside_plugins(options, configuration);
+            &with_plugins
+        }
+    };
     match command {
         McpCommand::List { json } => show::list(configuration, *json, console),
         McpCommand::Get { name } => show::get(configuration, name, console),
@@ -52,6 +70,20 @@ pub(crate) async fn run(
     }
 }
 
+/// The same with the servers of plugins, under the names that sessions have them by.
+fn beside_plugins(options: &RunOptions, configuration: &Configuration) -> Configuration {
+    let mut configuration = configuration.clone();
+    let (servers, left) = PluginSet::of_run(options, &configuration).servers(&configuration);
+    for reason in left {
+        note(&format!("warning: {reason}"));
+    }
+    let known = &mut configuration.loaded.settings.mcp_servers;
+    for (name, server) in servers {
+        known.entry(name).or_insert(server);
+    }
+    configuration
+}
+
 /// A server that is configured.
 fn server<'a>(configuration: &'a Configuration, name: &str) -> Result<&'a McpServer, Failure> {
     let servers = &configuration.settings().mcp_servers;
@@ -62,7 +94,7 @@ fn server<'a>(configuration: &'a Configuration, name: &str) -> Result<&'a McpSer
     })
 }
 
-/// The highest scope that says something about a server.
+/// The highest scope that says something about a server; nothing for one of a plugin.
 fn scope(configuration: &Configuration, name: &str) -> Option<Scope> {
     let mut layers = configuration.loaded.layers().iter().rev();
     layers

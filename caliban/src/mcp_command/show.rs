@@ -10,6 +10,9 @@ use crate::console::Console;
 use crate::exit::Failure;
 use crate::masking::{masked, masked_url};
 
+/// Stands where others have a scope.
+const PLUGIN: &str = "plugin";
+
 pub(super) fn list(
     configuration: &Configuration,
     json: bool,
@@ -29,7 +32,7 @@ pub(super) fn list(
     let width = servers.keys().map(String::len).max().unwrap_or_default();
     let mut text = String::new();
     for (name, server) in servers {
-        let scope = super::scope(configuration, name).map_or("", Scope::as_str);
+        let scope = super::scope(configuration, name).map_or(PLUGIN, Scope::as_str);
         let disabled = if server.is_disabled() {
             "  (disabled)"
         } else {
@@ -57,7 +60,7 @@ pub(super) fn get(
 fn row(configuration: &Configuration, name: &str, server: &McpServer) -> Value {
     let mut row = json!({
         "name": name,
-        "scope": super::scope(configuration, name).map(Scope::as_str),
+        "scope": super::scope(configuration, name).map_or(PLUGIN, Scope::as_str),
         "type": transport(server),
     });
     if let (Some(row), Some(fields)) = (row.as_object_mut(), masked(server).as_object()) {

@@ -34,7 +34,7 @@ pub(super) fn set(
         Use::Unwanted => "disabled",
     };
     match (known.map(|found| found.owner), wanted) {
-        (None, Use::Wanted) => {
+        (None, Use::Wanted | Use::Unwanted) => {
             return Err(Failure::NoInput(format!(
                 "there is no plugin `{name}`; `caliban plugin list` shows those there are"
             )));
@@ -44,8 +44,7 @@ pub(super) fn set(
                 "`{name}` is the organisation's: it is always used"
             )));
         }
-        // Whoever disables a plugin that is not there means it should it come.
-        (None, Use::Unwanted) | (Some(Owner::Given | Owner::Project | Owner::User), _) => {}
+        (Some(Owner::Given | Owner::Project | Owner::User), _) => {}
     }
     if wanted == Use::Unwanted {
         let needed = dependants(&set, name);

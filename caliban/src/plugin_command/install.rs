@@ -47,9 +47,11 @@ pub(super) async fn install(
         (Some(path), _) => Wanted::Directory(path.clone()),
         (None, plugin) => {
             let text = plugin.as_deref().unwrap_or_default();
-            let (plugin, marketplace) = text.split_once('@').ok_or_else(|| {
+            let parts = text.split_once('@');
+            let parts = parts.filter(|(plugin, market)| !plugin.is_empty() && !market.is_empty());
+            let (plugin, marketplace) = parts.ok_or_else(|| {
                 Failure::Usage(format!(
-                    "`{text}` names no marketplace; write `NAME@MARKETPLACE`, or `--dir PATH` for a directory"
+                    "`{text}` names no marketplace or no plugin; write `NAME@MARKETPLACE`, or `--dir PATH` for a directory"
                 ))
             })?;
             Wanted::Listed {

@@ -59,12 +59,28 @@ pub(super) async fn update(
         let added = markets.filter(|(_, (_, updated))| updated.is_some());
         added.map(|(name, _)| name).collect()
     };
-    for name in names {
-        let list = manager.update_market(&name).await?;
-        let entries = plugins(list.entries.len());
-        console.write(&format!("`{name}` lists {entries}\n"))?;
+    if names.is_empty() {
+        return console
+            .write("no marketplaces; `caliban plugin marketplace add SOURCE` adds one\n");
     }
-    Ok(())
+    let mut failed = None;
+    for name in names {
+        // One that cannot be reached holds up no other.
+        match manager.update_market(&name).await {
+            Ok(list) => {
+                let entries = plugins(list.entries.len());
+                console.write(&format!("`{name}` lists {entries}\n"))?;
+            }
+            Err(error) => match failed {
+                None => failed = Some(error),
+                Some(_) => note(&error.to_string()),
+            },
+        }
+    }
+    match failed {
+        None => Ok(()),
+        Some(error) => Err(error.into()),
+    }
 }
 
 pub(super) fn search(
@@ -73,7 +89,10 @@ pub(super) fn search(
     is_json: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let hits = manager.search(word)?;
+    let (hits, unread) = manager.search(word)?;
+    for problem in unread {
+        note(&format!("warning: {problem}"));
+    }
     if is_json {
         let hits: Vec<Value> = hits
             .into_iter()

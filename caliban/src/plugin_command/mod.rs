@@ -8,8 +8,8 @@ mod market;
 mod show;
 mod validate;
 
-use caliban_harness::Configuration;
 use caliban_harness::plugins::{Audience, ManageError, Manager, PluginSet, dependants};
+use caliban_harness::{Configuration, RunOptions};
 use caliban_plugins::{LockError, PluginName, create_skeleton};
 
 use crate::args::{MarketplaceCommand, PluginCommand, PluginScope};
@@ -18,6 +18,7 @@ use crate::exit::Failure;
 
 pub(crate) async fn run(
     command: &PluginCommand,
+    options: &RunOptions,
     configuration: &Configuration,
     console: &mut Console,
 ) -> Result<(), Failure> {
@@ -33,8 +34,8 @@ pub(crate) async fn run(
         PluginCommand::List {
             available: false,
             json,
-        } => show::list(configuration, *json, console),
-        PluginCommand::Info { name } => show::info(configuration, name, console),
+        } => show::list(options, configuration, *json, console),
+        PluginCommand::Info { name } => show::info(options, configuration, name, console),
         PluginCommand::Install(args) => {
             let manager = Manager::of(configuration, audience(args.scope));
             install::install(args, &manager, configuration, console).await
@@ -90,6 +91,11 @@ pub(crate) async fn run(
             let name: PluginName = name
                 .parse()
                 .map_err(|error: caliban_plugins::InvalidName| Failure::Usage(error.to_string()))?;
+            if !name.is_conventional() {
+                return Err(Failure::Usage(format!(
+                    "`{name}` is not a name that every program takes: lower case letters, digits, `-` and `_`, at most 32 of them"
+                )));
+            }
             let from = &configuration.process.current_directory;
             let directory = match dir {
                 Some(dir) => from.join(dir),

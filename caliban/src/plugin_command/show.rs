@@ -2,23 +2,27 @@
 
 use std::fmt::Write as _;
 
-use caliban_harness::Configuration;
-use caliban_harness::plugins::{PluginSet, source, standing, survey};
+use caliban_harness::plugins::{PluginSet, source, survey};
+use caliban_harness::{Configuration, RunOptions};
 use caliban_plugins::{Effects, Found, Package, Survey};
 use serde_json::{Value, json};
 
-use crate::console::Console;
+use crate::console::{Console, note};
 use crate::exit::Failure;
 
 pub(super) fn list(
+    options: &RunOptions,
     configuration: &Configuration,
     is_json: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let set = PluginSet::all(configuration);
+    let set = PluginSet::of_run(options, configuration);
     if is_json {
-        let plugins: Vec<Value> = set.found.iter().map(described).collect();
+        let plugins: Vec<Value> = set.found.iter().map(|it| described(it, &set)).collect();
         return console.write(&format!("{:#}\n", json!({ "plugins": plugins })));
+    }
+    if set.is_left_out() {
+        note("plugins are left out here: --no-plugins, --bare or CALIBAN_NO_PLUGINS says so");
     }
     if set.found.is_empty() {
         return console.write(
@@ -35,7 +39,7 @@ pub(super) fn list(
                 found.name.clone(),
                 version.or(installed).unwrap_or_else(|| "-".to_owned()),
                 source(found),
-                standing(&found.standing),
+                set.state(found),
             ]
         })
         .collect();
@@ -54,11 +58,12 @@ pub(super) fn list(
 }
 
 pub(super) fn info(
+    options: &RunOptions,
     configuration: &Configuration,
     name: &str,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let set = PluginSet::all(configuration);
+    let set = PluginSet::of_run(options, configuration);
     let found = set
         .found
         .iter()
@@ -68,7 +73,7 @@ pub(super) fn info(
                 "there is no plugin `{name}`; `caliban plugin list` shows those there are"
             ))
         })?;
-    let mut shown = described(found);
+    let mut shown = described(found, &set);
     if let Some(package) = found.package() {
         let survey = survey(package);
         let fields = details(package, &survey);
@@ -84,7 +89,7 @@ pub(super) fn info(
 }
 
 /// What a plugin is, and whether it counts.
-fn described(found: &Found) -> Value {
+fn described(found: &Found, set: &PluginSet) -> Value {
     let package = found.package();
     let version = package.and_then(|it| it.manifest.version.clone());
     let installed = found.installed.as_ref();
@@ -96,7 +101,7 @@ fn described(found: &Found) -> Value {
         "source": source(found),
         "scope": found.owner.as_str(),
         "enabled": found.active().is_some(),
-        "state": standing(&found.standing),
+        "state": set.state(found),
         "from": installed.map(|it| it.origin.to_string()),
     })
 }

@@ -1,7 +1,7 @@
 //! Checks a plugin, or a marketplace with all the plugins that lie beside it.
 
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use caliban_harness::plugins::{Manager, survey};
 use caliban_plugins::{EntrySource, INDEX_FILES, MANIFESTS, Marketplace, Naming, Package, Survey};
@@ -26,6 +26,7 @@ pub(super) fn run(
     is_json: bool,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    let path = &directory(path);
     let is_plugin = MANIFESTS.iter().any(|(name, _)| path.join(name).exists());
     let index = INDEX_FILES
         .iter()
@@ -61,6 +62,19 @@ pub(super) fn run(
         return Err(Failure::Silent(1));
     }
     Ok(())
+}
+
+/// Where the plugin or marketplace is whose manifest or list is named.
+fn directory(path: &Path) -> PathBuf {
+    let files = MANIFESTS.iter().map(|(name, _)| *name).chain(INDEX_FILES);
+    let named = files.into_iter().find(|name| path.ends_with(name));
+    match named {
+        Some(name) if path.is_file() => {
+            let above = path.ancestors().nth(Path::new(name).components().count());
+            above.unwrap_or(path).to_owned()
+        }
+        Some(_) | None => path.to_owned(),
+    }
 }
 
 fn market(root: &Path, index: &Path, manager: &Manager<'_>, findings: &mut Vec<Finding>) {

@@ -132,6 +132,24 @@ fn what_is_written_down_is_private_and_holds_no_key() {
 }
 
 #[test]
+fn a_task_may_come_from_standard_input() {
+    let fleet = Fleet::new([Reply::text("one"), Reply::text("two")]);
+    for args in [&["--bg", "-"][..], &["agents", "spawn", "--prompt", "-"]] {
+        let file = fleet.bench.home.path().join("task.md");
+        std::fs::write(&file, "a task of\nseveral lines\n").unwrap();
+        let mut command = fleet.command();
+        command
+            .args(args)
+            .stdin(std::fs::File::open(&file).unwrap());
+        let ran = crate::support::run(&mut command);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let id = ran.stdout.trim();
+        fleet.until_state(id, "idle");
+        assert!(fleet.ok(&["logs", id]).contains("several lines"));
+    }
+}
+
+#[test]
 fn a_respawned_agent_has_another_id_and_the_same_task() {
     let fleet = Fleet::new([Reply::text("first"), Reply::text("second")]);
     let id = fleet.spawn("the very same");

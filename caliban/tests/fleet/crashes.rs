@@ -179,6 +179,30 @@ fn a_daemon_that_cannot_be_reached_is_named_and_ended() {
 }
 
 #[test]
+fn a_daemon_that_hangs_is_named_and_ended() {
+    let fleet = Fleet::new([Reply::text("one")]);
+    let id = fleet.spawn("x");
+    fleet.until_state(&id, "idle");
+    let daemon = fleet.daemon();
+    let pid = daemon["pid"].to_string();
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &pid]).status();
+        assert!(sent.unwrap().success());
+    };
+    signal("-STOP");
+    let ran = fleet.run(&["agents", "list"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let socket = daemon["socket"].as_str().unwrap();
+    assert!(ran.stderr.contains(socket), "{ran:?}");
+    assert!(ran.stderr.contains("caliban daemon stop"), "{ran:?}");
+    let stopped = fleet.ok(&["daemon", "stop"]);
+    assert!(stopped.contains(&pid), "{stopped}");
+    signal("-CONT");
+    until("the daemon ends", || !is_alive(&daemon["pid"]));
+    assert_eq!(fleet.agent(&id)["state"], "idle");
+}
+
+#[test]
 fn one_that_crashes_is_begun_again_where_that_is_wanted() {
     let fleet = Fleet::new([sleeping(), Reply::text("second life")]);
     fleet.settings("[fleet]\nrestart = \"on-crash\"\n");

@@ -144,6 +144,29 @@ fn a_new_plugin_validates_and_works() {
 }
 
 #[test]
+fn what_is_validated_may_be_named_by_its_manifest() {
+    let bench = bench(ok());
+    let root = bench.workspace.path();
+    write(
+        &root.join("a/plugin.json"),
+        r#"{"name": "a", "version": "1.0.0"}"#,
+    );
+    write(
+        &root.join("b/.claude-plugin/plugin.json"),
+        r#"{"name": "b"}"#,
+    );
+    let list = r#"{"name": "m", "plugins": []}"#;
+    write(&root.join("m/.claude-plugin/marketplace.json"), list);
+    for path in [
+        "a/plugin.json",
+        "b/.claude-plugin/plugin.json",
+        "m/.claude-plugin/marketplace.json",
+    ] {
+        plugin_ok(&bench, &["validate", path]);
+    }
+}
+
+#[test]
 fn validating_names_what_is_wrong() {
     let bench = bench(ok());
     let root = bench.workspace.path();

@@ -12,6 +12,7 @@ mod brings;
 mod formats;
 mod inline;
 mod installs;
+mod lists;
 mod locks;
 mod managed;
 mod markets;

@@ -111,18 +111,60 @@ impl<'a> Lenient<'a> {
     }
 }
 
+/// The names of a block that is not YAML, with what stands behind their colons as text. A value that is
+/// YAML by itself (a list in brackets, a text in quotes) is what it says, and so are a list and a text
+/// whose lines follow their name.
 fn lines(block: &str) -> Map<String, Value> {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
-    };
-    let pairs = block.lines().filter_map(|line| line.split_once(':'));
-    pairs
-        .filter(|(name, _)| is_name(name))
-        .map(|(name, value)| (name.to_owned(), Value::from(value.trim())))
-        .collect()
+    let mut fields: Map<String, Value> = Map::new();
+    let mut rest = block.lines().peekable();
+    while let Some(line) = rest.next() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        let mut below = Vec::new();
+        if is_name(name) && matches!(value.trim(), "" | "|" | ">" | "|-" | ">-") {
+            while let Some(line) = rest.next_if(|line| belongs(line)) {
+                below.push(line.trim());
+            }
+        }
+        if is_name(name) {
+            fields.insert(name.to_owned(), by_itself(value.trim(), &below));
+        }
+    }
+    fields
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+}
+
+/// Whether a line is a part of the value whose name stands above it.
+fn belongs(line: &str) -> bool {
+    line.starts_with([' ', '\t']) || line.starts_with("- ") || line.trim().is_empty()
+}
+
+fn by_itself(value: &str, below: &[&str]) -> Value {
+    let items: Vec<&str> = below.iter().copied().filter(|it| !it.is_empty()).collect();
+    let dashed: Option<Vec<&str>> = items.iter().map(|item| item.strip_prefix("- ")).collect();
+    match dashed {
+        Some(dashed) if value.is_empty() && !dashed.is_empty() => {
+            let bare = |item: &&str| Value::from(item.trim().trim_matches(['"', '\'']));
+            return dashed.iter().map(bare).collect();
+        }
+        Some(_) | None => {}
+    }
+    if !below.is_empty() {
+        return below.join("\n").trim().into();
+    }
+    let is_closed = value.starts_with(['[', '"', '\'']);
+    let read = is_closed.then(|| serde_saphyr::from_str::<Value>(value).ok());
+    match read.flatten() {
+        Some(read @ (Value::Array(_) | Value::String(_))) => read,
+        Some(_) | None => value.into(),
+    }
 }
 
 #[cfg(test)]
@@ -163,6 +205,26 @@ mod tests {
             FrontmatterError::Invalid(_)
         ));
         assert_eq!(parse_optional::<Fields>("---\n---\nb").unwrap().1, "b");
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_read_line_by_line() {
+        let text = "---\nname: helper\ndescription: Use it when. user: \"hi\"\n\
+                    tools: [\"Read\", \"Grep\"]\nmodel: 'haiku'\nskills:\n  - one\n  - \"two\"\n\
+                    color:\nnote: |\n  a: b\n  c\nodd: [open\n---\nbody\n";
+        let read = Lenient::read(text);
+        assert!(read.problem.is_some());
+        let expected = serde_json::json!({
+            "name": "helper",
+            "description": "Use it when. user: \"hi\"",
+            "tools": ["Read", "Grep"],
+            "model": "haiku",
+            "skills": ["one", "two"],
+            "color": "",
+            "note": "a: b\nc",
+            "odd": "[open",
+        });
+        assert_eq!(Value::Object(read.fields), expected);
     }
 
     proptest! {

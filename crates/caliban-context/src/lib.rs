@@ -42,7 +42,7 @@ pub use options::{
     Options, SkillSources, opted_in_directories,
 };
 pub use origin::Origin;
-pub use places::{CommandPlace, Places, PluginPlace};
+pub use places::{CommandPlace, CommandSays, Places, PluginPlace};
 pub use prompt::{BasePrompt, system_prompt};
 pub use section::{Section, Tag, Truncation};
 pub use skills::{Invocation, Skill, SkillError, SkillTool, Skills};

@@ -46,6 +46,29 @@ pub struct CommandPlace {
     pub path: PathBuf,
     /// What the command of a file is called, if not as the file.
     pub name: Option<String>,
+    pub says: CommandSays,
+}
+
+impl CommandPlace {
+    /// A place where the files themselves say everything.
+    pub fn at(path: PathBuf) -> Self {
+        Self {
+            path,
+            name: None,
+            says: CommandSays::default(),
+        }
+    }
+}
+
+/// What is said of a command elsewhere than in its file, which counts before it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandSays {
+    /// Its text, where it has no file.
+    pub content: Option<String>,
+    pub description: Option<String>,
+    pub argument_hint: Option<String>,
+    pub model: Option<String>,
+    pub allowed_tools: Option<Vec<String>>,
 }
 
 impl PluginPlace {
@@ -55,10 +78,7 @@ impl PluginPlace {
             name: name.into(),
             skills: vec![path.join(Surface::Skills.directory())],
             styles: vec![path.join(Surface::Styles.directory())],
-            commands: vec![CommandPlace {
-                path: path.join(Surface::Commands.directory()),
-                name: None,
-            }],
+            commands: vec![CommandPlace::at(path.join(Surface::Commands.directory()))],
             agents: vec![path.join(Surface::Agents.directory())],
             data: path.join("data"),
             path,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::expansion::PluginHome;
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
-use crate::places::{Places, PluginPlace, Surface, project_part};
+use crate::places::{CommandSays, Places, PluginPlace, Surface, project_part};
 use crate::source::Fence;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,18 +15,39 @@ pub(crate) struct Root {
     pub(crate) fence: Fence,
     /// What the only command in it is called, if not as its file.
     pub(crate) name: Option<String>,
+    /// What is said of that command beside its file.
+    pub(crate) says: CommandSays,
     /// The plugin whose it is.
     pub(crate) home: Option<PluginHome>,
+    pub(crate) writing: Writing,
+}
+
+/// Whom the files of a root are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writing {
+    Ours,
+    /// Another program, which takes more than we would.
+    Foreign,
 }
 
 impl Root {
+    /// The same with files that are written for another program.
+    pub(crate) fn foreign(self) -> Self {
+        Self {
+            writing: Writing::Foreign,
+            ..self
+        }
+    }
+
     pub(crate) fn of_user(path: PathBuf) -> Self {
         Self {
             path,
             origin: Origin::User,
             fence: Fence::Open,
             name: None,
+            says: CommandSays::default(),
             home: None,
+            writing: Writing::Ours,
         }
     }
 
@@ -38,7 +59,9 @@ impl Root {
             path,
             origin,
             name: None,
+            says: CommandSays::default(),
             home: None,
+            writing: Writing::Ours,
         }
     }
 
@@ -68,6 +91,7 @@ impl Root {
                 .iter()
                 .map(|place| Self {
                     name: place.name.clone(),
+                    says: place.says.clone(),
                     ..root(&place.path)
                 })
                 .collect(),

@@ -68,6 +68,13 @@ impl ClientError {
     }
 }
 
+impl ClientError {
+    /// Whether what has the daemon's place does not speak.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::TimedOut)
+    }
+}
+
 impl Client {
     /// The daemon, if there is one.
     pub async fn find(places: &Places) -> Result<Option<Self>, ClientError> {
@@ -89,7 +96,13 @@ impl Client {
             Err(error) => return Err(error.into()),
         };
         connection.send(&Hello::ours(0)).await?;
-        let hello: Hello = connection.lines.hello().await?;
+        let hello: Hello = connection.lines.hello().await.map_err(|error| {
+            let text = format!(
+                "`{}`: {error}; `caliban daemon stop` ends what is there, or remove it",
+                socket.display()
+            );
+            io::Error::new(error.kind(), text)
+        })?;
         if !is_spoken(hello.protocol) {
             let message = format!(
                 "the daemon runs with caliban {} and speaks version {} of the protocol, and this is \

@@ -58,7 +58,7 @@ pub(crate) fn style_name(configuration: &Configuration) -> Option<String> {
         .or_else(|| configuration.settings().output_style.clone())
 }
 
-/// What is worth knowing about it.
+/// What is worth knowing about it, for whoever begins a session.
 pub(crate) fn notices(extras: &Extras) -> Vec<String> {
     let style = extras.context.styles.select(extras.style.as_deref()).notice;
     let is_news = |notice: &&Notice| match notice {
@@ -70,6 +70,7 @@ pub(crate) fn notices(extras: &Extras) -> Vec<String> {
         _ => true,
     };
     let context = extras.context.notices.iter().chain(&style);
+    extras.plugins.note_told();
     context
         .filter(is_news)
         .map(ToString::to_string)

@@ -443,7 +443,7 @@ fn short(commit: &str) -> &str {
 /// The work that an ending tells of.
 pub(crate) fn work(ending: &Ending) -> Option<&Work> {
     match ending {
-        Ending::Unchanged => None,
+        Ending::Unchanged { .. } => None,
         Ending::Branch(work) => Some(work),
         Ending::Kept { work, .. } => work.as_ref(),
     }
@@ -451,7 +451,7 @@ pub(crate) fn work(ending: &Ending) -> Option<&Work> {
 
 pub(crate) fn verdict(ending: &Ending) -> &'static str {
     match ending {
-        Ending::Unchanged => "removed",
+        Ending::Unchanged { .. } => "removed",
         Ending::Branch(_) => "branch",
         Ending::Kept { .. } => "kept",
     }
@@ -460,11 +460,18 @@ pub(crate) fn verdict(ending: &Ending) -> &'static str {
 /// What became of a worktree, in a clause.
 pub(crate) fn became(ending: &Ending) -> String {
     match ending {
-        Ending::Unchanged => "nothing was done in it, and it was removed".to_owned(),
-        Ending::Branch(work) => format!(
-            "it was removed, and what was done is on the branch `{}`",
-            work.branch
-        ),
+        Ending::Unchanged { besides } if besides.is_empty() => {
+            "nothing was done in it, and it was removed".to_owned()
+        }
+        Ending::Unchanged { besides } => format!("it was removed; {}", besides.join("; ")),
+        Ending::Branch(work) => {
+            let besides = work.besides.iter();
+            let besides: String = besides.map(|more| format!("; {more}")).collect();
+            format!(
+                "it was removed, and what was done is on the branch `{}`{besides}",
+                work.branch
+            )
+        }
         Ending::Kept { reason, .. } => format!("it stays, because {reason}"),
     }
 }

@@ -171,6 +171,7 @@ fn reasoning(effort: ProfileEffort) -> Reasoning {
         ProfileEffort::Low => Reasoning::Effort(Effort::Low),
         ProfileEffort::Medium => Reasoning::Effort(Effort::Medium),
         ProfileEffort::High => Reasoning::Effort(Effort::High),
+        ProfileEffort::Xhigh => Reasoning::Effort(Effort::Xhigh),
         ProfileEffort::Max => Reasoning::Effort(Effort::Max),
         ProfileEffort::Auto => Reasoning::Auto,
     }

@@ -244,6 +244,18 @@ fn judged(
     }
 }
 
+impl Rules<'_> {
+    /// Whether somebody switched a plugin off, whatever is wrong with it.
+    pub fn switches_off(&self, found: &Found) -> bool {
+        match found.owner {
+            Owner::Managed | Owner::Given => false,
+            Owner::Project | Owner::User => {
+                !is_enabled(&found.name, found.installed.as_ref(), self)
+            }
+        }
+    }
+}
+
 /// Why a plugin must not be looked into.
 fn distrust(
     path: &Path,

@@ -285,12 +285,19 @@ impl Reader<'_> {
         if listing.has_usual()
             && let Some(path) = self.usual("commands")?
         {
-            places.push(CommandPlace { path, name: None });
+            places.push(CommandPlace::at(path));
         }
         for source in listing.items() {
-            if let Some(path) = self.named(&source.path)? {
-                let name = source.name.clone();
-                places.push(CommandPlace { path, name });
+            let path = match &source.path {
+                Some(path) => self.named(path)?,
+                None => Some(self.root.to_owned()),
+            };
+            if let Some(path) = path {
+                places.push(CommandPlace {
+                    path,
+                    name: source.name.clone(),
+                    says: source.says.clone(),
+                });
             }
         }
         Ok(places)

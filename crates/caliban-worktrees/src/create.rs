@@ -117,10 +117,14 @@ impl Repository {
             name,
         };
         self.make_place()?;
-        if fs::symlink_metadata(&entry.path).is_ok()
-            || self.tip(&entry.branch_ref()).await?.is_some()
-        {
-            return Err(WorktreeError::Taken(entry.name));
+        if fs::symlink_metadata(&entry.path).is_ok() {
+            return Err(WorktreeError::InTheWay(entry.path.display().to_string()));
+        }
+        if self.tip(&entry.branch_ref()).await?.is_some() {
+            return Err(WorktreeError::InTheWay(format!(
+                "the branch {}",
+                entry.branch
+            )));
         }
         self.registry.write(&entry)?;
         let made = self.make(entry.clone(), links, &request).await;
@@ -179,7 +183,7 @@ impl Repository {
             rebuildable: &[],
         };
         match self.finish(entry.clone(), lease, &how).await? {
-            Ending::Unchanged => Ok(()),
+            Ending::Unchanged { .. } => Ok(()),
             Ending::Branch(work) => Err(WorktreeError::Unsettled {
                 name: entry.name.clone(),
                 reason: format!("there is work on `{}`", work.branch),
@@ -197,6 +201,8 @@ impl Repository {
         let uncommitted = self.uncommitted().await?;
         entry.stage = Stage::Active;
         self.registry.write(&entry)?;
+        self.lock(&entry).await;
+        self.free(&entry).await?;
         Ok(Worktree {
             entry,
             uncommitted,
@@ -277,8 +283,9 @@ impl Repository {
         args.push(entry.base.as_ref());
         self.git.run(args).await?;
         let git = self.git.at(&entry.path);
+        let mut absent = Vec::new();
         if is_sparse {
-            self.limit(&git, &entry.base, &request.sparse_paths).await?;
+            absent = self.limit(&git, &entry.base, &request.sparse_paths).await?;
         }
         verify(&git, &entry).await?;
         let seeding = seed::Seeding {
@@ -287,6 +294,7 @@ impl Repository {
             git: self.git.clone(),
         };
         let (seeded, mut remarks) = seeding.bring().await?;
+        remarks.extend(absent);
         entry.seeded = seeded;
         // Written down before they are there, so that none is taken for work.
         entry.links = links;
@@ -298,14 +306,25 @@ impl Repository {
         Ok((entry, remarks))
     }
 
-    /// Checks out no more than these paths.
-    async fn limit(&self, git: &Git, base: &str, paths: &[String]) -> Result<(), WorktreeError> {
+    /// Checks out no more than these paths. Says which of them are not there.
+    async fn limit(
+        &self,
+        git: &Git,
+        base: &str,
+        paths: &[String],
+    ) -> Result<Vec<String>, WorktreeError> {
         let mut form = "--cone";
         let mut lines = String::new();
+        let mut absent = Vec::new();
         for path in paths {
-            let path = path.trim_matches('/');
-            if !self.is_directory(base, path).await? {
+            let plain = path.trim_matches('/');
+            let kind = self.kind(base, plain).await?;
+            if kind.as_deref() != Some("tree") {
                 form = "--no-cone";
+            }
+            // What has a star may mean anything.
+            if kind.is_none() && !plain.contains(['*', '?', '[']) {
+                absent.push(format!("`{plain}` is nothing that is committed"));
             }
         }
         if paths.is_empty() {
@@ -326,13 +345,14 @@ impl Repository {
         let args = ["sparse-checkout", "set", form, "--stdin"];
         git.run_with(args, lines.as_bytes()).await?;
         git.run(["read-tree", "-mu", "HEAD"]).await?;
-        Ok(())
+        Ok(absent)
     }
 
-    async fn is_directory(&self, base: &str, path: &str) -> Result<bool, WorktreeError> {
+    /// What a path is in a commit; nothing where it is not there.
+    async fn kind(&self, base: &str, path: &str) -> Result<Option<String>, WorktreeError> {
         let object = format!("{base}:{path}");
         let said = self.git.attempt(["cat-file", "-t", &object], &[]).await?;
-        Ok(said.is_success() && said.text() == "tree")
+        Ok(said.is_success().then(|| said.text()))
     }
 
     /// What is said of submodules, which a worktree has none of.
@@ -375,12 +395,7 @@ impl Repository {
 
     /// Removes the branch if nothing was added to it, the ref of the base, and the entry.
     pub(crate) async fn forget(&self, entry: &Entry) -> Result<(), WorktreeError> {
-        let branch = entry.branch_ref();
-        if self.tip(&branch).await?.as_ref() == Some(&entry.base) {
-            self.git
-                .run(["update-ref", "-d", &branch, &entry.base])
-                .await?;
-        }
+        self.drop_unused(entry).await?;
         self.drop_base(entry).await?;
         self.registry.remove(&entry.name)
     }

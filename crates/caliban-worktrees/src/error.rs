@@ -23,6 +23,8 @@ pub enum WorktreeError {
     BadName(String),
     #[error("there is a worktree `{0}` already; `caliban worktrees list` shows it")]
     Taken(Name),
+    #[error("`{0}` is there already: take another name, or remove what is there")]
+    InTheWay(String),
     #[error("there is no worktree `{0}`; `caliban worktrees list` shows those there are")]
     Unknown(String),
     #[error("`{0}` fits several worktrees: {1}")]

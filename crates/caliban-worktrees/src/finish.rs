@@ -10,6 +10,7 @@ use crate::identity::OURS;
 use crate::registry::{GLANCE, Lease};
 use crate::repository::Repository;
 use crate::seed;
+use crate::strays::Last;
 use crate::survey::{Survey, shown, survey};
 use crate::words::{add_everything, with_path};
 
@@ -38,8 +39,8 @@ pub enum IgnoredFiles {
 /// What became of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// Nothing was done in it: tree and branch are gone.
-    Unchanged,
+    /// Nothing was done in it: tree and branch are gone. What was stashed in it is told.
+    Unchanged { besides: Vec<String> },
     /// The tree is gone; what was done is on a branch.
     Branch(Work),
     /// Everything is where it was, and this is why.
@@ -58,6 +59,15 @@ pub struct Work {
     pub diffstat: String,
     /// How many files were committed by us, because nobody had.
     pub committed: usize,
+    /// Where there is more that was done in it, a clause each.
+    pub besides: Vec<String>,
+}
+
+impl Ending {
+    /// Nothing is left of it, and nothing was done.
+    pub const NOTHING: Self = Self::Unchanged {
+        besides: Vec::new(),
+    };
 }
 
 impl Worktree {
@@ -106,7 +116,9 @@ impl Repository {
         if self.is_ancestor(&work.tip, "HEAD").await? {
             let _lock = self.registry.lock().await?;
             self.drop_merged(&entry, work).await?;
-            return Ok(Ending::Unchanged);
+            return Ok(Ending::Unchanged {
+                besides: work.besides.clone(),
+            });
         }
         Ok(ending)
     }
@@ -178,7 +190,7 @@ impl Repository {
     fn note(&self, mut entry: Entry, ending: &Ending) -> Result<(), WorktreeError> {
         entry.stage = match ending {
             // Its entry went with it.
-            Ending::Unchanged => return Ok(()),
+            Ending::Unchanged { .. } => return Ok(()),
             Ending::Branch(work) => {
                 entry.branch.clone_from(&work.branch);
                 Stage::Branch
@@ -192,6 +204,7 @@ impl Repository {
         if fs::symlink_metadata(&entry.path).is_err() {
             return self.end_vanished(entry).await;
         }
+        self.free(entry).await?;
         let found = survey(self, entry, how.rebuildable).await?;
         if entry.stage == Stage::Creating {
             return self.end_unfinished(entry, &found).await;
@@ -218,6 +231,10 @@ impl Repository {
             return Ok(kept(&reason, work));
         }
         if how.keep == Keep::Always {
+            if survey.precious.is_empty() {
+                // Whoever wanted it removes it with git, which asks about everything else.
+                self.unlock(entry).await?;
+            }
             return Ok(kept("it was to be kept", work));
         }
         if !survey.precious.is_empty() && how.ignored == IgnoredFiles::Rebuildable {
@@ -227,14 +244,42 @@ impl Repository {
                 work,
             ));
         }
+        let tip = work.as_ref().map(|work| work.tip.clone());
+        let last = tip.as_deref().map_or(Last::Base, Last::Kept);
+        let mut strays = self.strays(entry, last).await?;
+        let work = match work {
+            Some(work) => Some(work),
+            None if strays.refs.is_empty() => None,
+            None => {
+                let (name, tip) = strays.refs.remove(0);
+                Some(self.described(entry, &tip, name, committed).await?)
+            }
+        };
+        let besides = strays.told();
         self.remove_tree(entry).await?;
         match work {
             None => {
                 self.forget(entry).await?;
-                Ok(Ending::Unchanged)
+                Ok(Ending::Unchanged { besides })
             }
-            Some(work) => Ok(Ending::Branch(work)),
+            Some(work) => {
+                if work.branch != entry.branch {
+                    self.drop_unused(entry).await?;
+                }
+                Ok(Ending::Branch(Work { besides, ..work }))
+            }
         }
+    }
+
+    /// Removes its branch if nothing was added to it.
+    pub(crate) async fn drop_unused(&self, entry: &Entry) -> Result<(), WorktreeError> {
+        let branch = entry.branch_ref();
+        if self.tip(&branch).await?.as_ref() == Some(&entry.base) {
+            self.git
+                .run(["update-ref", "-d", &branch, &entry.base])
+                .await?;
+        }
+        Ok(())
     }
 
     /// Nobody had worked in it when it was cut off.
@@ -245,7 +290,7 @@ impl Repository {
     ) -> Result<Ending, WorktreeError> {
         if survey.head == entry.base && survey.is_only_missing() && survey.obstacle.is_none() {
             self.unmake(entry).await?;
-            return Ok(Ending::Unchanged);
+            return Ok(Ending::NOTHING);
         }
         Ok(kept(
             "its making was interrupted, and there is something in it",
@@ -255,7 +300,10 @@ impl Repository {
 
     /// The tree is gone without us: what was committed is all there is.
     async fn end_vanished(&self, entry: &Entry) -> Result<Ending, WorktreeError> {
+        let mut besides = Vec::new();
         if self.is_known_to_git(entry).await? {
+            // What had no branch gets a name before the log goes.
+            besides = self.strays(entry, Last::CheckedOut).await?.told();
             self.remove_tree(entry).await?;
         }
         let rescued = entry.rescue_ref();
@@ -266,12 +314,13 @@ impl Repository {
             if let Some(tip) = self.tip(&reference).await?
                 && tip != entry.base
             {
+                besides.retain(|more| !more.contains(&format!("`{shown}`")));
                 let work = self.described(entry, &tip, shown, 0).await?;
-                return Ok(Ending::Branch(work));
+                return Ok(Ending::Branch(Work { besides, ..work }));
             }
         }
         self.forget(entry).await?;
-        Ok(Ending::Unchanged)
+        Ok(Ending::Unchanged { besides })
     }
 
     /// Commits what is not committed, on whatever the worktree has checked out. Says how many files
@@ -403,6 +452,7 @@ impl Repository {
             commits: self.count(&entry.base, tip).await?,
             diffstat,
             committed,
+            besides: Vec::new(),
         })
     }
 
@@ -410,21 +460,29 @@ impl Repository {
     /// which is final.
     async fn remove_tree(&self, entry: &Entry) -> Result<(), WorktreeError> {
         seed::unlink(entry);
-        let words = |words| with_path(words, &entry.path);
         // It is unlocked already where we were cut off here before.
-        let _ = self
-            .git
-            .attempt(words(&["worktree", "unlock"]), &[])
-            .await?;
-        if let Err(error) = self.git.run(words(&["worktree", "remove"])).await {
+        self.unlock(entry).await?;
+        let words = with_path(&["worktree", "remove"], &entry.path);
+        if let Err(error) = self.git.run(words).await {
             // As it was before, so that nobody prunes it meanwhile.
-            let reason = format!("caliban {} {}", entry.name, entry.session);
-            let lock = with_path(&["worktree", "lock", "--reason", &reason], &entry.path);
-            let _ = self.git.attempt(lock, &[]).await;
+            self.lock(entry).await;
             let _ = seed::link(entry);
             return Err(error.into());
         }
         Ok(())
+    }
+
+    async fn unlock(&self, entry: &Entry) -> Result<(), WorktreeError> {
+        let words = with_path(&["worktree", "unlock"], &entry.path);
+        self.git.attempt(words, &[]).await?;
+        Ok(())
+    }
+
+    /// Keeps others from pruning and removing it; one that is locked stays so.
+    pub(crate) async fn lock(&self, entry: &Entry) {
+        let reason = format!("caliban {} {}", entry.name, entry.session);
+        let words = with_path(&["worktree", "lock", "--reason", &reason], &entry.path);
+        let _ = self.git.attempt(words, &[]).await;
     }
 }
 

@@ -18,7 +18,9 @@ mod name;
 mod registry;
 mod repository;
 mod seed;
+mod stale;
 mod status;
+mod strays;
 mod survey;
 mod words;
 

@@ -82,6 +82,7 @@ impl Repository {
         let lease = self.hold(&entry.name).await?;
         if fs::symlink_metadata(&entry.path).is_ok() {
             let _lock = self.registry.lock().await?;
+            self.free(entry).await?;
             let survey = survey(self, entry, rebuildable).await?;
             let reason = match survey.obstacle.clone() {
                 Some(reason) => Some(reason),

@@ -146,7 +146,7 @@ async fn an_unchanged_one_leaves_nothing() {
     assert_eq!(bench.git(&["status", "--porcelain"]), before);
     let listed = repository.list().await.unwrap();
     assert_eq!((listed.len(), &listed[0].state), (1, &State::Active));
-    assert_eq!(worktree.finish(&[]).await.unwrap(), Ending::Unchanged);
+    assert_eq!(worktree.finish(&[]).await.unwrap(), Ending::NOTHING);
     assert!(!path.exists());
     assert_eq!(bench.branches(), ["refs/heads/main"]);
     assert_eq!(repository.list().await.unwrap(), []);
@@ -211,7 +211,7 @@ async fn names_of_the_settings_may_go() {
     let (_, worktree) = bench.made(request("Log")).await;
     put(worktree.path(), "run.log", "x\n");
     let ending = worktree.finish(&["run.log".to_owned()]).await.unwrap();
-    assert_eq!(ending, Ending::Unchanged);
+    assert_eq!(ending, Ending::NOTHING);
 }
 
 #[tokio::test]
@@ -233,6 +233,132 @@ async fn commits_without_a_branch_are_rescued() {
     );
     let listed = repository.list().await.unwrap();
     assert_eq!(listed[0].commits, 2);
+}
+
+#[tokio::test]
+async fn commits_that_were_switched_away_from_are_found() {
+    let bench = Bench::new();
+    bench.git(&["branch", "theirs"]);
+    let (repository, worktree) = bench.made(request("Try two ways")).await;
+    let (path, name) = (worktree.path().to_owned(), worktree.entry.name.clone());
+    let own = worktree.entry.branch.clone();
+    let commit = |text: &str| {
+        put(&path, "way.txt", text);
+        git(&path, &["add", "-A"]);
+        git(&path, &["commit", "-qm", text]);
+        git(&path, &["rev-parse", "HEAD"])
+    };
+    // Looked at, and nothing made there.
+    git(&path, &["checkout", "-q", "theirs"]);
+    git(&path, &["checkout", "-q", "--detach", "main"]);
+    let lost = commit("first");
+    git(&path, &["checkout", "-q", "main~0", "-b", "second"]);
+    let second = commit("second");
+    git(&path, &["checkout", "-q", &own]);
+    put(&path, "away.txt", "away\n");
+    git(&path, &["stash", "-q", "-u"]);
+    let ending = worktree.finish(&[]).await.unwrap();
+    let work = work(&ending);
+    assert_eq!((&*work.branch, &work.tip), ("second", &second));
+    let rescue = format!("refs/caliban/rescue/{name}");
+    assert_eq!(bench.git(&["rev-parse", &rescue]), lost);
+    assert_eq!(work.besides.len(), 2, "{:?}", work.besides);
+    assert!(work.besides[0].contains(&rescue), "{:?}", work.besides);
+    assert!(
+        work.besides[1].contains("git stash apply"),
+        "{:?}",
+        work.besides
+    );
+    assert!(!path.exists());
+    let listed = repository.list().await.unwrap();
+    assert_eq!(listed[0].state, State::Branch);
+}
+
+#[tokio::test]
+async fn commits_without_a_branch_survive_their_tree() {
+    let bench = Bench::new();
+    let (repository, worktree) = bench.made(request("Detach and vanish")).await;
+    let (path, name) = (worktree.path().to_owned(), worktree.entry.name.clone());
+    git(&path, &["checkout", "-q", "--detach"]);
+    put(&path, "n.txt", "1\n");
+    git(&path, &["add", "-A"]);
+    git(&path, &["commit", "-qm", "n"]);
+    let made = git(&path, &["rev-parse", "HEAD"]);
+    drop(worktree);
+    fs::remove_dir_all(&path).unwrap();
+    let ended = repository.sweep(&[]).await.unwrap();
+    let ending = ended.into_iter().next().unwrap().1.unwrap();
+    let rescue = format!("refs/caliban/rescue/{name}");
+    assert_eq!(work(&ending).branch, rescue);
+    assert_eq!(work(&ending).besides, Vec::<String>::new());
+    assert_eq!(bench.git(&["rev-parse", &rescue]), made);
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_lock_of_a_git_that_was_killed_holds_up_nothing() {
+    let bench = Bench::new();
+    let (_, worktree) = bench.made(request("Killed while it commits")).await;
+    let path = worktree.path().to_owned();
+    put(&path, "n.txt", "1\n");
+    let own = git(&path, &["rev-parse", "--absolute-git-dir"]);
+    let index = Path::new(&own).join("index.lock");
+    let reference = format!(".git/refs/heads/{}.lock", worktree.entry.branch);
+    let reference = bench.root().join(reference);
+    for lock in [&index, &reference] {
+        fs::write(lock, "").unwrap();
+    }
+    // Somebody who is in it may be at work.
+    let mut somebody = Command::new("sleep")
+        .arg("60")
+        .current_dir(&path)
+        .spawn()
+        .unwrap();
+    let data = bench.data();
+    let repository = bench.open().await.unwrap();
+    let ending = worktree.finish(&[]).await.unwrap();
+    assert!(reason(&ending).contains("index.lock"), "{ending:?}");
+    assert!(index.exists() && reference.exists() && data.exists());
+    somebody.kill().unwrap();
+    somebody.wait().unwrap();
+    let entry = repository.find("killed").await.unwrap();
+    let rule = IgnoredFiles::Rebuildable;
+    let ending = repository.remove(entry, rule, &[]).await.unwrap();
+    assert_eq!(work(&ending).commits, 1);
+    assert!(!reference.exists());
+}
+
+#[tokio::test]
+async fn commits_that_were_rewritten_are_no_work_of_their_own() {
+    let bench = Bench::new();
+    let (_, worktree) = bench.made(request("Amend")).await;
+    let path = worktree.path().to_owned();
+    put(&path, "n.txt", "1\n");
+    git(&path, &["add", "-A"]);
+    git(&path, &["commit", "-qm", "n"]);
+    git(&path, &["commit", "-q", "--amend", "-m", "better"]);
+    git(&path, &["reset", "-q", "--soft", "HEAD~1"]);
+    git(&path, &["commit", "-qm", "best"]);
+    git(&path, &["checkout", "-q", "main~0"]);
+    git(&path, &["checkout", "-q", "-"]);
+    let ending = worktree.finish(&[]).await.unwrap();
+    assert_eq!(work(&ending).besides, Vec::<String>::new());
+    assert_eq!(work(&ending).commits, 1);
+}
+
+#[tokio::test]
+async fn what_was_only_stashed_is_told() {
+    let bench = Bench::new();
+    let (_, worktree) = bench.made(request("Stash")).await;
+    let path = worktree.path().to_owned();
+    put(&path, "a.txt", "changed\n");
+    git(&path, &["stash", "-q"]);
+    let ending = worktree.finish(&[]).await.unwrap();
+    let Ending::Unchanged { besides } = ending else {
+        panic!("{ending:?}");
+    };
+    assert_eq!(besides.len(), 1, "{besides:?}");
+    assert_eq!(bench.git(&["stash", "list"]).lines().count(), 1);
 }
 
 #[tokio::test]
@@ -412,7 +538,7 @@ async fn a_checkout_may_be_limited() {
     let path = worktree.path().to_owned();
     assert!(path.join("a.txt").exists() && path.join("src/lib.txt").exists());
     assert!(!path.join(".gitignore").exists());
-    assert_eq!(worktree.finish(&[]).await.unwrap(), Ending::Unchanged);
+    assert_eq!(worktree.finish(&[]).await.unwrap(), Ending::NOTHING);
 
     let (repository, worktree) = bench
         .made(Request {
@@ -568,7 +694,7 @@ async fn a_detached_parent_and_another_base_are_fine() {
         .await;
     let text = fs::read_to_string(worktree.path().join("a.txt")).unwrap();
     assert_eq!(text, "one\n");
-    assert_eq!(worktree.finish(&[]).await.unwrap(), Ending::Unchanged);
+    assert_eq!(worktree.finish(&[]).await.unwrap(), Ending::NOTHING);
 }
 
 #[tokio::test]
@@ -638,6 +764,28 @@ async fn kept_by_wish_and_found_without_the_registry() {
         .unwrap();
     let branch = &work(&ending).branch;
     assert_eq!(bench.git(&["show", &format!("{branch}:a.txt")]), "kept");
+}
+
+#[tokio::test]
+async fn one_that_was_to_be_kept_is_removed_by_plain_git() {
+    let bench = Bench::new();
+    let (repository, worktree) = bench
+        .made(Request {
+            keep: Keep::Always,
+            ..request("Keep me")
+        })
+        .await;
+    let (path, branch) = (worktree.path().to_owned(), worktree.entry.branch.clone());
+    put(&path, "a.txt", "kept\n");
+    worktree.finish(&[]).await.unwrap();
+    bench.git(&["merge", "-q", &branch]);
+    bench.git(&["worktree", "remove", path.to_str().unwrap()]);
+    bench.git(&["branch", "-d", &branch]);
+    let entry = repository.find("keep-me").await.unwrap();
+    let rule = IgnoredFiles::Rebuildable;
+    let ending = repository.remove(entry, rule, &[]).await.unwrap();
+    assert_eq!(ending, Ending::NOTHING);
+    assert!(repository.list().await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -737,7 +885,7 @@ async fn merging_brings_everything_or_nothing() {
     let ending = repository
         .remove(entry, IgnoredFiles::Rebuildable, &[])
         .await;
-    assert_eq!(ending.unwrap(), Ending::Unchanged);
+    assert_eq!(ending.unwrap(), Ending::NOTHING);
     assert_eq!(bench.branches(), ["refs/heads/main"]);
 }
 

@@ -59,6 +59,7 @@ pub enum ProfileEffort {
     Low,
     Medium,
     High,
+    Xhigh,
     Max,
     Auto,
 }
@@ -69,6 +70,7 @@ impl ProfileEffort {
             Self::Low => "low",
             Self::Medium => "medium",
             Self::High => "high",
+            Self::Xhigh => "xhigh",
             Self::Max => "max",
             Self::Auto => "auto",
         }
@@ -157,15 +159,26 @@ pub(super) fn read(text: &str) -> Result<Read<'_>, (usize, String)> {
     })
 }
 
+/// Who brings a file that was written for another program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strangers {
+    Plugin,
+    /// It lies in that program's own directory.
+    Directory,
+}
+
 /// Reads a file that somebody wrote for another program, with patience: a head that is not YAML
 /// is read line by line, what cannot be made out is left out, and where no name is to be found the
-/// file's is taken.
-pub(super) fn read_leniently<'a>(text: &'a str, stem: &str) -> Read<'a> {
+/// file's is taken. A list of tools that cannot be made out is an empty one.
+pub(super) fn read_leniently<'a>(text: &'a str, stem: &str, from: Strangers) -> Read<'a> {
     let Lenient {
         fields,
         body,
         problem,
     } = Lenient::read(text);
+    // Whose own directory it is takes what can be made out line by line without a word.
+    let is_said = from == Strangers::Plugin || !fields.contains_key("description");
+    let problem = problem.filter(|_| is_said);
     let mut remarks: Vec<(usize, String)> = problem.into_iter().map(|it| (1, it)).collect();
     for key in WITHHELD.iter().filter(|key| fields.contains_key(**key)) {
         remarks.push((line_of(text, key), format!("`{key}` is not used")));
@@ -181,20 +194,44 @@ pub(super) fn read_leniently<'a>(text: &'a str, stem: &str) -> Read<'a> {
             words.join(" ").chars().take(DESCRIPTION).collect()
         },
     );
-    let tools = |keys: &[&str]| {
-        let list = keys.iter().find_map(|key| field(&fields, key));
-        list.map(|list: OneOrMany| {
-            // What stands in parentheses is the business of rules.
-            let bare = |item: &String| item.split('(').next().unwrap_or_default().trim().to_owned();
-            OneOrMany::Many(list.split().iter().map(bare).collect())
-        })
+    let mut unclear = Vec::new();
+    let mut tools = |keys: &[&str]| {
+        let (key, value) = keys
+            .iter()
+            .find_map(|key| Some((*key, fields.get(*key)?)))
+            .filter(|(_, value)| !value.is_null())?;
+        let Ok(list) = serde_json::from_value::<OneOrMany>(value.clone()) else {
+            let reason = format!("`{key}` names no tools: a list of names is meant");
+            unclear.push((line_of(text, key), reason));
+            return Some(OneOrMany::Many(Vec::new()));
+        };
+        // What stands in parentheses is the business of rules.
+        let bare = |item: &String| item.split('(').next().unwrap_or_default().trim().to_owned();
+        Some(OneOrMany::Many(list.split().iter().map(bare).collect()))
     };
+    let (wanted, unwanted) = (
+        tools(&["tools"]),
+        tools(&["disallowedTools", "disallowed_tools", "disallowed-tools"]),
+    );
+    remarks.append(&mut unclear);
+    for key in ["isolation", "effort", "background", "memory"] {
+        let is_read = match key {
+            "isolation" => field::<ProfileIsolation>(&fields, key).is_some(),
+            "effort" => field::<ProfileEffort>(&fields, key).is_some(),
+            "background" => field::<bool>(&fields, key).is_some(),
+            _ => field::<MemoryField>(&fields, key).is_some(),
+        };
+        if !is_read && fields.get(key).is_some_and(|value| !value.is_null()) {
+            let reason = format!("what `{key}` says is not known and not used");
+            remarks.push((line_of(text, key), reason));
+        }
+    }
     let either = |one: &str, other: &str| field(&fields, one).or_else(|| field(&fields, other));
     let fields = Fields {
         name: name.to_owned(),
         description,
-        tools: tools(&["tools"]),
-        disallowed_tools: tools(&["disallowedTools", "disallowed_tools", "disallowed-tools"]),
+        tools: wanted,
+        disallowed_tools: unwanted,
         model: words("model").map(str::to_owned),
         effort: field(&fields, "effort"),
         isolation: field(&fields, "isolation"),

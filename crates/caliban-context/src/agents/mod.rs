@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 pub use fields::{ProfileEffort, ProfileIsolation, ProfileMemory};
 
-use crate::agents::fields::{Read, read, read_leniently};
+use crate::agents::fields::{Read, Strangers, read, read_leniently};
 use crate::expansion::own_places;
 use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
 use crate::places::{Places, Surface, foreign_part};
-use crate::roots::{Root, roots};
+use crate::roots::{Root, Writing, roots};
 use crate::source;
 
 /// The largest file of a profile.
@@ -23,7 +23,7 @@ const MAX_FILE: u64 = 256 * 1024;
 /// The most profiles of one directory, and the most names looked at there.
 const MAX_PROFILES: usize = 256;
 const MAX_NAMES: usize = 4096;
-/// How deep the files of a plugin may lie.
+/// How deep the files of a plugin, or of another program, may lie.
 const MAX_DEPTH: usize = 3;
 /// The longest description, in characters.
 const MAX_DESCRIPTION: usize = 4096;
@@ -110,6 +110,12 @@ impl Profiles {
         for path in files(root) {
             let profile = match source::read_within(&path, &root.fence, MAX_FILE) {
                 Ok(None) => continue,
+                // Others keep texts about their agents beside them.
+                Ok(Some(document))
+                    if root.writing == Writing::Foreign && !document.text.starts_with("---") =>
+                {
+                    continue;
+                }
                 Ok(Some(document)) => {
                     notices.extend(document.notice());
                     parse(&document.text, &path, root, notices)
@@ -148,9 +154,12 @@ fn parse(
         fields,
         body,
         remarks,
-    } = match root.home {
-        Some(_) => read_leniently(text, stem.unwrap_or_default()),
-        None => read(text).map_err(|(line, reason)| wrong(line, reason))?,
+    } = match (&root.home, root.writing) {
+        (Some(_), _) => read_leniently(text, stem.unwrap_or_default(), Strangers::Plugin),
+        (None, Writing::Foreign) => {
+            read_leniently(text, stem.unwrap_or_default(), Strangers::Directory)
+        }
+        (None, Writing::Ours) => read(text).map_err(|(line, reason)| wrong(line, reason))?,
     };
     let line = |key: &str| fields::line_of(text, key);
     if !names::is_plain(&fields.name) {
@@ -215,9 +224,9 @@ fn files(root: &Root) -> Vec<PathBuf> {
     if is_file && root.path.is_file() {
         return vec![root.path.clone()];
     }
-    let depth = match root.home {
-        Some(_) => MAX_DEPTH,
-        None => 0,
+    let depth = match (&root.home, root.writing) {
+        (Some(_), _) | (None, Writing::Foreign) => MAX_DEPTH,
+        (None, Writing::Ours) => 0,
     };
     let mut files = Vec::new();
     collect(&root.path, depth, &mut files);
@@ -247,11 +256,9 @@ fn profile_roots(places: &Places, options: &Options) -> Vec<Root> {
     }
     let foreign = foreign_part(&places.project, surface.directory());
     let foreign = Root::of_workspace(&places.project, foreign, Origin::Project);
-    own.insert(1.min(own.len()), foreign);
-    own.push(Root::of_user(foreign_part(
-        &places.home,
-        surface.directory(),
-    )));
+    own.insert(1.min(own.len()), foreign.foreign());
+    let foreign = foreign_part(&places.home, surface.directory());
+    own.push(Root::of_user(foreign).foreign());
     own
 }
 

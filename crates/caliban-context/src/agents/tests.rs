@@ -187,6 +187,45 @@ fn a_plugins_agents_are_read_with_patience() {
 }
 
 #[test]
+fn what_another_program_takes_is_taken_from_its_directories() {
+    let bench = Bench::new();
+    bench.write(
+        "w/.claude/agents/generated.md",
+        "---\nname: generated\ndescription: Use it when. Examples: user: \"a\"\n\
+         tools: [\"Read\", \"Grep\"]\nmodel: sonnet\ncolor: blue\n---\nG",
+    );
+    bench.write("w/.claude/agents/README.md", "# About our agents\n");
+    bench.write(
+        "home/.claude/agents/team/deep.md",
+        &profile("deep", "effort: xhigh\nmaxTurns: 5\nskills: a, b\n"),
+    );
+    bench.write(
+        "home/.claude/agents/odd.md",
+        &profile("odd", "tools:\n  a: b\neffort: 7x\n"),
+    );
+    let (profiles, notices) = bench.load();
+    let generated = profiles.get("generated").unwrap();
+    assert_eq!(generated.tools.as_deref().unwrap(), ["Read", "Grep"]);
+    assert!(generated.description.ends_with("user: \"a\""));
+    assert_eq!(
+        profiles.get("deep").unwrap().effort,
+        Some(ProfileEffort::Xhigh)
+    );
+    // What cannot be made out never widens anything.
+    assert_eq!(profiles.get("odd").unwrap().tools.as_deref(), Some(&[][..]));
+    assert_eq!(profiles.iter().count(), 3);
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert!(
+        notices[0].contains("odd.md:4`: `tools` names no tools"),
+        "{notices:?}"
+    );
+    assert!(
+        notices[1].contains("odd.md:6`: what `effort` says"),
+        "{notices:?}"
+    );
+}
+
+#[test]
 #[cfg(unix)]
 fn a_plugins_agents_do_not_lead_out() {
     let bench = Bench::new();

@@ -17,7 +17,7 @@ use crate::notice::{Kind, Notice, Taken};
 use crate::options::{Customization, Options};
 use crate::origin::Origin;
 use crate::places::{Places, Surface, foreign_part};
-use crate::roots::{Root, roots};
+use crate::roots::{Root, Writing, roots};
 use crate::skills::{Skill, SkillError, Skills};
 use crate::source::{self, Fence, FileProblem};
 
@@ -51,6 +51,11 @@ enum Text {
         home: Option<PluginHome>,
     },
     Skill(Box<Skill>),
+    /// It stands in the manifest of a plugin.
+    Inline {
+        body: String,
+        home: Option<PluginHome>,
+    },
 }
 
 /// A call of a command as a prompt.
@@ -159,7 +164,7 @@ impl Command {
     /// Its text taken apart. A skill is text alone.
     fn stretches<'a>(&self, body: &'a str) -> Vec<Stretch<'a>> {
         match self.text {
-            Text::File { .. } => inline::stretches(body),
+            Text::File { .. } | Text::Inline { .. } => inline::stretches(body),
             Text::Skill(_) => vec![Stretch::Text(body)],
         }
     }
@@ -167,6 +172,9 @@ impl Command {
     fn body(&self) -> Result<String, CommandError> {
         let (path, fence, home) = match &self.text {
             Text::Skill(skill) => return Ok(skill.body()?),
+            Text::Inline { body, home } => {
+                return Ok(own_places(body.trim(), home.as_ref(), Path::new("")));
+            }
             Text::File { path, fence, home } => (path, fence, home.as_ref()),
         };
         let document = source::read_within(path, fence, MAX_FILE)
@@ -325,11 +333,10 @@ fn command_roots(places: &Places, options: &Options) -> Vec<Root> {
     let mut own = roots(places, options, Surface::Commands);
     if options.customization == Customization::All {
         let path = foreign_part(&places.workspace, PART);
-        own.insert(
-            1,
-            Root::of_workspace(&places.workspace, path, Origin::Project),
-        );
-        own.insert(3, Root::of_user(foreign_part(&places.home, PART)));
+        let project = Root::of_workspace(&places.workspace, path, Origin::Project);
+        own.insert(1, project.foreign());
+        let user = Root::of_user(foreign_part(&places.home, PART));
+        own.insert(3, user.foreign());
     }
     own
 }
@@ -357,6 +364,10 @@ impl Scan<'_> {
     /// Everything in the root, which for a plugin may be one file.
     fn all(&mut self) {
         let root = self.root;
+        if let (Some(text), Some(name)) = (&root.says.content, &root.name) {
+            let path = root.path.clone();
+            return self.text(text, path, name, name);
+        }
         let stem = root.path.file_name().and_then(|name| name.to_str());
         let stem = stem.and_then(source::markdown_stem);
         match stem {
@@ -404,7 +415,11 @@ impl Scan<'_> {
             }
         };
         self.notices.extend(document.notice());
-        match self.parse(&document.text, &path, name, stem) {
+        self.text(&document.text, path, name, stem);
+    }
+
+    fn text(&mut self, text: &str, path: PathBuf, name: &str, stem: &str) {
+        match self.parse(text, &path, name, stem) {
             Ok(command) => self.commands.push((command, path)),
             Err(reason) => self.notices.push(Notice::Malformed { path, reason }),
         }
@@ -416,14 +431,16 @@ impl Scan<'_> {
         }
         let (fields, body) = match frontmatter::parse_optional::<Fields>(text) {
             Ok(read) => read,
-            Err(_) if self.root.plugin().is_some() => {
+            Err(_) if self.root.plugin().is_some() || self.root.writing == Writing::Foreign => {
                 let Lenient { fields, body, .. } = Lenient::read(text);
                 let fields = serde_json::from_value(fields.into());
                 (fields.unwrap_or_default(), body)
             }
             Err(error) => return Err(error.to_string()),
         };
-        let description = fields.description.unwrap_or_else(|| {
+        let says = &self.root.says;
+        let description = says.description.clone().or(fields.description);
+        let description = description.unwrap_or_else(|| {
             let first = body.lines().find(|line| !line.trim().is_empty());
             first.unwrap_or_default().trim_start_matches('#').to_owned()
         });
@@ -435,19 +452,27 @@ impl Scan<'_> {
         Ok(Command {
             name: names::qualified(&self.root.origin, name),
             description: shortened(&description),
-            argument_hint: hint,
-            model: fields.model,
-            allowed_tools: fields
+            argument_hint: says.argument_hint.clone().or(hint),
+            model: says.model.clone().or(fields.model),
+            allowed_tools: says
                 .allowed_tools
-                .map_or_else(Vec::new, OneOrMany::split)
+                .clone()
+                .or_else(|| fields.allowed_tools.map(OneOrMany::split))
+                .unwrap_or_default()
                 .iter()
                 .map(|tool| own_places(tool, self.root.home.as_ref(), path))
                 .collect(),
             origin: self.root.origin.clone(),
-            text: Text::File {
-                path: path.to_owned(),
-                fence: self.root.fence.clone(),
-                home: self.root.home.clone(),
+            text: match &says.content {
+                Some(_) => Text::Inline {
+                    body: body.to_owned(),
+                    home: self.root.home.clone(),
+                },
+                None => Text::File {
+                    path: path.to_owned(),
+                    fence: self.root.fence.clone(),
+                    home: self.root.home.clone(),
+                },
             },
         })
     }

@@ -18,7 +18,7 @@ use crate::notice::{Kind, Notice};
 use crate::options::{Customization, Notes, Options, SkillSources};
 use crate::origin::Origin;
 use crate::places::{Places, Surface, foreign_part, project_part};
-use crate::roots::{Root, roots};
+use crate::roots::{Root, Writing, roots};
 use crate::source::{self, Fence, FileProblem};
 
 /// The file of a skill in its directory.
@@ -191,7 +191,7 @@ impl Skills {
             Ok(None) => return,
             Ok(Some(document)) => {
                 notices.extend(document.notice());
-                of_plugin(&document.text, directory, &path, root, extent)
+                of_stranger(&document.text, directory, &path, root, extent)
             }
             Err(problem) => Err(Notice::Unusable { path, problem }),
         };
@@ -250,8 +250,8 @@ enum Extent {
 }
 
 fn parse(text: &str, directory: &str, path: &Path, root: &Root) -> Result<Skill, Notice> {
-    if root.plugin().is_some() {
-        return of_plugin(text, directory, path, root, Extent::One);
+    if root.plugin().is_some() || root.writing == Writing::Foreign {
+        return of_stranger(text, directory, path, root, Extent::One);
     }
     let malformed = |reason: String| Notice::Malformed {
         path: path.to_owned(),
@@ -295,7 +295,7 @@ fn parse(text: &str, directory: &str, path: &Path, root: &Root) -> Result<Skill,
 
 /// A skill that somebody wrote for another program: its directory says what it is called, and
 /// what cannot be read of its head is made up for.
-fn of_plugin(
+fn of_stranger(
     text: &str,
     directory: &str,
     path: &Path,
@@ -370,8 +370,10 @@ fn skill_roots(places: &Places, options: &Options) -> Vec<Root> {
         SkillSources::Off | SkillSources::Own => {}
         SkillSources::OwnAndForeign => {
             let path = foreign_part(&places.workspace, PART);
-            own.push(Root::of_workspace(&places.workspace, path, Origin::Project));
-            own.push(Root::of_user(foreign_part(&places.home, PART)));
+            let project = Root::of_workspace(&places.workspace, path, Origin::Project);
+            own.push(project.foreign());
+            let user = Root::of_user(foreign_part(&places.home, PART));
+            own.push(user.foreign());
         }
     }
     own.extend(plugins);

@@ -5,10 +5,11 @@ mod human_task;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 pub use human_task::{HumanTask, human_tasks};
 
-use crate::frontmatter;
+use crate::frontmatter::{self, Lenient};
 use crate::names::{self, Named};
 use crate::notice::{Kind, Notice};
 use crate::options::Options;
@@ -277,13 +278,38 @@ fn scan(root: &Root, notices: &mut Vec<Notice>) -> Vec<OutputStyle> {
 }
 
 /// A style from the text of its file, whose name it must have.
+/// A style that somebody wrote for another program: others call styles by titles, and what a plugin
+/// brings is called as its files. What cannot be read of its head is left out.
+fn of_stranger<'a>(text: &'a str, stem: &str) -> (Fields, &'a str) {
+    let Lenient {
+        mut fields, body, ..
+    } = Lenient::read(text);
+    let mut is_on = |keys: [&str; 2]| {
+        let value = keys.iter().find_map(|key| fields.remove(*key))?;
+        match value.as_str() {
+            Some(text) => Some(text == "true"),
+            None => value.as_bool(),
+        }
+    };
+    let coding = is_on(["keep_coding_instructions", "keep-coding-instructions"]);
+    let forced = is_on(["force_for_plugin", "force-for-plugin"]);
+    let description = fields.get("description").and_then(Value::as_str);
+    let fields = Fields {
+        name: stem.to_owned(),
+        description: description.unwrap_or_default().to_owned(),
+        keep_coding_instructions: coding.unwrap_or_else(yes),
+        force_for_plugin: forced.unwrap_or(false),
+    };
+    (fields, body)
+}
+
 fn parse(text: &str, stem: &str, origin: &Origin) -> Result<OutputStyle, String> {
-    let (mut fields, body) =
-        frontmatter::parse::<Fields>(text).map_err(|error| error.to_string())?;
-    if let Origin::Plugin(_) = origin {
-        // Others call styles by titles; what a plugin brings is called as its files.
-        stem.clone_into(&mut fields.name);
-    }
+    let (fields, body) = match origin {
+        Origin::Plugin(_) => of_stranger(text, stem),
+        Origin::BuiltIn | Origin::User | Origin::Project | Origin::Additional | Origin::Agent => {
+            frontmatter::parse::<Fields>(text).map_err(|error| error.to_string())?
+        }
+    };
     if fields.name != stem {
         return Err(format!(
             "its name is `{}` and its file's `{stem}`",
@@ -319,6 +345,22 @@ fn parse(text: &str, stem: &str, origin: &Origin) -> Result<OutputStyle, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plugins_style_needs_no_head() {
+        let origin = Origin::Plugin("p".into());
+        let plain = parse("Be brief.\n", "brief", &origin).unwrap();
+        assert_eq!((plain.name(), plain.body()), ("p:brief", "Be brief."));
+        let text =
+            "---\nname: Some Title\ndescription: When: always\nforce-for-plugin: true\n---\nX";
+        let forced = parse(text, "loud", &origin).unwrap();
+        assert_eq!(
+            (forced.name(), forced.description()),
+            ("p:loud", "When: always")
+        );
+        assert_eq!(forced.choice, Choice::Plugin);
+        assert!(parse("Be brief.\n", "brief", &Origin::User).is_err());
+    }
 
     #[test]
     fn the_built_in_styles_are_complete() {

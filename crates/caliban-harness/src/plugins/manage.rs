@@ -474,7 +474,12 @@ impl<'a> Manager<'a> {
         let mut package = Package::read(&staging.plugin(), Naming::Free)?;
         let name = package.name().clone();
         if let Some(reason) = package.manifest.requires.unmet(&version(), platform()) {
-            return Err(ManageError::Unsuitable(name, reason));
+            if origin.is_gated() {
+                return Err(ManageError::Unsuitable(name, reason));
+            }
+            // Whoever has the files may want them here for another system or a later version.
+            let remark = format!("it is skipped as things are: {reason}");
+            package.remarks.push(remark);
         }
         let managed = self.configuration.locations.managed_plugins();
         if managed.join(name.as_str()).exists() {

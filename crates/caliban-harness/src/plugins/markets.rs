@@ -94,10 +94,11 @@ impl Manager<'_> {
         Ok(markets)
     }
 
-    /// Looks through the lists that are at hand.
-    pub fn search(&self, word: &str) -> Result<Vec<SearchHit>, ManageError> {
+    /// Looks through the lists that are at hand; also says which of them cannot be read.
+    pub fn search(&self, word: &str) -> Result<(Vec<SearchHit>, Vec<String>), ManageError> {
         let word = word.to_lowercase();
         let mut hits = Vec::new();
+        let mut unread = Vec::new();
         for (name, known) in self.markets.all()? {
             if self
                 .policy
@@ -106,7 +107,13 @@ impl Manager<'_> {
             {
                 continue;
             }
-            let market = self.at_hand(&name, &known)?;
+            let market = match self.at_hand(&name, &known) {
+                Ok(market) => market,
+                Err(error) => {
+                    unread.push(format!("the marketplace `{name}` is left out: {error}"));
+                    continue;
+                }
+            };
             for entry in &market.list.entries {
                 let text = format!(
                     "{} {}",
@@ -124,7 +131,7 @@ impl Manager<'_> {
                 }
             }
         }
-        Ok(hits)
+        Ok((hits, unread))
     }
 
     fn source(&self, text: &str) -> Result<MarketSource, ManageError> {

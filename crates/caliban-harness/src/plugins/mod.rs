@@ -20,8 +20,8 @@ use caliban_context::PluginPlace;
 use caliban_hooks::PluginHooks;
 use caliban_plugins::{
     Acknowledgements, DigestCache, Effects, Found, InstalledPlugins, MarketPolicy, OwnPlaces,
-    Owner, Package, Roots, Rules, Standing, TrustRecords, Workspace, data_directory, discover,
-    server_variables, unsaid_value,
+    Owner, Package, PluginName, Roots, Rules, Standing, TrustRecords, Workspace, data_directory,
+    discover, server_variables, unsaid_value,
 };
 use caliban_session::PluginFacts;
 use caliban_settings::variables::names;
@@ -54,6 +54,10 @@ pub struct PluginSet {
     data: PathBuf,
     /// What the users of plugins told them, by plugin.
     values: BTreeMap<String, BTreeMap<String, String>>,
+    /// Where it is kept what was told about plugins.
+    trust: PathBuf,
+    /// Plugins whose running parts are new, with what is told of them.
+    untold: Vec<(PluginName, String)>,
 }
 
 /// How much of the plugins counts.
@@ -81,7 +85,7 @@ impl PluginCell {
 /// run on.
 pub fn plugins(run: &RunOptions, configuration: &Configuration) -> Arc<PluginSet> {
     let cell = &configuration.plugins.0;
-    Arc::clone(cell.get_or_init(|| Arc::new(PluginSet::load(run, configuration))))
+    Arc::clone(cell.get_or_init(|| Arc::new(PluginSet::of_run(run, configuration))))
 }
 
 /// What settings, variables and acknowledgements say about marketplaces.
@@ -137,7 +141,8 @@ fn version() -> Version {
 }
 
 impl PluginSet {
-    fn load(run: &RunOptions, configuration: &Configuration) -> Self {
+    /// Those that a run with these options would have.
+    pub fn of_run(run: &RunOptions, configuration: &Configuration) -> Self {
         let environment = configuration.environment();
         let is_off = run.tools.plugins == Part::Off
             || environment.is_on(names::CALIBAN_NO_PLUGINS)
@@ -166,6 +171,28 @@ impl PluginSet {
     /// All plugins, whether this run has any or not.
     pub fn all(configuration: &Configuration) -> Self {
         Self::find(configuration, Brings::Everything, Vec::new())
+    }
+
+    /// Whoever begins a session has read the warnings: what is told once counts as told.
+    pub(crate) fn note_told(&self) {
+        let records = TrustRecords::new(self.trust.clone());
+        for (name, digest) in &self.untold {
+            // Where it cannot be kept, it is told again.
+            let _ = records.tell(name, digest.clone());
+        }
+    }
+
+    /// Whether plugins are left out, but for the hooks of the organisation's.
+    pub fn is_left_out(&self) -> bool {
+        self.extent == Brings::ManagedHooks
+    }
+
+    /// Whether a plugin counts, in a word.
+    pub fn state(&self, found: &Found) -> String {
+        match (&found.standing, self.extent) {
+            (Standing::Active(_), Brings::ManagedHooks) => "only its hooks are used".to_owned(),
+            (state, _) => standing(state),
+        }
     }
 
     fn find(configuration: &Configuration, extent: Brings, given: Vec<PathBuf>) -> Self {
@@ -218,12 +245,17 @@ impl PluginSet {
             project: configuration.project(),
             markets: &market_policy(configuration),
         };
+        let found = discover(&roots, &rules);
+        let off = found.iter().filter(|found| rules.switches_off(found));
+        let off: BTreeSet<PathBuf> = off.map(|found| found.path.clone()).collect();
         let mut set = Self {
-            found: discover(&roots, &rules),
+            found,
             warnings,
             extent,
             data: locations.data_dir().to_owned(),
             values: BTreeMap::new(),
+            trust: locations.plugin_trust(),
+            untold: Vec::new(),
         };
         let values = Values::new(configuration);
         let asking = set
@@ -231,15 +263,17 @@ impl PluginSet {
             .filter(|(_, package)| !package.manifest.options.is_empty());
         let told = asking.map(|(_, package)| (package.name().to_string(), values.of(package)));
         set.values = told.collect();
-        set.warn(configuration);
+        set.warn(configuration, &off);
         set
     }
 
     /// What somebody who begins a session should know.
-    fn warn(&mut self, configuration: &Configuration) {
+    /// Those that are `off` say nothing.
+    fn warn(&mut self, configuration: &Configuration, off: &BTreeSet<PathBuf>) {
         let mut strangers = Vec::new();
         let mut warnings = Vec::new();
-        for found in &self.found {
+        let mut untold = Vec::new();
+        for found in self.found.iter().filter(|found| !off.contains(&found.path)) {
             let name = &found.name;
             match (&found.standing, found.owner) {
                 (Standing::Untrusted(_), Owner::Project) => strangers.push(format!("`{name}`")),
@@ -250,8 +284,11 @@ impl PluginSet {
                     _,
                 ) => warnings.push(format!("the plugin `{name}` is not used: {reason}")),
                 (Standing::Active(package), owner) => {
-                    if owner == Owner::User {
-                        warnings.extend(first_sight(package, found, configuration));
+                    if owner == Owner::User
+                        && let Some((warning, digest)) = first_sight(package, found, configuration)
+                    {
+                        warnings.push(warning);
+                        untold.push((package.name().clone(), digest));
                     }
                     warnings.extend(self.unsaid(package));
                 }
@@ -265,6 +302,7 @@ impl PluginSet {
             ));
         }
         self.warnings.extend(warnings);
+        self.untold = untold;
     }
 
     /// What a plugin needs to be told and was not.
@@ -338,7 +376,7 @@ impl PluginSet {
 
     /// The servers under the names that everybody knows them by, and what is said of those that
     /// are left out: a plugin may not ask for what is kept from programs.
-    pub(crate) fn servers(
+    pub fn servers(
         &self,
         configuration: &Configuration,
     ) -> (Vec<(String, McpServer)>, Vec<String>) {
@@ -399,12 +437,7 @@ impl PluginSet {
             let description = description.map_or_else(String::new, |text| format!(", {text}"));
             Listed {
                 name: found.name.clone(),
-                about: match (&found.standing, self.extent) {
-                    (Standing::Active(_), Brings::ManagedHooks) => {
-                        format!("only its hooks are used{description}")
-                    }
-                    (state, _) => format!("{}{description}", standing(state)),
-                },
+                about: format!("{}{description}", self.state(found)),
                 origin: source(found),
             }
         };
@@ -425,7 +458,7 @@ pub fn source(found: &Found) -> String {
 }
 
 /// Whether a plugin counts, in a word.
-pub fn standing(standing: &Standing) -> String {
+fn standing(standing: &Standing) -> String {
     match standing {
         Standing::Active(_) => "enabled".to_owned(),
         Standing::Disabled(_) => "disabled".to_owned(),
@@ -447,8 +480,12 @@ fn scope(owner: Owner) -> Scope {
 }
 
 /// Nobody was asked about a plugin that was put into the user's directory by hand: what it runs is
-/// told once.
-fn first_sight(package: &Package, found: &Found, configuration: &Configuration) -> Option<String> {
+/// told once. Says what, with its digest.
+fn first_sight(
+    package: &Package,
+    found: &Found,
+    configuration: &Configuration,
+) -> Option<(String, String)> {
     if found
         .installed
         .as_ref()
@@ -466,17 +503,16 @@ fn first_sight(package: &Package, found: &Found, configuration: &Configuration) 
     if records.has_told(package.name(), &digest) {
         return None;
     }
-    // Where it cannot be kept, it is told again.
-    let _ = records.tell(package.name(), digest);
     let lines = effects.lines();
     let more = match lines.len().saturating_sub(TOLD) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
     let shown: Vec<&str> = lines.iter().take(TOLD).map(String::as_str).collect();
-    Some(format!(
+    let warning = format!(
         "the plugin `{}` is new or changed. It {}{more}. `caliban plugin disable {0}` keeps it from that",
         package.name(),
         shown.join("; ")
-    ))
+    );
+    Some((warning, digest))
 }

@@ -18,6 +18,11 @@ pub fn survey(package: &Package) -> Survey {
         format!("its hooks for `{event}` never run: this event never fires in this version")
     });
     survey.notices.extend(idle);
+    // Where it lies while it is looked at is of no interest.
+    let root = format!("{}/", package.root.display());
+    for notice in &mut survey.notices {
+        *notice = notice.replace(&root, "");
+    }
     let effects = Effects::of(package, &survey);
     survey.notices.extend(effects.suspicious().map(|effect| {
         format!("look at this twice, it runs what it fetches from elsewhere: {effect}")

@@ -1,5 +1,6 @@
 //! The parts that a manifest names: paths, or what stands in it itself.
 
+use caliban_context::CommandSays;
 use serde_json::{Map, Value};
 
 use super::ManifestError;
@@ -45,11 +46,14 @@ pub enum Inlinable {
     Inline(Map<String, Value>),
 }
 
-/// A file or directory of commands, or one command under another name.
+/// A file or directory of commands, or one command under another name, which may stand in the
+/// manifest itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandSource {
-    pub path: RelativePath,
+    /// Nothing for one that has its text with it.
+    pub path: Option<RelativePath>,
     pub name: Option<String>,
+    pub says: CommandSays,
 }
 
 /// Everything that a manifest names.
@@ -183,25 +187,62 @@ fn paths(key: &str, value: &Value) -> Result<Vec<RelativePath>, ManifestError> {
     values.into_iter().map(|value| path(key, value)).collect()
 }
 
-/// Paths, or a table of names with a `source` each.
+/// Paths, or a table of names with a `source` or a `content` each.
 fn commands(key: &str, value: &Value) -> Result<Vec<CommandSource>, ManifestError> {
     if let Value::Object(table) = value {
-        let expected = "a table of names, each with a `source`";
-        let named = |(name, value): (&String, &Value)| {
-            let source = match value {
-                Value::Object(fields) => fields.get("source"),
-                value => Some(value),
-            };
-            let source = source.filter(|_| is_plain(name));
-            Ok(CommandSource {
-                path: path(key, source.ok_or_else(|| wrong(key, expected))?)?,
-                name: Some(name.clone()),
-            })
-        };
-        return table.iter().map(named).collect();
+        return table
+            .iter()
+            .map(|(name, value)| named_command(key, name, value))
+            .collect();
     }
-    let of = |path| CommandSource { path, name: None };
+    let of = |path| CommandSource {
+        path: Some(path),
+        name: None,
+        says: CommandSays::default(),
+    };
     Ok(paths(key, value)?.into_iter().map(of).collect())
+}
+
+fn named_command(key: &str, name: &str, value: &Value) -> Result<CommandSource, ManifestError> {
+    let expected = || {
+        wrong(
+            key,
+            "a table of plain names, each with a `source` or a `content`",
+        )
+    };
+    if !is_plain(name) {
+        return Err(expected());
+    }
+    let Value::Object(fields) = value else {
+        return Ok(CommandSource {
+            path: Some(path(key, value)?),
+            name: Some(name.to_owned()),
+            says: CommandSays::default(),
+        });
+    };
+    let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
+    let content = text("content");
+    let source = fields.get("source").filter(|source| !source.is_null());
+    let path = match (source, &content) {
+        (Some(source), None) => Some(path(key, source)?),
+        (None, Some(_)) => None,
+        (Some(_), Some(_)) | (None, None) => return Err(expected()),
+    };
+    let tools = |tools: &Value| {
+        let tools = tools.as_array()?.iter().filter_map(Value::as_str);
+        Some(tools.map(str::to_owned).collect())
+    };
+    Ok(CommandSource {
+        path,
+        name: Some(name.to_owned()),
+        says: CommandSays {
+            content,
+            description: text("description"),
+            argument_hint: text("argumentHint"),
+            model: text("model"),
+            allowed_tools: fields.get("allowedTools").and_then(tools),
+        },
+    })
 }
 
 fn inlinable(key: &str, value: &Value) -> Result<Vec<Inlinable>, ManifestError> {
@@ -233,14 +274,43 @@ mod tests {
     fn texts_lists_and_tables_are_read() {
         let declared = read(json!({
             "skills": "./more", "agents": ["./agents"], "outputStyles": ["./s/a.md"],
-            "commands": {"about": {"source": "./README.md"}},
+            "commands": {
+                "about": {"source": "./README.md", "description": "About", "argumentHint": "[x]"},
+                "ask": {"content": "Ask.", "allowedTools": ["Read"]},
+            },
             "hooks": {"hooks": {}}, "mcpServers": ["./a.json", {"x": {"command": "y"}}],
         }));
         assert_eq!(shown(&declared.skills), ["more"]);
         assert!(declared.skills.has_usual() && !declared.agents.has_usual());
-        assert_eq!(declared.commands.items()[0].name.as_deref(), Some("about"));
+        let [about, ask] = declared.commands.items() else {
+            panic!("{:?}", declared.commands);
+        };
+        assert_eq!(about.name.as_deref(), Some("about"));
+        assert_eq!(about.says.description.as_deref(), Some("About"));
+        assert_eq!(about.says.argument_hint.as_deref(), Some("[x]"));
+        assert_eq!(
+            (&ask.path, ask.says.content.as_deref()),
+            (&None, Some("Ask."))
+        );
+        assert_eq!(
+            ask.says.allowed_tools.as_deref(),
+            Some(&["Read".to_owned()][..])
+        );
         assert!(matches!(declared.hooks.items(), [Inlinable::Inline(_)]));
         assert_eq!(declared.servers.items().len(), 2);
+    }
+
+    #[test]
+    fn a_command_has_one_text() {
+        for wrong in [
+            json!({"x": {}}),
+            json!({"x": {"source": "./a.md", "content": "a"}}),
+            json!({"a b": {"content": "a"}}),
+        ] {
+            let raw = json!({"commands": wrong});
+            let read = Declared::read(raw.as_object().unwrap(), &mut Vec::new());
+            assert!(read.is_err(), "{raw}");
+        }
     }
 
     #[test]

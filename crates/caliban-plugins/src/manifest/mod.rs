@@ -19,7 +19,7 @@ pub(crate) const LARGEST: u64 = 256 * 1024;
 /// Which rules a manifest is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// `plugin.json` in the root: it must have a version.
+    /// `plugin.json` in the root: it must have a version and a name of the plain form.
     Native,
     /// `.claude-plugin/plugin.json`.
     Claude,
@@ -33,6 +33,8 @@ pub enum ManifestError {
     NoName,
     #[error("`name`: {0}")]
     Name(#[from] InvalidName),
+    #[error("`name`: `{0}` is not lower case letters, digits, `-` and `_`, at most 32 of them")]
+    Loud(PluginName),
     #[error("`version` is missing; write a semantic version such as \"1.0.0\"")]
     NoVersion,
     #[error("`version`: `{}` is not a semantic version such as \"1.0.0\"", .0.escape_debug())]
@@ -147,6 +149,9 @@ impl Manifest {
         let name = raw.get("name").and_then(Value::as_str);
         let name: PluginName = name.ok_or(ManifestError::NoName)?.parse()?;
         if !name.is_conventional() {
+            if form == Form::Native {
+                return Err(ManifestError::Loud(name));
+            }
             remarks.push(format!(
                 "the name `{name}` is not lower case, digits, `-` and `_`, at most 32 of them: not every program takes it"
             ));
@@ -307,6 +312,7 @@ mod tests {
     #[case(json!([]), "not a JSON object")]
     #[case(json!({}), "`name` is missing")]
     #[case(json!({"name": "../x", "version": "1.0.0"}), "`name`")]
+    #[case(json!({"name": "Loud", "version": "1.0.0"}), "lower case")]
     #[case(json!({"name": "p"}), "`version` is missing")]
     #[case(json!({"name": "p", "version": "new"}), "not a semantic version")]
     #[case(json!({"name": "p", "version": "1.0.0", "components": []}), "`components`")]

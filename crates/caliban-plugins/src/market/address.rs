@@ -17,6 +17,8 @@ pub enum AddressError {
         "`{0}` is not an address; write `https://…`, `owner/repository` or the path of a directory"
     )]
     Unknown(String),
+    #[error("`{0}` is no address; to mean the directory of that name, write `./{0}`")]
+    Relative(String),
     #[error("`{0}` has no scheme; write `https://{0}`")]
     NoScheme(String),
     #[error("`{0}` is not https; only this machine is spoken to without encryption")]
@@ -156,7 +158,11 @@ impl MarketSource {
                     .all(|it| it.is_ascii_alphanumeric() || "._-".contains(it))
         };
         if parts.len() < 2 || !parts.iter().all(is_name) {
-            return Err(unknown());
+            return Err(if from.join(text).is_dir() {
+                AddressError::Relative(shown(text))
+            } else {
+                unknown()
+            });
         }
         if parts.len() > 2 || parts[0].contains('.') {
             return Err(AddressError::NoScheme(shown(text)));
@@ -340,6 +346,18 @@ mod tests {
     #[case("~/m", "/h/m")]
     fn spellings_mean_places(#[case] text: &str, #[case] expected: &str) {
         assert_eq!(parse(text).unwrap().identity(), expected);
+    }
+
+    #[test]
+    fn a_directory_is_meant_with_a_dot_before_it() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("market")).unwrap();
+        let parse = |text: &str| MarketSource::parse(text, root.path(), root.path());
+        let error = parse("market").unwrap_err().to_string();
+        assert!(error.contains("`./market`"), "{error}");
+        assert!(parse("./market").is_ok());
+        let error = parse("nothing").unwrap_err().to_string();
+        assert!(error.contains("not an address"), "{error}");
     }
 
     #[rstest]

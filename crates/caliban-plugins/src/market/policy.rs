@@ -10,7 +10,9 @@ use super::{MarketSource, Origin};
 pub enum Refusal {
     #[error("the marketplace `{0}` is blocked")]
     Blocked(String),
-    #[error("the marketplace `{0}` is not one of those that are allowed")]
+    #[error(
+        "the marketplace `{0}` is not one of those that are allowed (`plugins.marketplaces.strict_known`, or with CALIBAN_STRICT_KNOWN_MARKETPLACES `known` and what was added before)"
+    )]
     Unlisted(String),
 }
 

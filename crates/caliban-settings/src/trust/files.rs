@@ -105,6 +105,11 @@ impl WorkspaceFiles {
         self.files.keys().map(PathBuf::as_path)
     }
 
+    /// Where its plugins are, of which every file counts, where it has any.
+    pub fn plugins(&self) -> Option<PathBuf> {
+        self.plugins.as_ref().map(|_| self.workspace.join(PLUGINS))
+    }
+
     /// What the files say and what they start, in one value; `None` where there is more than is
     /// covered.
     pub fn digest(&self) -> Option<FilesDigest> {
