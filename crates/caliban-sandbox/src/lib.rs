@@ -10,6 +10,7 @@ mod egress;
 mod environment;
 mod explain;
 mod git;
+mod git_programs;
 mod outside;
 mod places;
 mod plan;
