@@ -140,6 +140,8 @@ fn what_a_killed_command_did_is_its_own_prompts() {
         assert!(Instant::now() < deadline);
     }
     kill(child);
+    let listed = bench.run(["rewind", "--list"]).stdout;
+    assert!(listed.contains("not known yet"), "{listed}");
     let ran = bench.run(["-p", "go on", "-r", "s", "--no-permissions"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let read = || fs::read_to_string(root.join("f")).unwrap();
