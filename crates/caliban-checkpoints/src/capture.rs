@@ -20,6 +20,9 @@ use crate::store::{
 };
 use crate::tree::{self, Shape, Tree};
 
+/// Bytes of a file that is looked at once more because it may be tidied up.
+const LARGEST_TIDIED: u64 = 1 << 20;
+
 /// A checkpoint that is being made.
 #[derive(Debug)]
 pub struct Prompt {
@@ -248,17 +251,23 @@ impl Prompt {
         self.head.ended
     }
 
-    /// The paths that are as calls of this prompt left them; nothing where there are more than that.
+    /// The paths that are as calls of this prompt left them, but for large files; nothing where there
+    /// are more than that.
     pub fn settled(&self, tree: &dyn Tree, most: usize) -> Vec<PathBuf> {
         if self.entries.len() > most {
             return Vec::new();
         }
         let is_settled = |path: &Path, entry: &Entry| {
-            let left = entry.after();
-            left.is_some_and(|left| now(tree, path).is_ok_and(|now| left.is_surely(&now)))
+            let left = entry.after()?;
+            let is_large = matches!(left, Image::File { size, .. } if size > LARGEST_TIDIED);
+            if is_large {
+                return None;
+            }
+            let now = now(tree, path).ok()?;
+            Some(left.is_surely(&now))
         };
         let entries = self.entries.iter();
-        let settled = entries.filter(|(path, entry)| is_settled(path, entry));
+        let settled = entries.filter(|(path, entry)| is_settled(path, entry) == Some(true));
         settled.map(|(path, _)| path.clone()).collect()
     }
 

@@ -248,7 +248,7 @@ impl Session {
                     wording: extras.hook_wording.clone(),
                 };
                 let runners = runners(consultant, choices.partners.servers.as_ref());
-                let confiner = confiner(choices.sandbox.as_ref());
+                let confiner = confiner(choices.sandbox.as_ref(), &notice_sink);
                 let root = workspace.root();
                 add(*extras, facts, root, runners, &notice_sink, confiner)
             }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use caliban_agent::{Effect, Event, Hearing, ToolCall, ToolOutput, TypedTool, Witness, Workspace};
 use caliban_checkpoints::{
     Before, Beginning, Environment, Error, InUse, Kind, Limits, Mark, Prompt, RealDisk, RealTree,
-    ScanLimits, Scanner, Session, Store, git_head,
+    ScanLimits, Scanner, Session, Stamp, Store, Tree as _, git_head,
 };
 use caliban_model::{BuiltInTool, file_path};
 use caliban_permissions::shell::only_looks;
@@ -152,6 +152,8 @@ struct State {
     scanner: Scanner,
     /// Calls that run, and what they may change.
     running: HashMap<Arc<str>, Reach>,
+    /// How calls left their files of which not everybody has been told.
+    left: HashMap<Arc<str>, Option<Stamp>>,
     background: Background,
     /// Bytes that all checkpoints keep; nothing where that was not looked up.
     kept: Option<u64>,
@@ -218,6 +220,7 @@ impl Checkpoints {
                 current: None,
                 scanner,
                 running: HashMap::new(),
+                left: HashMap::new(),
                 background: Background::Idle,
                 kept: None,
                 settled: Vec::new(),
@@ -455,7 +458,25 @@ impl Inner {
         Ok(())
     }
 
-    fn after(&self, id: &str, tool: &str) -> Result<(), Error> {
+    /// A call has ended: what it left at its path is known, whatever happens next.
+    fn ended(&self, id: &str) -> Result<(), Error> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(Reach::File(path)) = state.running.get(id) else {
+            return Ok(());
+        };
+        let current = state.current.as_mut();
+        let Some(prompt) = current.and_then(|it| it.checkpoint.as_mut()) else {
+            return Ok(());
+        };
+        prompt.after(&*self.tree, path)?;
+        let stamp = self.tree.look(path).ok().flatten();
+        state.left.insert(Arc::from(id), stamp);
+        Ok(())
+    }
+
+    /// Everybody has been told of its end, and has done what they do then.
+    fn over(&self, id: &str, tool: &str) -> Result<(), Error> {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(reach) = state.running.remove(id) else {
@@ -464,8 +485,12 @@ impl Inner {
         let Some(mut prompt) = state.current.as_mut().and_then(|it| it.checkpoint.take()) else {
             return Ok(());
         };
+        let left = state.left.remove(id);
         let noted = match reach {
-            Reach::File(path) => prompt.after(&*self.tree, &path),
+            Reach::File(path) => match left {
+                Some(left) if self.tree.look(&path).ok() == Some(left) => Ok(()),
+                Some(_) | None => prompt.after(&*self.tree, &path),
+            },
             Reach::Anything => self.note_after(state, &mut prompt, tool),
         };
         if let Some(current) = &mut state.current {
@@ -503,6 +528,7 @@ impl Inner {
         let mut state = self.lock();
         let state = &mut *state;
         state.running.clear();
+        state.left.clear();
         let Some(mut current) = state.current.take() else {
             return Ok(());
         };
@@ -588,8 +614,15 @@ impl Witness for Checkpoints {
         .boxed()
     }
 
-    fn after_end<'a>(&'a self, _: &'a ToolCall, _: &'a ToolOutput) -> BoxFuture<'a, ()> {
-        async {}.boxed()
+    fn after_end<'a>(&'a self, call: &'a ToolCall, _: &'a ToolOutput) -> BoxFuture<'a, ()> {
+        match self.0.reach(call) {
+            Some(Reach::File(_)) => {
+                let id = Arc::clone(&call.id);
+                self.blocking(move |inner| inner.ended(&id)).boxed()
+            }
+            // It is looked for when hooks have done theirs.
+            Some(Reach::Anything) | None => async {}.boxed(),
+        }
     }
 
     /// What hooks make of a change belongs to it.
@@ -600,10 +633,10 @@ impl Witness for Checkpoints {
         let (id, tool) = (Arc::clone(&call.id), Arc::clone(&call.name));
         if let Some(Reach::Anything) = self.0.reach(call) {
             // The model can think meanwhile.
-            self.apart(move |inner| inner.after(&id, &tool));
+            self.apart(move |inner| inner.over(&id, &tool));
             return async {}.boxed();
         }
-        self.blocking(move |inner| inner.after(&id, &tool)).boxed()
+        self.blocking(move |inner| inner.over(&id, &tool)).boxed()
     }
 
     fn at_stop(&self, hearing: Hearing) -> BoxFuture<'_, ()> {

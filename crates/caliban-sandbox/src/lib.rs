@@ -45,5 +45,5 @@ pub use policy::{
     Surroundings, UnixSockets,
 };
 pub use sandbox::{
-    Call, ConfineError, Confined, Confining, Place, Report, Sandbox, StartError, Success,
+    Call, ConfineError, Confined, Confining, Place, Report, Sandbox, StartError, Success, Told,
 };
