@@ -26,6 +26,7 @@ mod print;
 mod process;
 mod prompt;
 mod rewind_command;
+mod rewind_json;
 mod router_command;
 mod runtime;
 mod sandbox_command;

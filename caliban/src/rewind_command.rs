@@ -10,6 +10,8 @@ use caliban_sessions::{SessionName, Store};
 use crate::args::RewindArgs;
 use crate::console::{Console, note};
 use crate::exit::Failure;
+use crate::rewind_json;
+use crate::sessions_command::pretty;
 
 pub(crate) fn run(
     args: &RewindArgs,
@@ -27,7 +29,12 @@ pub(crate) fn run(
         if rewinder.is_interrupted()? {
             note(&Error::Unfinished.to_string());
         }
-        return console.write(&rewind_report::points(&rewinder.history()?));
+        let history = rewinder.history()?;
+        return console.write(&if args.json {
+            pretty(&rewind_json::points(&history))?
+        } else {
+            rewind_report::points(&history)
+        });
     };
     let rewind = Rewind {
         to,
@@ -53,7 +60,11 @@ pub(crate) fn run(
             opened.writer.close()?;
         }
         let plan = rewinder.plan(rewind)?;
-        return console.write(&rewind_report::preview(&rewinder, &plan));
+        return console.write(&if args.json {
+            pretty(&rewind_json::preview(&rewinder, &plan))?
+        } else {
+            rewind_report::preview(&rewinder, &plan)
+        });
     }
     // Nobody works in the session while it goes back.
     let mut opened = sessions.open(&name)?;
@@ -67,12 +78,24 @@ pub(crate) fn run(
     }
     if let Some(restored) = rewinder.finish(&mut opened.writer)? {
         note("a rewind that was interrupted is finished first");
-        console.write(&rewind_report::outcome(&restored))?;
+        let text = rewind_report::outcome(&restored);
+        if args.json {
+            note(text.trim_end());
+        } else {
+            console.write(&text)?;
+        }
     }
     let plan = rewinder.plan(rewind)?;
     let restored = rewinder.carry_out(rewind, &plan, &mut opened.writer)?;
     opened.writer.close()?;
+    if args.json {
+        console.write(&pretty(&rewind_json::outcome(&plan, &restored))?)?;
+        return is_as_it_was(&plan, &restored, rewind.others);
+    }
     let mut text = rewind_report::outcome(&restored) + &rewind_report::remainder(&plan);
+    if let (Some(_), Restore::Both | Restore::Conversation) = (restored.checkpoint, rewind.what) {
+        text.push_str(&rewind_report::conversation(rewind.to));
+    }
     if let Some(index) = restored.checkpoint {
         let before = index.saturating_sub(1);
         let _ = writeln!(
@@ -82,14 +105,14 @@ pub(crate) fn run(
         );
     }
     console.write(&text)?;
-    is_as_it_was(&plan, &restored)
+    is_as_it_was(&plan, &restored, rewind.others)
 }
 
 /// The exit code says whether everything is as it was.
-fn is_as_it_was(plan: &Plan, restored: &Restored) -> Result<(), Failure> {
-    let problem = if !plan.conflicts.is_empty() {
+fn is_as_it_was(plan: &Plan, restored: &Restored, others: Others) -> Result<(), Failure> {
+    let problem = if !plan.conflicts.is_empty() && others == Others::Spared {
         "not everything was restored; `--force` overwrites what was changed since, and keeps it"
-    } else if !restored.failed.is_empty() || !plan.lost.is_empty() {
+    } else if !(restored.failed.is_empty() && plan.lost.is_empty() && plan.conflicts.is_empty()) {
         "not everything was restored; what is named above stays as it is"
     } else if !plan.shortfalls.is_empty() {
         "everything that is known was restored, but not everything that was done is known"

@@ -131,7 +131,13 @@ fn explain(
         .map_err(|error| Failure::Runtime(error.to_string()))?;
     let shown = path.display();
     Ok(match standing {
-        Standing::Writable => format!("{shown}: commands may read and write it\n"),
+        Standing::Writable => match sandbox.policy().takes_away(&path) {
+            Some(place) => format!(
+                "{shown}: not there; `{}` is protected, and what commands make there is taken away when they end\n",
+                place.display()
+            ),
+            None => format!("{shown}: commands may read and write it\n"),
+        },
         Standing::ReadOnly { why } => {
             format!("{shown}: commands may read it and not write it: {why}\n")
         }
@@ -168,6 +174,9 @@ fn of_host(
                 )
             }
             Explained::Denied { by } => format!("{host}: not reached, \"{by}\" denies it\n"),
+            Explained::Private { entry } => format!(
+                "{host}: not reached, it is not on the public internet; only \"{entry}\" in `sandbox.network.allowed_domains` opens it\n"
+            ),
             Explained::Unlisted { entry } => format!(
                 "{host}: not reached unless somebody consents; \"{entry}\" in `sandbox.network.allowed_domains` allows it\n"
             ),

@@ -171,7 +171,7 @@ fn lines(state: &SessionState) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn pretty(value: &Value) -> Result<String, Failure> {
+pub(crate) fn pretty(value: &Value) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map(|text| text + "\n")
         .map_err(|error| Failure::Runtime(error.to_string()))

@@ -10,7 +10,10 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use caliban_testkit::{Reply, Script};
 use serde_json::{Value, json};
@@ -118,6 +121,215 @@ fn what_others_changed_since_needs_force() {
     assert_eq!(rewind(&bench, &["--to", "1"]).code, Some(0));
     assert_eq!(text(&bench, "a.txt").unwrap(), "mine");
     assert_eq!(rewind(&bench, &["--to", "9"]).code, Some(66));
+}
+
+/// A run with hooks that tidy up what was written.
+fn with_hook(bench: &Bench, event: &str, matcher: &str, command: &str) {
+    let path = bench.home.path().join(".config/caliban/settings.toml");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let text = format!("[[hooks.{event}]]\n{matcher}type = \"command\"\ncommand = '{command}'\n");
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn what_a_hook_makes_of_a_change_is_taken_back_with_it() {
+    for (event, matcher) in [
+        ("PostToolUse", "matcher = \"Write\"\n"),
+        ("PostToolUse", "matcher = \"Bash\"\n"),
+        ("Stop", ""),
+    ] {
+        let bench = bench(&[&[write("a.txt", "one\n"), bash("echo two >> a.txt")]]);
+        fs::write(file(&bench, "a.txt"), "zero\n").unwrap();
+        with_hook(&bench, event, matcher, "echo tidied >> a.txt");
+        prompt(&bench, &[]);
+        assert!(text(&bench, "a.txt").unwrap().contains("tidied"), "{event}");
+        let back = rewind(&bench, &["--to", "0"]);
+        assert_eq!(back.code, Some(0), "{event} {matcher}: {back:?}");
+        assert_eq!(text(&bench, "a.txt").unwrap(), "zero\n", "{event}");
+    }
+}
+
+#[test]
+fn what_a_person_changed_is_spared_although_a_hook_runs_at_the_end() {
+    let change = "echo one > a.txt; echo mine > a.txt";
+    let bench = bench(&[&[write("a.txt", "one\n"), bash("true")]]);
+    fs::write(file(&bench, "a.txt"), "zero\n").unwrap();
+    with_hook(&bench, "Stop", "", "true");
+    prompt(&bench, &[]);
+    fs::write(file(&bench, "a.txt"), change).unwrap();
+    assert_eq!(rewind(&bench, &["--to", "0"]).code, Some(1));
+    assert_eq!(text(&bench, "a.txt").unwrap(), change);
+}
+
+/// A run that is talked to, prompt by prompt.
+struct Talk(std::process::Child, BufReader<std::process::ChildStdout>);
+
+impl Talk {
+    fn start(bench: &Bench) -> Self {
+        let mut command = bench.command();
+        command.args(["-p", "--session", "s", "--no-permissions"]);
+        command.args([
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+        ]);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self(child, output)
+    }
+
+    /// Says something and waits for the result.
+    fn say(&mut self, text: &str) -> Value {
+        let frame = json!({"type": "user", "content": text});
+        writeln!(self.0.stdin.as_mut().unwrap(), "{frame}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.1.read_line(&mut line).unwrap(), 0, "it ended");
+            let frame: Value = serde_json::from_str(&line).unwrap();
+            if frame["type"] == "result" {
+                return frame;
+            }
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+/// A command that goes on in the background until a file of this name is there.
+fn job(until: &str, then: &str) -> (&'static str, Value) {
+    let line = format!("until [ -e {until} ]; do sleep 0.05; done; {then}");
+    ("Bash", json!({"command": line, "run_in_background": true}))
+}
+
+fn wait_for(bench: &Bench, path: &str, content: &str) {
+    let begun = Instant::now();
+    while text(bench, path).as_deref() != Some(content) {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{path} never came"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_goes_on_in_the_background_is_kept_after_its_prompt_too() {
+    let bench = bench(&[
+        &[
+            job(".go", "echo late >> a.txt"),
+            job(".later", "echo last >> b.txt"),
+        ],
+        &[],
+    ]);
+    fs::write(file(&bench, "a.txt"), "zero\n").unwrap();
+    fs::write(file(&bench, "b.txt"), "zero\n").unwrap();
+    let mut talk = Talk::start(&bench);
+    talk.say("begin");
+    fs::write(file(&bench, ".go"), "").unwrap();
+    wait_for(&bench, "a.txt", "zero\nlate\n");
+    talk.say("nothing to do");
+    fs::write(file(&bench, ".later"), "").unwrap();
+    wait_for(&bench, "b.txt", "zero\nlast\n");
+    talk.end();
+    let back = rewind(&bench, &["--to", "0"]);
+    assert_eq!(back.code, Some(0), "{back:?}");
+    assert_eq!(text(&bench, "a.txt").unwrap(), "zero\n");
+    assert_eq!(text(&bench, "b.txt").unwrap(), "zero\n");
+}
+
+#[test]
+fn what_a_person_changes_after_a_background_command_has_ended_is_theirs() {
+    let bench = bench(&[
+        &[job(".go", "echo late >> a.txt")],
+        &[],
+        &[bash("echo by a command > c.txt")],
+    ]);
+    fs::write(file(&bench, "a.txt"), "zero\n").unwrap();
+    fs::write(file(&bench, "mine.txt"), "zero\n").unwrap();
+    let mut talk = Talk::start(&bench);
+    talk.say("begin");
+    fs::write(file(&bench, ".go"), "").unwrap();
+    wait_for(&bench, "a.txt", "zero\nlate\n");
+    std::thread::sleep(Duration::from_millis(500));
+    talk.say("nothing to do");
+    fs::write(file(&bench, "mine.txt"), "my own work\n").unwrap();
+    talk.say("work");
+    talk.end();
+    let back = rewind(&bench, &["--to", "0"]);
+    assert_eq!(back.code, Some(0), "{back:?}");
+    assert_eq!(text(&bench, "mine.txt").unwrap(), "my own work\n");
+    assert_eq!(text(&bench, "c.txt"), None);
+}
+
+#[test]
+fn a_long_session_keeps_no_more_than_it_may() {
+    let bench = bench(&[
+        &[write("a.txt", "11111111")],
+        &[write("a.txt", "22222222")],
+        &[write("a.txt", "33333333")],
+    ]);
+    fs::write(file(&bench, "a.txt"), "00000000").unwrap();
+    let mut command = bench.command();
+    command.env("CALIBAN_CHECKPOINT_MAX_BYTES", "10");
+    command.args(["-p", "--session", "s", "--no-permissions"]);
+    command.args([
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+    ]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut talk = Talk(child, output);
+    for prompt in ["one", "two", "three"] {
+        talk.say(prompt);
+    }
+    talk.end();
+    let listed = rewind(&bench, &["--list", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let kinds: Vec<&Value> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["kind"])
+        .collect();
+    assert_eq!(kinds, ["files", "cleared", "cleared", "start"]);
+}
+
+#[test]
+fn scripts_read_what_there_is_and_what_was_done() {
+    let bench = bench(&[&[write("new.txt", "one\n"), bash("echo more >> old.txt")]]);
+    fs::write(file(&bench, "old.txt"), "zero\n").unwrap();
+    prompt(&bench, &[]);
+    let read = |args: &[&str]| -> Value {
+        let ran = rewind(&bench, args);
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"))
+    };
+    let listed = read(&["--list", "--json"]);
+    assert_eq!(listed[0]["prompt_index"], 1);
+    assert_eq!(listed[0]["title"], "go on");
+    assert_eq!(listed[0]["changed"], 2);
+    assert_eq!(listed[0]["taken_back"], false);
+    assert_eq!(listed[1]["prompt_index"], 0);
+    let shown = read(&["--to", "0", "--dry-run", "--json"]);
+    assert_eq!(shown["would_restore"][0]["path"], "new.txt");
+    assert_eq!(shown["would_restore"][0]["action"], "remove");
+    assert_eq!(shown["would_restore"][1]["action"], "change");
+    let difference = shown["would_restore"][1]["diff"].as_str().unwrap();
+    assert!(difference.contains("-more"), "{difference}");
+    fs::write(file(&bench, "old.txt"), "mine\n").unwrap();
+    let done = read(&["--to", "0", "--json"]);
+    assert_eq!(done["restored"], json!(["new.txt"]));
+    assert_eq!(done["conflicts"][0]["path"], "old.txt");
+    assert_eq!(done["checkpoint"], 2);
+    assert_eq!(read(&["--json"])[1]["taken_back"], true);
+    for args in [["--code"], ["--conversation"], ["--both"]] {
+        assert_eq!(rewind(&bench, &args).code, Some(64), "{args:?}");
+    }
 }
 
 #[test]

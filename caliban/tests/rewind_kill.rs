@@ -140,6 +140,8 @@ fn what_a_killed_command_did_is_its_own_prompts() {
         assert!(Instant::now() < deadline);
     }
     kill(child);
+    let listed = bench.run(["rewind", "--list"]).stdout;
+    assert!(listed.contains("not known yet"), "{listed}");
     let ran = bench.run(["-p", "go on", "-r", "s", "--no-permissions"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let read = || fs::read_to_string(root.join("f")).unwrap();
@@ -148,6 +150,30 @@ fn what_a_killed_command_did_is_its_own_prompts() {
     assert_eq!(read(), "changed\n");
     rewind(&bench, &["--to", "0"]);
     assert_eq!(read(), "old\n");
+}
+
+/// Killed while a hook goes on about it, a tool's change is known for its own.
+#[test]
+fn a_kill_during_a_hook_leaves_no_doubt() {
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([write("f", "new\n"), Reply::text("done")]),
+    );
+    let settings = bench.home.path().join(".config/caliban/settings.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let hook = "[[hooks.PostToolUse]]\ntype = \"command\"\ncommand = 'touch began; sleep 60'\n";
+    fs::write(settings, hook).unwrap();
+    let root = bench.workspace.path();
+    fs::write(root.join("f"), "old\n").unwrap();
+    let mut child = begin(&bench);
+    let deadline = Instant::now() + PATIENCE;
+    while !root.join("began").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        assert!(Instant::now() < deadline);
+    }
+    kill(child);
+    rewind(&bench, &["--to", "0"]);
+    assert_eq!(fs::read_to_string(root.join("f")).unwrap(), "old\n");
 }
 
 /// Killed after so many files are back, the next one finishes, in the files and in what was said.

@@ -283,13 +283,13 @@ pub(crate) struct RewindArgs {
     #[arg(long, value_name = "N")]
     pub(crate) to: Option<u32>,
     /// Restore the files alone; the model is told of it.
-    #[arg(long)]
+    #[arg(long, requires = "to")]
     pub(crate) code: bool,
     /// Restore the conversation alone.
-    #[arg(long, conflicts_with = "code")]
+    #[arg(long, requires = "to", conflicts_with = "code")]
     pub(crate) conversation: bool,
     /// Restore both, which is the default.
-    #[arg(long, conflicts_with_all = ["code", "conversation"])]
+    #[arg(long, requires = "to", conflicts_with_all = ["code", "conversation"])]
     pub(crate) both: bool,
     /// Only show what would change.
     #[arg(long, requires = "to")]
@@ -297,6 +297,9 @@ pub(crate) struct RewindArgs {
     /// Overwrite what others have changed since; it is kept, too.
     #[arg(long, requires = "to")]
     pub(crate) force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -74,7 +74,7 @@ async fn connect(
     // Where there is none, a server that asks for it fails and says why.
     let hosts = HostQuestions::unattended();
     let sandbox = start_sandbox(&ToolOptions::default(), configuration, &hosts).await;
-    parts.confiner = confiner(sandbox.ok().flatten().as_ref());
+    parts.confiner = confiner(sandbox.ok().flatten().as_ref(), &NoticeSink::default());
     let configs = wanted.into_iter();
     let servers = Servers::start(
         configs.map(|(name, server)| (name, ServerConfig::from(server))),

@@ -85,7 +85,7 @@ async fn rows(configuration: &Configuration) -> Vec<Row> {
     // Where there is none, a server that asks for it fails and says why.
     let hosts = HostQuestions::unattended();
     let sandbox = start_sandbox(&ToolOptions::default(), configuration, &hosts).await;
-    parts.confiner = confiner(sandbox.ok().flatten().as_ref());
+    parts.confiner = confiner(sandbox.ok().flatten().as_ref(), &NoticeSink::default());
     let patience = parts.timeouts.connect;
     let configs = configured.iter().cloned();
     let servers = Servers::start(

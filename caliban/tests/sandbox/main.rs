@@ -14,6 +14,7 @@ mod consent;
 mod escalation;
 mod floods;
 mod keys;
+mod planted;
 mod repositories;
 
 #[path = "../faces/process.rs"]
@@ -537,6 +538,9 @@ fn the_sandbox_can_be_tried_out_and_explained() {
     );
     let said = |what: &str| sandbox(&bench, &["explain", what]).stdout;
     assert!(said("./x").contains("read and write"));
+    for absent in [".envrc", "sub/.vscode/tasks.json", ".git/hooks/pre-commit"] {
+        assert!(said(absent).contains("is taken away"), "{}", said(absent));
+    }
     assert!(said("/etc/passwd").contains("not write it"));
     assert!(said("~/.ssh/id").contains("do not see it"));
     assert!(said("example.com").contains("closed"));
@@ -546,6 +550,11 @@ fn the_sandbox_can_be_tried_out_and_explained() {
     let said = |what: &str| sandbox(&bench, &["explain", what]).stdout;
     assert!(said("x.a.test").contains("reached, by the entry \"*.a.test\""));
     assert!(said("b.test:22").contains("reached, by the entry \"b.test:22\""));
+    for host in ["10.0.0.1", "169.254.169.254", "localhost"] {
+        let told = said(host);
+        assert!(told.contains("not on the public internet"), "{told}");
+        assert!(told.contains(&format!("only \"{host}\"")), "{told}");
+    }
     for (host, entry) in [
         ("a.test", "a.test"),
         ("b.test", "b.test"),

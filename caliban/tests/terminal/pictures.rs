@@ -36,7 +36,7 @@ fn an_image_of_a_prompt_is_drawn(#[case] graphics: &str, #[case] one: &str, #[ca
     say(&terminal, "look @shot.png ");
     let screen = until_done(&terminal, "Red and blue.");
     assert!(
-        screen.contains("[image: 40x60 image/png"),
+        screen.contains("[image: 40x60 image/png shot.png]"),
         "{}",
         screen.drawn()
     );

@@ -11,8 +11,8 @@ use crate::event::Denial;
 use crate::hook_event::HookEvent;
 use crate::operator::{Answer, Inquiry, Operator};
 use crate::roles::{
-    Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
-    StopVerdict, Tracer, Verdict, Witness,
+    Advice, Adviser, Gate, Hearing, Inheritance, Intake, Observer, PromptStage, PromptVerdict,
+    StopStage, StopVerdict, Tracer, Verdict, Witness,
 };
 use crate::tool::ToolOutput;
 
@@ -211,6 +211,22 @@ impl Company {
 
     /// Whether the model is done; the first stage that sends it on ends the asking.
     pub(crate) async fn before_stop(&self, text: &str) -> StopVerdict {
+        if self.stop_stages.is_empty() {
+            return StopVerdict::Stop;
+        }
+        self.at_stop(Hearing::Begins).await;
+        let verdict = self.asked_to_stop(text).await;
+        self.at_stop(Hearing::Over).await;
+        verdict
+    }
+
+    async fn at_stop(&self, hearing: Hearing) {
+        for witness in &self.witnesses {
+            witness.at_stop(hearing).await;
+        }
+    }
+
+    async fn asked_to_stop(&self, text: &str) -> StopVerdict {
         for stage in &self.stop_stages {
             match stage.before_stop(text).await {
                 StopVerdict::Stop => {}
@@ -231,6 +247,13 @@ impl Company {
     pub(crate) async fn after_end(&self, call: &ToolCall, output: &ToolOutput) {
         for witness in &self.witnesses {
             witness.after_end(call, output).await;
+        }
+    }
+
+    /// Everybody has been told of the end of a call.
+    pub(crate) async fn over(&self, call: &ToolCall) {
+        for witness in &self.witnesses {
+            witness.over(call).await;
         }
     }
 

@@ -360,16 +360,16 @@ impl Dispatch<'_> {
                 denial: end.denial.clone(),
             })
             .await;
-        if end.denial.is_some() {
-            return;
+        if end.denial.is_none() {
+            let (call, output) = (end.call.clone(), end.output.clone());
+            let event = if end.output.is_error() {
+                HookEvent::PostToolUseFailure { call, output }
+            } else {
+                HookEvent::PostToolUse { call, output }
+            };
+            tell(self.company, &event, self.cancel).await;
         }
-        let (call, output) = (end.call.clone(), end.output.clone());
-        let event = if end.output.is_error() {
-            HookEvent::PostToolUseFailure { call, output }
-        } else {
-            HookEvent::PostToolUse { call, output }
-        };
-        tell(self.company, &event, self.cancel).await;
+        self.company.over(&end.call).await;
     }
 }
 

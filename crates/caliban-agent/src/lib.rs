@@ -60,8 +60,8 @@ pub use reading::{Closed, ClosedReading, Extent, OpenReading, ReadGuard};
 pub use registry::Registry;
 pub use remarks::Remarks;
 pub use roles::{
-    Advice, Adviser, Gate, Inheritance, Intake, Observer, PromptStage, PromptVerdict, StopStage,
-    StopVerdict, Tracer, Verdict, Witness,
+    Advice, Adviser, Gate, Hearing, Inheritance, Intake, Observer, PromptStage, PromptVerdict,
+    StopStage, StopVerdict, Tracer, Verdict, Witness,
 };
 pub use settings::{
     Capping, CompactionSettings, Limits, Micro, ModelOverrides, Settings, Strategy,

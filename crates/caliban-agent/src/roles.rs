@@ -122,9 +122,23 @@ pub trait Witness: Send + Sync + Debug {
     /// A call has ended, perhaps without having been permitted. Nobody has heard of it yet.
     fn after_end<'a>(&'a self, call: &'a ToolCall, output: &'a ToolOutput) -> BoxFuture<'a, ()>;
 
+    /// Those who look on have been told of the end of a call: whatever they did of their own because
+    /// of it, such as tidying up what it wrote, is done.
+    fn over<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()>;
+
+    /// The same for those who hear that the model has finished: about to be asked, and heard.
+    fn at_stop(&self, hearing: Hearing) -> BoxFuture<'_, ()>;
+
     /// Who notes the calls of an agent that works in a directory of its own; nothing where what
     /// happens there is nobody's affair here.
     fn for_elsewhere(self: Arc<Self>) -> Option<Arc<dyn Witness>>;
+}
+
+/// Where the hearing of those stands who may send the model on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hearing {
+    Begins,
+    Over,
 }
 
 /// Looks on: told, not asked.

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use caliban_agent::{
     Advice, Adviser, Agent, Answer, CompactionReason, Company, Confinement, Conversation, Denial,
-    Dial, Effect, Event, Gate, HookEvent, Inheritance, Inquiry, Interrupt, Mailbox, Observer,
-    OpenReading, Operator, Opinion, Outcome, PromptStage, PromptVerdict, Question, ReadGuard,
-    Registry, Remember, Settings, StopStage, StopVerdict, ToolCall, ToolContext, ToolOutput,
-    ToolStatus, TypedTool, Unattended, Verdict, Witness, Workspace,
+    Dial, Effect, Event, Gate, Hearing, HookEvent, Inheritance, Inquiry, Interrupt, Mailbox,
+    Observer, OpenReading, Operator, Opinion, Outcome, PromptStage, PromptVerdict, Question,
+    ReadGuard, Registry, Remember, Settings, StopStage, StopVerdict, ToolCall, ToolContext,
+    ToolOutput, ToolStatus, TypedTool, Unattended, Verdict, Witness, Workspace,
 };
 use caliban_model::{
     Block, CachePolicy, CancellationToken, Capabilities, CostLedger, Error, ErrorKind, EventStream,
@@ -1356,6 +1356,14 @@ impl Witness for Notary {
 
     fn after_end<'a>(&'a self, call: &'a ToolCall, _: &'a ToolOutput) -> BoxFuture<'a, ()> {
         self.note("after", call);
+        async {}.boxed()
+    }
+
+    fn over<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, ()> {
+        async {}.boxed()
+    }
+
+    fn at_stop(&self, _: Hearing) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }
 

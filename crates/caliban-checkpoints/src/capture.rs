@@ -20,6 +20,9 @@ use crate::store::{
 };
 use crate::tree::{self, Shape, Tree};
 
+/// Bytes of a file that is looked at once more because it may be tidied up.
+const LARGEST_TIDIED: u64 = 1 << 20;
+
 /// A checkpoint that is being made.
 #[derive(Debug)]
 pub struct Prompt {
@@ -33,6 +36,8 @@ pub struct Prompt {
     kept: HashMap<Digest, PathBuf>,
     /// Contents that are not durable yet.
     unsynced: BTreeSet<PathBuf>,
+    /// Bytes of contents that nobody else in the session has.
+    added: u64,
 }
 
 /// What a prompt is before anything of it is known.
@@ -114,6 +119,7 @@ impl Session {
             journal: JournalState::Whole,
             kept: self.kept(&indices)?,
             unsynced: BTreeSet::new(),
+            added: 0,
         };
         prompt.note(&Record::Head(head), Durability::Synced)?;
         prompt
@@ -170,7 +176,28 @@ impl Session {
             journal: JournalState::Torn,
             kept: HashMap::new(),
             unsynced: BTreeSet::new(),
+            added: 0,
         })
+    }
+
+    /// The last checkpoint once more, for what goes on after its prompt is over.
+    pub fn carry_on_last(&self) -> Result<Option<Prompt>, Error> {
+        let indices = self.indices()?;
+        let Some(index) = indices.last().copied() else {
+            return Ok(None);
+        };
+        let Some(manifest) = self.load(index)? else {
+            return Ok(None);
+        };
+        let blobs = blobs_path(&self.prompt(index));
+        self.disk
+            .make_directory(&blobs)
+            .map_err(Error::io("create", &blobs))?;
+        let kept = self.kept(&indices)?;
+        Ok(Some(Prompt {
+            kept,
+            ..self.carry_on(index, manifest)
+        }))
     }
 
     /// The checkpoint of a prompt that another process worked on, as far as that came.
@@ -187,6 +214,7 @@ impl Session {
             journal: JournalState::Torn,
             kept: HashMap::new(),
             unsynced: BTreeSet::new(),
+            added: 0,
         }
     }
 
@@ -211,6 +239,42 @@ impl Prompt {
     /// Whether nothing is known to have changed yet.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// How many bytes of contents it has that the session had not.
+    pub fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// Where the conversation stood when the prompt was over, if it was.
+    pub fn ended(&self) -> Option<Mark> {
+        self.head.ended
+    }
+
+    /// The paths that are as calls of this prompt left them, but for large files; nothing where there
+    /// are more than that.
+    pub fn settled(&self, tree: &dyn Tree, most: usize) -> Vec<PathBuf> {
+        if self.entries.len() > most {
+            return Vec::new();
+        }
+        let is_settled = |path: &Path, entry: &Entry| {
+            let left = entry.after()?;
+            let is_large = matches!(left, Image::File { size, .. } if size > LARGEST_TIDIED);
+            if is_large {
+                return None;
+            }
+            let now = now(tree, path).ok()?;
+            Some(left.is_surely(&now))
+        };
+        let entries = self.entries.iter();
+        let settled = entries.filter(|(path, entry)| is_settled(path, entry) == Some(true));
+        settled.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The paths outside of the workspace.
+    pub fn outside(&self) -> Vec<PathBuf> {
+        let paths = self.entries.keys().filter(|path| path.is_absolute());
+        paths.cloned().collect()
     }
 
     /// This is the checkpoint of a rewind to the end of a prompt.

@@ -82,6 +82,11 @@ impl Store {
         Ok(survey)
     }
 
+    /// Whether so many bytes are within the bound.
+    pub fn has_room(&self, kept: u64) -> bool {
+        kept <= self.limits.project
+    }
+
     /// Drops the contents of the oldest checkpoints until all of them are within the bound. Their
     /// manifests stay, so that they still can be seen.
     pub fn make_room(&self, in_use: Option<InUse<'_>>) -> Result<Room, Error> {

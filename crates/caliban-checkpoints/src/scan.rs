@@ -206,8 +206,21 @@ impl Scanner {
 
     /// A command has run: what changed becomes part of the prompt's checkpoint.
     pub fn after(&mut self, prompt: &mut Prompt, tool: &str) -> Result<(), Error> {
+        if self.index.begun == 0 {
+            // Without an earlier look everything would seem to be new.
+            let mut coverage = Coverage::default();
+            coverage.lacks("the workspace could not be looked at before a command".to_owned());
+            prompt.covered(&coverage)?;
+            return self.before();
+        }
         let last = std::mem::take(&mut self.index);
-        self.index = self.compare(&last, prompt, tool)?;
+        match self.compare(&last, prompt, tool) {
+            Ok(index) => self.index = index,
+            Err(error) => {
+                self.index = last;
+                return Err(error);
+            }
+        }
         self.noted(&last)
     }
 

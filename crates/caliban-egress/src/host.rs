@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use caliban_http::special_use;
+
 /// The longest name there can be in the domain name system, without the last dot.
 const NAME: usize = 253;
 const LABEL: usize = 63;
@@ -128,6 +130,15 @@ impl Host {
         match quad(text) {
             Some(address) => Ok(Self::Address(IpAddr::V4(address))),
             None => Name::parse(text).map(Self::Name),
+        }
+    }
+
+    /// Whether somebody may be asked about it: what lies outside the public internet is opened by an
+    /// entry, never by an answer in passing.
+    pub(crate) fn is_askable(&self) -> bool {
+        match self {
+            Self::Address(address) => special_use(*address).is_none(),
+            Self::Name(_) => !self.is_localhost(),
         }
     }
 

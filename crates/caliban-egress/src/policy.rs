@@ -59,6 +59,10 @@ pub enum Explained {
     Unlisted {
         entry: String,
     },
+    /// The same, and nothing else opens it: it lies outside the public internet.
+    Private {
+        entry: String,
+    },
 }
 
 impl Policy {
@@ -115,9 +119,14 @@ impl Policy {
                 by: rule.to_string(),
             },
             Judgement::Denied { entry } => Explained::Denied { by: entry },
-            Judgement::Unlisted => Explained::Unlisted {
-                entry: Entry::covering(target).to_string(),
-            },
+            Judgement::Unlisted => {
+                let entry = Entry::covering(target).to_string();
+                if target.host.is_askable() {
+                    Explained::Unlisted { entry }
+                } else {
+                    Explained::Private { entry }
+                }
+            }
         }
     }
 

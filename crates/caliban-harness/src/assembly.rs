@@ -248,7 +248,7 @@ impl Session {
                     wording: extras.hook_wording.clone(),
                 };
                 let runners = runners(consultant, choices.partners.servers.as_ref());
-                let confiner = confiner(choices.sandbox.as_ref());
+                let confiner = confiner(choices.sandbox.as_ref(), &notice_sink);
                 let root = workspace.root();
                 add(*extras, facts, root, runners, &notice_sink, confiner)
             }
@@ -268,7 +268,8 @@ impl Session {
         let recorder =
             |writer| Recorder::new(writer, notice_sink.clone(), watched, Arc::clone(&ledger));
         let recorder = writer.map(recorder);
-        let keep = |place| Checkpoints::new(place, &workspace, &notice_sink);
+        let jobs = shared.jobs.clone();
+        let keep = |place| Checkpoints::new(place, &workspace, &notice_sink, jobs);
         let checkpoints = choices.history.checkpoints.map(keep);
         let opening = Arc::new(Opening::new(earlier, workspace.root()));
         let memory = nested_memory(&added, earlier, &workspace, &notice_sink);

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use caliban_agent::{Effect, Event, ToolCall, ToolOutput, TypedTool, Witness, Workspace};
+use caliban_agent::{Effect, Event, Hearing, ToolCall, ToolOutput, TypedTool, Witness, Workspace};
 use caliban_checkpoints::{
     Before, Beginning, Environment, Error, InUse, Kind, Limits, Mark, Prompt, RealDisk, RealTree,
-    ScanLimits, Scanner, Session, Store, git_head,
+    ScanLimits, Scanner, Session, Stamp, Store, Tree as _, git_head,
 };
 use caliban_model::{BuiltInTool, file_path};
 use caliban_permissions::shell::only_looks;
 use caliban_session::PromptId;
 use caliban_sessions::SessionName;
 use caliban_settings::variables::names;
-use caliban_tools::Bash;
+use caliban_tools::{Bash, Jobs};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -32,6 +32,8 @@ use crate::rewinding::Rewinder;
 const FOR_GIT: [&str; 3] = ["PATH", "HOME", "XDG_CONFIG_HOME"];
 /// How long a look ahead counts. What changes between it and the call is taken for the call's.
 const FRESH: Duration = Duration::from_secs(1);
+/// How many paths are looked at because those who hear of an end may change them.
+const TIDIED: usize = 256;
 /// What is told of checkpoints that cannot be made.
 const NOTICE: &str = "checkpoint";
 
@@ -138,6 +140,7 @@ struct Inner {
     workspace: Workspace,
     tree: Arc<RealTree>,
     notice_sink: NoticeSink,
+    jobs: Option<Arc<Jobs>>,
     state: Mutex<State>,
     /// Looks at the workspace that nobody waits for yet.
     looking: Mutex<Vec<JoinHandle<()>>>,
@@ -149,8 +152,13 @@ struct State {
     scanner: Scanner,
     /// Calls that run, and what they may change.
     running: HashMap<Arc<str>, Reach>,
+    /// How calls left their files of which not everybody has been told.
+    left: HashMap<Arc<str>, Option<Stamp>>,
     background: Background,
-    room: Room,
+    /// Bytes that all checkpoints keep; nothing where that was not looked up.
+    kept: Option<u64>,
+    /// What was as calls left it when those who hear of an end began to be asked.
+    settled: Vec<PathBuf>,
     /// When the workspace was looked at for a call that is about to run.
     looked: Option<Instant>,
 }
@@ -176,18 +184,11 @@ enum Reach {
     Anything,
 }
 
-/// Whether commands go on after their calls have ended.
+/// Whether commands have gone on after their calls ended, since the workspace was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Background {
-    Never,
-    Perhaps,
-}
-
-/// Whether it was looked how much all checkpoints keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Unknown,
-    Made,
+    Idle,
+    Busy,
 }
 
 impl Checkpoints {
@@ -195,6 +196,7 @@ impl Checkpoints {
         place: CheckpointPlace,
         workspace: &Workspace,
         notice_sink: &NoticeSink,
+        jobs: Option<Arc<Jobs>>,
     ) -> Self {
         let session = place.session;
         let root = workspace.root().to_owned();
@@ -213,12 +215,15 @@ impl Checkpoints {
             workspace: workspace.clone(),
             tree,
             notice_sink: notice_sink.clone(),
+            jobs,
             state: Mutex::new(State {
                 current: None,
                 scanner,
                 running: HashMap::new(),
-                background: Background::Never,
-                room: Room::Unknown,
+                left: HashMap::new(),
+                background: Background::Idle,
+                kept: None,
+                settled: Vec::new(),
                 looked: None,
             }),
             looking: Mutex::default(),
@@ -269,6 +274,12 @@ impl Checkpoints {
         Rewinder::new(self.0.session.clone(), root)
     }
 
+    /// What commands in the background did until now belongs to the last prompt.
+    pub(crate) async fn settle(&self) {
+        self.looked().await;
+        self.blocking(Inner::settle).await;
+    }
+
     /// What changed until now was not changed by commands.
     pub(crate) async fn look_again(&self) {
         self.looked().await;
@@ -276,9 +287,9 @@ impl Checkpoints {
             .await;
     }
 
-    /// The session is over.
+    /// The session is over, and so is whatever it ran.
     pub(crate) async fn close(&self) {
-        self.looked().await;
+        self.settle().await;
         self.blocking(|inner| inner.lock().scanner.close()).await;
     }
 
@@ -327,7 +338,7 @@ impl Inner {
     /// Looks at the workspace for a call that is about to run, if nothing runs beside it.
     fn look_ahead(&self) -> Result<(), Error> {
         let mut state = self.lock();
-        let is_quiet = state.background == Background::Never && state.running.is_empty();
+        let is_quiet = state.background == Background::Idle && state.running.is_empty();
         if is_quiet && state.current.is_some() {
             state.scanner.before()?;
             state.looked = Some(Instant::now());
@@ -340,6 +351,40 @@ impl Inner {
             subtype: NOTICE.into(),
             message,
         });
+    }
+
+    fn runs_in_background(&self) -> bool {
+        let jobs = self.jobs.as_ref().map(|jobs| jobs.listed());
+        jobs.iter().flatten().any(|job| job.end.is_none())
+    }
+
+    /// Looks for what commands changed. Where none goes on, nothing changes by them from here on.
+    fn look(&self, state: &mut State, prompt: &mut Prompt, tool: &str) -> Result<(), Error> {
+        let goes_on = self.runs_in_background();
+        state.scanner.after(prompt, tool)?;
+        for path in prompt.outside() {
+            prompt.after(&*self.tree, &path)?;
+        }
+        state.background = if goes_on {
+            Background::Busy
+        } else {
+            Background::Idle
+        };
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        let mut state = self.lock();
+        if state.background == Background::Idle || state.current.is_some() {
+            return Ok(());
+        }
+        let Some(mut prompt) = self.session.carry_on_last()? else {
+            return Ok(());
+        };
+        self.look(&mut state, &mut prompt, Bash::NAME)?;
+        state.at_rest()?;
+        let ended = prompt.ended();
+        prompt.finish(&*self.tree, ended).map(|_| ())
     }
 
     /// What a call may change; nothing where it only reads.
@@ -368,22 +413,30 @@ impl Inner {
         };
         let mut state = self.lock();
         let state = &mut *state;
-        let Some(current) = &mut state.current else {
+        let Some(mut current) = state.current.take() else {
             // Nobody asked the model for this: it is the user's own doing.
             return Ok(());
         };
-        let prompt = match &mut current.checkpoint {
+        let noted = self.note_before(state, &mut current, call, &reach);
+        state.current = Some(current);
+        noted?;
+        state.running.insert(Arc::clone(&call.id), reach);
+        Ok(())
+    }
+
+    fn note_before(
+        &self,
+        state: &mut State,
+        current: &mut Current,
+        call: &ToolCall,
+        reach: &Reach,
+    ) -> Result<(), Error> {
+        let prompt = match current.checkpoint.take() {
             Some(prompt) => prompt,
-            none => none.insert(self.session.begin(Beginning {
-                kind: current.kind,
-                prompt: &current.text,
-                at: current.at,
-                began: current.began,
-                id: current.id.as_deref(),
-                git_head: current.git_head.as_deref(),
-            })?),
+            None => self.session.begin(current.beginning())?,
         };
-        match &reach {
+        let prompt = current.checkpoint.insert(prompt);
+        match reach {
             Reach::File(path) => prompt.before(&*self.tree, path, &call.name, Before::Unknown)?,
             Reach::Anything => {
                 let is_alone = !state
@@ -393,74 +446,141 @@ impl Inner {
                 let looked = state.looked.take();
                 let is_fresh = looked.is_some_and(|at| at.elapsed() < FRESH);
                 match (is_alone, state.background) {
-                    (true, Background::Never) if is_fresh => {}
-                    (true, Background::Never) => state.scanner.before()?,
+                    (true, Background::Idle) if is_fresh => {}
+                    (true, Background::Idle) => state.scanner.before()?,
                     // What others change meanwhile cannot be told from what these change.
-                    (true, Background::Perhaps) => state.scanner.after(prompt, &call.name)?,
+                    (true, Background::Busy) => self.look(state, prompt, &call.name)?,
                     (false, _) => {}
                 }
                 state.scanner.begins(prompt, &call.name)?;
-                if call.input.get("run_in_background") == Some(&Value::Bool(true)) {
-                    state.background = Background::Perhaps;
-                }
             }
         }
-        state.running.insert(Arc::clone(&call.id), reach);
         Ok(())
     }
 
-    fn after(&self, id: &str, tool: &str) -> Result<(), Error> {
+    /// A call has ended: what it left at its path is known, whatever happens next.
+    fn ended(&self, id: &str) -> Result<(), Error> {
         let mut state = self.lock();
         let state = &mut *state;
-        let reach = state.running.remove(id);
-        let prompt = state.current.as_mut().and_then(|it| it.checkpoint.as_mut());
-        match (reach, prompt) {
-            (Some(Reach::File(path)), Some(prompt)) => prompt.after(&*self.tree, &path),
-            (Some(Reach::Anything), Some(prompt)) => {
-                state.scanner.after(prompt, tool)?;
-                let is_quiet = state.background == Background::Never
-                    && !state
-                        .running
-                        .values()
-                        .any(|reach| *reach == Reach::Anything);
-                if is_quiet {
-                    state.scanner.ends()?;
-                }
-                Ok(())
-            }
-            (None, _) | (_, None) => Ok(()),
+        let Some(Reach::File(path)) = state.running.get(id) else {
+            return Ok(());
+        };
+        let current = state.current.as_mut();
+        let Some(prompt) = current.and_then(|it| it.checkpoint.as_mut()) else {
+            return Ok(());
+        };
+        prompt.after(&*self.tree, path)?;
+        let stamp = self.tree.look(path).ok().flatten();
+        state.left.insert(Arc::from(id), stamp);
+        Ok(())
+    }
+
+    /// Everybody has been told of its end, and has done what they do then.
+    fn over(&self, id: &str, tool: &str) -> Result<(), Error> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(reach) = state.running.remove(id) else {
+            return Ok(());
+        };
+        let Some(mut prompt) = state.current.as_mut().and_then(|it| it.checkpoint.take()) else {
+            return Ok(());
+        };
+        let left = state.left.remove(id);
+        let noted = match reach {
+            Reach::File(path) => match left {
+                Some(left) if self.tree.look(&path).ok() == Some(left) => Ok(()),
+                Some(_) | None => prompt.after(&*self.tree, &path),
+            },
+            Reach::Anything => self.note_after(state, &mut prompt, tool),
+        };
+        if let Some(current) = &mut state.current {
+            current.checkpoint = Some(prompt);
         }
+        noted
+    }
+
+    fn note_after(&self, state: &mut State, prompt: &mut Prompt, tool: &str) -> Result<(), Error> {
+        self.look(state, prompt, tool)?;
+        state.at_rest()
+    }
+
+    /// Those who hear that the model has finished may tidy up what it wrote: what was as it left it
+    /// stays its own.
+    fn at_stop(&self, hearing: Hearing) -> Result<(), Error> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let current = state.current.as_mut();
+        let Some(prompt) = current.and_then(|it| it.checkpoint.as_mut()) else {
+            return Ok(());
+        };
+        match hearing {
+            Hearing::Begins => state.settled = prompt.settled(&*self.tree, TIDIED),
+            Hearing::Over => {
+                for path in std::mem::take(&mut state.settled) {
+                    prompt.after(&*self.tree, &path)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn end(&self, ended: Option<Mark>) -> Result<(), Error> {
         let mut state = self.lock();
         let state = &mut *state;
         state.running.clear();
-        let Some(current) = state.current.take() else {
+        state.left.clear();
+        let Some(mut current) = state.current.take() else {
             return Ok(());
         };
-        let Some(mut prompt) = current.checkpoint else {
-            let beginning = Beginning {
-                kind: current.kind,
-                prompt: &current.text,
-                at: current.at,
-                began: current.began,
-                id: current.id.as_deref(),
-                git_head: current.git_head.as_deref(),
-            };
-            return self.session.pass(beginning, ended).map(|_| ());
+        let is_busy = state.background == Background::Busy;
+        let mut prompt = match current.checkpoint.take() {
+            Some(prompt) => prompt,
+            None if is_busy => self.session.begin(current.beginning())?,
+            None => return self.session.pass(current.beginning(), ended).map(|_| ()),
         };
-        if state.background == Background::Perhaps {
-            state.scanner.after(&mut prompt, "Bash")?;
+        if is_busy {
+            self.look(state, &mut prompt, Bash::NAME)?;
+            state.at_rest()?;
         }
-        let from = prompt.index();
+        let (from, added) = (prompt.index(), prompt.added());
         prompt.finish(&*self.tree, ended)?;
-        if state.room == Room::Unknown {
-            state.room = Room::Made;
-            let session = &self.name;
-            self.store.make_room(Some(InUse { session, from }))?;
-        }
+        let kept = state.kept.map(|kept| kept.saturating_add(added));
+        state.kept = match kept {
+            Some(kept) if self.store.has_room(kept) => Some(kept),
+            Some(_) | None => {
+                let session = &self.name;
+                let room = self.store.make_room(Some(InUse { session, from }))?;
+                Some(room.kept)
+            }
+        };
         Ok(())
+    }
+}
+
+impl State {
+    /// Where nothing runs that may change anything, what changes from here on is somebody else's.
+    fn at_rest(&mut self) -> Result<(), Error> {
+        let mut running = self.running.values();
+        let is_quiet =
+            self.background == Background::Idle && !running.any(|reach| *reach == Reach::Anything);
+        if is_quiet {
+            self.scanner.ends()
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Current {
+    fn beginning(&self) -> Beginning<'_> {
+        Beginning {
+            kind: self.kind,
+            prompt: &self.text,
+            at: self.at,
+            began: self.began,
+            id: self.id.as_deref(),
+            git_head: self.git_head.as_deref(),
+        }
     }
 }
 
@@ -495,16 +615,36 @@ impl Witness for Checkpoints {
     }
 
     fn after_end<'a>(&'a self, call: &'a ToolCall, _: &'a ToolOutput) -> BoxFuture<'a, ()> {
+        match self.0.reach(call) {
+            Some(Reach::File(_)) => {
+                let id = Arc::clone(&call.id);
+                self.blocking(move |inner| inner.ended(&id)).boxed()
+            }
+            // It is looked for when hooks have done theirs.
+            Some(Reach::Anything) | None => async {}.boxed(),
+        }
+    }
+
+    /// What hooks make of a change belongs to it.
+    fn over<'a>(&'a self, call: &'a ToolCall) -> BoxFuture<'a, ()> {
         if self.0.reach(call).is_none() {
             return async {}.boxed();
         }
         let (id, tool) = (Arc::clone(&call.id), Arc::clone(&call.name));
         if let Some(Reach::Anything) = self.0.reach(call) {
             // The model can think meanwhile.
-            self.apart(move |inner| inner.after(&id, &tool));
+            self.apart(move |inner| inner.over(&id, &tool));
             return async {}.boxed();
         }
-        self.blocking(move |inner| inner.after(&id, &tool)).boxed()
+        self.blocking(move |inner| inner.over(&id, &tool)).boxed()
+    }
+
+    fn at_stop(&self, hearing: Hearing) -> BoxFuture<'_, ()> {
+        async move {
+            self.looked().await;
+            self.blocking(move |inner| inner.at_stop(hearing)).await;
+        }
+        .boxed()
     }
 }
 

@@ -5,8 +5,8 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use caliban_egress::{
-    Answer, Asker, Audit, Connection, Explained, Policy, Proxy, Question, Refusal, Rule, Target,
-    Verdict,
+    Answer, Asker, Audit, Connection, Explained, Policy, Protocol, Proxy, Question, Refusal, Rule,
+    Target, Verdict,
 };
 use caliban_permissions::{AuditLog, DecidedBy, Entry, MatchedRule};
 use caliban_sandbox::{Egress, Errand, Refusals};
@@ -157,8 +157,14 @@ fn entry(connection: &Connection, command: &str, now: Timestamp) -> Entry {
         "host": target.map(|it| it.host.to_string()),
         "port": target.map(|it| it.port),
         "address": connection.address.map(|it| it.ip().to_string()),
+        "protocol": connection.protocol.map(|protocol| match protocol {
+            Protocol::Socks => "socks",
+            Protocol::Connect => "connect",
+            Protocol::Http => "http",
+        }),
         "sent": connection.sent,
         "received": connection.received,
+        "duration_ms": u64::try_from(connection.duration.as_millis()).unwrap_or(u64::MAX),
         "verdict": verdict,
         "command": command,
     });

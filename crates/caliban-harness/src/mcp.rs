@@ -154,7 +154,7 @@ impl RunServers {
         let onlookers = Onlookers::default();
         let connected = if is_needed && options.tools.built_in == Part::AsConfigured {
             let mut parts = server_parts(&configured, configuration, &notice_sink, debug);
-            parts.confiner = confiner(sandbox);
+            parts.confiner = confiner(sandbox, &notice_sink);
             let book = rule_book(&options.permissions, &configuration.loaded)?;
             parts.elicitor = Some(Arc::new(Elicitations {
                 operator: Arc::clone(questions) as _,

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use caliban_agent::{Agent, Dial, Effect, Event, Reading, ToolCall, ToolOutput, Witness};
+use caliban_agent::{Agent, Dial, Effect, Event, Hearing, Reading, ToolCall, ToolOutput, Witness};
 use caliban_model::{CostLedger, Message, Reasoning, Usage, Warning, WarningKind};
 use caliban_sessions::{
     Accounts, CallStatus, Durability, Effects, Error, Health, Record, SessionName, SessionState,
@@ -468,6 +468,14 @@ impl Witness for Recorder {
 
     fn after_end<'a>(&'a self, call: &'a ToolCall, output: &'a ToolOutput) -> BoxFuture<'a, ()> {
         self.append(done(call, output));
+        async {}.boxed()
+    }
+
+    fn over<'a>(&'a self, _: &'a ToolCall) -> BoxFuture<'a, ()> {
+        async {}.boxed()
+    }
+
+    fn at_stop(&self, _: Hearing) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }
 }

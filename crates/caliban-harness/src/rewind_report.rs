@@ -39,6 +39,8 @@ pub fn changes(manifest: &Manifest) -> String {
         format!(" +{} -{}", lines.added, lines.removed)
     });
     match manifest.entries.len() {
+        // It was interrupted, and whoever goes back first finds out.
+        0 if manifest.partial => "not known yet".to_owned(),
         0 => "no changes".to_owned(),
         count => format!("{count} changed{lines}"),
     }
@@ -103,6 +105,14 @@ pub fn outcome(restored: &Restored) -> String {
         text.push_str("nothing to restore\n");
     }
     text
+}
+
+/// Where the conversation goes on.
+pub fn conversation(to: u32) -> String {
+    match to {
+        0 => "the conversation begins anew\n".to_owned(),
+        to => format!("the conversation goes on after prompt {to}\n"),
+    }
 }
 
 /// Names and titles may hold anything; on a terminal they stay on their line.

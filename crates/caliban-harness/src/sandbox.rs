@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use caliban_agent::{Boundary, Closed, Extent, ReadGuard};
+use caliban_agent::{Boundary, Closed, Event, Extent, ReadGuard};
 use caliban_permissions::AuditLog;
 use caliban_process::Confiner;
 use caliban_sandbox::{Confining, Place, Policy, Sandbox, Surroundings};
@@ -16,6 +16,7 @@ use crate::configuration::Configuration;
 use crate::egress::Domains;
 use crate::error::{LaunchError, Problem};
 use crate::hosts::HostQuestions;
+use crate::notice_sink::NoticeSink;
 use crate::options::ToolOptions;
 
 /// The places of the XDG specification, which settings may name.
@@ -157,9 +158,19 @@ pub(crate) fn facts(sandbox: Option<&Arc<Sandbox>>) -> SandboxFacts {
 }
 
 /// The sandbox for programs that are not commands.
-pub fn confiner(sandbox: Option<&Arc<Sandbox>>) -> Option<Arc<dyn Confiner>> {
+pub fn confiner(
+    sandbox: Option<&Arc<Sandbox>>,
+    notice_sink: &NoticeSink,
+) -> Option<Arc<dyn Confiner>> {
     let sandbox = sandbox.map(Arc::clone)?;
-    Some(Arc::new(Confining(sandbox)))
+    let sink = notice_sink.clone();
+    let told = Arc::new(move |message| {
+        sink.say(Event::Notice {
+            subtype: "sandbox".into(),
+            message,
+        });
+    });
+    Some(Arc::new(Confining::new(sandbox, told)))
 }
 
 /// What file tools keep to.

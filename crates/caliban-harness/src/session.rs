@@ -326,6 +326,10 @@ impl Session {
     /// Makes what was saved final, tells hooks of the end, ends background jobs and removes what
     /// they left. The error says why the session could not be saved.
     pub(crate) async fn shutdown(self) -> Result<(), String> {
+        // What they change to the last belongs to the session.
+        if let Some(jobs) = &self.jobs {
+            jobs.shutdown().await;
+        }
         let name = self.recorder.as_ref().and_then(Recorder::name);
         let closed = match &self.recorder {
             Some(recorder) => recorder.close().await,
@@ -352,17 +356,9 @@ impl Session {
             self.agent.company.notify(&event).await;
             hooks.drain(HOOK_PATIENCE).await;
         }
-        let servers = async {
-            if let Some(servers) = &self.servers {
-                servers.shutdown(SERVER_PATIENCE).await;
-            }
-        };
-        let jobs = async {
-            if let Some(jobs) = self.jobs {
-                jobs.shutdown().await;
-            }
-        };
-        tokio::join!(servers, jobs);
+        if let Some(servers) = &self.servers {
+            servers.shutdown(SERVER_PATIENCE).await;
+        }
         if let Some(sandbox) = self.sandbox {
             // There may be much in it.
             let _ = tokio::task::spawn_blocking(move || sandbox.close()).await;

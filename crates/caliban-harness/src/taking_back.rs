@@ -69,6 +69,9 @@ impl Session {
     async fn take_back(&mut self, rewind: Rewind, told: &dyn Listener) -> Result<String, String> {
         let rewinder = self.rewinder()?;
         let recorder = self.recorder.clone().ok_or(UNKEPT)?;
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.settle().await;
+        }
         if self.stage == Stage::New {
             recorder.begin(&self.agent, self.conversation.messages());
         }
@@ -88,10 +91,7 @@ impl Session {
         let mut text = rewind_report::outcome(&restored) + &rewind_report::remainder(&plan);
         if let (Some(_), Restore::Both | Restore::Conversation) = (restored.checkpoint, rewind.what)
         {
-            let _ = match rewind.to {
-                0 => writeln!(text, "the conversation begins anew"),
-                to => writeln!(text, "the conversation goes on after prompt {to}"),
-            };
+            text.push_str(&rewind_report::conversation(rewind.to));
         }
         let jobs = self.jobs.as_ref().map(|jobs| jobs.listed());
         let running = jobs.iter().flatten().filter(|job| job.end.is_none());

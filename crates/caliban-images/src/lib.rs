@@ -11,7 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use caliban_model::{Image, ImageMime, ImageSource};
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageFormat, ImageReader};
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader};
 
 /// The most images of one message.
 pub const MAX_IMAGES: usize = 20;
@@ -105,7 +106,10 @@ pub fn ingest_again(image: Image, limits: Limits) -> Result<Ingested, ImageError
 /// Takes an image in.
 pub fn ingest(bytes: &[u8], limits: Limits) -> Result<Ingested, ImageError> {
     let mime = ImageMime::sniff(bytes).ok_or(ImageError::Type)?;
-    let picture = decode(mime, bytes)?;
+    let Picture {
+        pixels: picture,
+        orientation,
+    } = decode(mime, bytes)?;
     let (width, height) = (picture.width(), picture.height());
     let is_small = bytes.len() as u64 <= limits.max_bytes;
     if is_small && width.max(height) <= limits.longest_edge {
@@ -115,7 +119,10 @@ pub fn ingest(bytes: &[u8], limits: Limits) -> Result<Ingested, ImageError> {
         });
     }
     let first = width.max(height).min(limits.longest_edge);
-    let picture = reduced(picture, (first, first));
+    let mut picture = reduced(picture, (first, first));
+    // What is written anew does not say any more how it is to be turned.
+    picture.apply_orientation(orientation);
+    let (width, height) = upright((width, height), orientation);
     for divisor in SHRINKING {
         let edge = (first / divisor).max(1);
         // Only what is too large is scaled; heavy pictures may just need another encoding.
@@ -168,9 +175,13 @@ pub fn thumbnail(image: &Image, (width, height): (u32, u32)) -> Result<Thumbnail
     let bytes = STANDARD.decode(data.as_bytes());
     let bytes = bytes.map_err(|_| ImageError::Encoding)?;
     let mime = ImageMime::sniff(&bytes).ok_or(ImageError::Type)?;
-    let picture = decode(mime, &bytes)?;
+    let Picture {
+        pixels,
+        orientation,
+    } = decode(mime, &bytes)?;
     let (width, height) = (width.max(1), height.max(1));
-    let picture = reduced(picture, (width, height));
+    let mut picture = reduced(pixels, upright((width, height), orientation));
+    picture.apply_orientation(orientation);
     let picture = if picture.width() > width || picture.height() > height {
         picture.resize(width, height, FilterType::Triangle)
     } else {
@@ -188,7 +199,28 @@ pub fn thumbnail(image: &Image, (width, height): (u32, u32)) -> Result<Thumbnail
     })
 }
 
-fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
+/// A picture as it is stored, and how it is to be turned to be seen.
+#[derive(Debug)]
+struct Picture {
+    pixels: DynamicImage,
+    orientation: Orientation,
+}
+
+/// A size as it is after the turn.
+fn upright((width, height): (u32, u32), orientation: Orientation) -> (u32, u32) {
+    match orientation {
+        Orientation::Rotate90
+        | Orientation::Rotate270
+        | Orientation::Rotate90FlipH
+        | Orientation::Rotate270FlipH => (height, width),
+        Orientation::NoTransforms
+        | Orientation::Rotate180
+        | Orientation::FlipHorizontal
+        | Orientation::FlipVertical => (width, height),
+    }
+}
+
+fn decode(mime: ImageMime, bytes: &[u8]) -> Result<Picture, ImageError> {
     let format = match mime {
         ImageMime::Png => ImageFormat::Png,
         ImageMime::Jpeg => ImageFormat::Jpeg,
@@ -200,15 +232,24 @@ fn decode(mime: ImageMime, bytes: &[u8]) -> Result<DynamicImage, ImageError> {
     bounds.max_image_width = Some(MAX_EDGE);
     bounds.max_image_height = Some(MAX_EDGE);
     // Of what a decoder leaves behind when it breaks nothing is used again.
-    let decoded = panic::catch_unwind(AssertUnwindSafe(|| {
+    let decoded = panic::catch_unwind(AssertUnwindSafe(move || {
         let (width, height) =
             ImageReader::with_format(Cursor::new(bytes), format).into_dimensions()?;
         if u64::from(width).saturating_mul(u64::from(height)) > MAX_PIXELS {
             return Ok(None);
         }
         let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
-        reader.limits(bounds);
-        reader.decode().map(Some)
+        reader.limits(bounds.clone());
+        let mut decoder = reader.into_decoder()?;
+        // What says nothing sensible of it is taken as it is.
+        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+        bounds.reserve(decoder.total_bytes())?;
+        decoder.set_limits(bounds)?;
+        let pixels = DynamicImage::from_decoder(decoder)?;
+        Ok(Some(Picture {
+            pixels,
+            orientation,
+        }))
     }));
     match decoded {
         Ok(Ok(Some(picture))) => Ok(picture),

@@ -196,3 +196,44 @@ fn a_much_larger_picture_keeps_its_looks() {
     assert_eq!(seen.get_pixel(1, 1).0, [200, 10, 10]);
     assert_eq!(seen.get_pixel(seen.width() - 2, 1).0, [10, 10, 200]);
 }
+
+/// A photograph whose camera was held upright: the sensor's rows are columns of the picture.
+fn held_upright(picture: &DynamicImage) -> Vec<u8> {
+    let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01".to_vec();
+    // One entry: the orientation, a short number, which is 6.
+    exif.extend([1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0]);
+    let mut segment = vec![0xff, 0xe1];
+    segment.extend(u16::try_from(exif.len() + 2).unwrap().to_be_bytes());
+    segment.extend(exif);
+    let mut bytes = file(picture, ImageFormat::Jpeg);
+    bytes.splice(2..2, segment);
+    bytes
+}
+
+#[test]
+fn a_photograph_that_is_made_smaller_stays_upright() {
+    let sensor = RgbImage::from_fn(400, 200, |x, _| {
+        Rgb(if x < 200 { [250, 0, 0] } else { [0, 0, 250] })
+    });
+    let photograph = held_upright(&sensor.into());
+    let ingested = ingest(&photograph, SMALL).unwrap();
+    assert_eq!(ingested.image.dims, Some((50, 100)));
+    let from = (200, 400);
+    assert_eq!(ingested.scaling, Scaling::Downscaled { from });
+    let shown = image::load_from_memory(&bytes(&ingested.image))
+        .unwrap()
+        .to_rgb8();
+    let (top, bottom) = (shown.get_pixel(25, 10).0, shown.get_pixel(25, 90).0);
+    assert!(top[0] > 200 && top[2] < 60, "{top:?}");
+    assert!(bottom[2] > 200 && bottom[0] < 60, "{bottom:?}");
+    let small = thumbnail(&ingested.image, (10, 10)).unwrap();
+    assert_eq!((small.width, small.height), (5, 10));
+    let limits = Limits {
+        longest_edge: 400,
+        ..SMALL
+    };
+    let kept = ingest(&photograph, limits).unwrap();
+    assert_eq!(bytes(&kept.image), photograph);
+    let small = thumbnail(&kept.image, (10, 10)).unwrap();
+    assert_eq!((small.width, small.height), (5, 10));
+}

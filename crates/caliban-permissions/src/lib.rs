@@ -55,7 +55,7 @@ pub use pieces::Piece;
 pub use precedence::{Found, Guard, Precedence};
 pub use probe::Probe;
 pub use protected::{
-    Access, Protected, credential_places, is_environment_of_programs, protected_name,
+    Access, Protected, credential_places, home_places, is_environment_of_programs, protected_name,
 };
 pub use reading::Reader;
 pub use remedy::{Place, remedy, suggestions};

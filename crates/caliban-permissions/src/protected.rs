@@ -204,6 +204,11 @@ pub fn credential_places() -> impl Iterator<Item = &'static str> {
     SECRETS.iter().copied()
 }
 
+/// What in a home directory only somebody who is not confined may change.
+pub fn home_places() -> impl Iterator<Item = &'static str> {
+    HOME.iter().chain(SECRETS).copied()
+}
+
 fn named(path: &Path) -> Option<String> {
     // Most names differ from all of them in the first letter.
     let could_be = |component: Component<'_>| match component {

@@ -33,6 +33,8 @@ pub(crate) struct Census {
     at: SystemTime,
     places: BTreeMap<PathBuf, Option<Identity>>,
     git: Vec<PathBuf>,
+    /// What configurations name, in git directories too.
+    named: Vec<PathBuf>,
 }
 
 /// Something that was taken out of the way.
@@ -50,6 +52,7 @@ impl Census {
             at: SystemTime::now() - LAG,
             places: BTreeMap::new(),
             git: Vec::new(),
+            named: found.named.clone(),
         };
         for place in &found.places {
             census.note(place.clone());
@@ -115,7 +118,9 @@ impl Census {
         let is_new = |place: &Path| self.places.get(place) != before.places.get(place);
         // A list that names a place opens it.
         let is_opened = |place: &Path| policy.roots.iter().any(|root| root == place);
-        let in_git = |place: &Path| self.git.iter().any(|git| place.starts_with(git));
+        let is_named = |place: &Path| self.named.iter().any(|named| named == place);
+        let in_git =
+            |place: &Path| !is_named(place) && self.git.iter().any(|git| place.starts_with(git));
         let places = self.places.keys();
         let places = places.filter(|it| is_new(it) && !in_git(it) && !is_opened(it));
         let mut found: Vec<PathBuf> = places.cloned().collect();

@@ -17,6 +17,9 @@ pub(crate) enum Kind {
 /// The most entries that are listed of one directory.
 const MAX_ENTRIES: usize = 4096;
 
+/// How long a configuration may be that is read.
+const MAX_TEXT: u64 = 1024 * 1024;
+
 /// How far the reading of a directory came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -53,6 +56,8 @@ pub(crate) trait Disk {
         });
         entries
     }
+    /// The text of a file that is not too long for a configuration.
+    fn text(&self, path: &Path) -> Option<String>;
     /// Where the sockets of this machine's programs are.
     fn sockets(&self) -> Vec<PathBuf>;
 }
@@ -109,6 +114,15 @@ impl Disk for Host {
         Extent::Whole
     }
 
+    fn text(&self, path: &Path) -> Option<String> {
+        // What is no file could keep its reader waiting.
+        let is_short = path
+            .metadata()
+            .is_ok_and(|found| found.is_file() && found.len() <= MAX_TEXT);
+        let bytes = is_short.then(|| std::fs::read(path).ok()).flatten()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     fn sockets(&self) -> Vec<PathBuf> {
         // Where there is no such list there are no such namespaces either.
         let listed = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
@@ -153,6 +167,7 @@ pub(crate) mod tests {
         pub(crate) closed: BTreeSet<PathBuf>,
         /// Directories with so many others in them.
         crowds: BTreeMap<PathBuf, usize>,
+        texts: BTreeMap<PathBuf, String>,
     }
 
     impl Listed {
@@ -181,6 +196,11 @@ pub(crate) mod tests {
     }
 
     impl Listed {
+        pub(crate) fn write(&mut self, path: &str, text: &str) {
+            self.paths.insert(path.into(), Kind::File);
+            self.texts.insert(path.into(), text.to_owned());
+        }
+
         /// Puts this many directories in one.
         pub(crate) fn fill(&mut self, directory: &str, count: usize) {
             self.crowds.insert(directory.into(), count);
@@ -219,6 +239,10 @@ pub(crate) mod tests {
                 }
             }
             Extent::Whole
+        }
+
+        fn text(&self, path: &Path) -> Option<String> {
+            self.texts.get(path).cloned()
         }
 
         fn sockets(&self) -> Vec<PathBuf> {

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use caliban_permissions::protected_name;
+
+use crate::places::{GIT_PLACES, MAX_DEPTH};
 use crate::plan::{Mount, Plan};
 use crate::policy::{Network, Policy};
 
@@ -75,9 +78,32 @@ impl Policy {
                 why: self.why_fixed(path, place),
             },
             Mount::Hidden | Mount::Blank => Standing::Hidden {
-                why: self.why_hidden(path),
+                why: self.why_hidden(path, place),
             },
         }
+    }
+
+    /// The protected name that a path has or lies in, where there is nothing yet: what commands make
+    /// there is taken away when they end.
+    pub fn takes_away(&self, path: &Path) -> Option<PathBuf> {
+        let root = self.roots.iter().find(|root| path.starts_with(root))?;
+        let rest = path.strip_prefix(root).ok()?;
+        let mut place = root.clone();
+        for (depth, part) in rest.components().enumerate() {
+            place.push(part);
+            let name = Path::new(part.as_os_str());
+            if name.as_os_str() == ".git" {
+                let mut inside = GIT_PLACES.iter().map(|name| place.join(name));
+                let within = inside.find(|inside| path.starts_with(inside));
+                return within.filter(|within| is_absent(within));
+            }
+            let is_protected =
+                protected_name(name).is_some() || place.ends_with(".github/workflows");
+            if depth <= MAX_DEPTH && is_protected {
+                return is_absent(&place).then_some(place);
+            }
+        }
+        None
     }
 
     fn why_fixed(&self, path: &Path, place: &Path) -> String {
@@ -97,15 +123,22 @@ impl Policy {
         "it lies outside what may be written (`sandbox.filesystem.allow_write`)".to_owned()
     }
 
-    fn why_hidden(&self, path: &Path) -> String {
+    fn why_hidden(&self, path: &Path, place: &Path) -> String {
         match self.hides(path) {
             Some(setting) => format!("`{setting}` names it"),
             None if self.own.iter().any(|own| path.starts_with(own)) => {
                 "it is caliban's own".to_owned()
             }
+            None if place == Path::new("/") => {
+                "it is not in `sandbox.filesystem.allow_read`".to_owned()
+            }
             None => "it may hold credentials or be a way out".to_owned(),
         }
     }
+}
+
+fn is_absent(path: &Path) -> bool {
+    path.symlink_metadata().is_err()
 }
 
 /// The lines to add to the output of a command that failed in `directory`.

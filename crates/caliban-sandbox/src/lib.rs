@@ -10,6 +10,7 @@ mod egress;
 mod environment;
 mod explain;
 mod git;
+mod git_programs;
 mod outside;
 mod places;
 mod plan;
@@ -44,5 +45,5 @@ pub use policy::{
     Surroundings, UnixSockets,
 };
 pub use sandbox::{
-    Call, ConfineError, Confined, Confining, Place, Report, Sandbox, StartError, Success,
+    Call, ConfineError, Confined, Confining, Place, Report, Sandbox, StartError, Success, Told,
 };

@@ -1,18 +1,19 @@
 //! The places in writable directories that nobody confined may change: what they hold is run or
 //! trusted later by somebody who is not.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use caliban_permissions::{is_environment_of_programs, protected_name};
+use caliban_permissions::{home_places, is_environment_of_programs, protected_name};
 
 use crate::disk::{Disk, Extent, Kind};
+use crate::git_programs::{Repository, checked_out, named_by};
 use crate::policy::Policy;
 
 /// How far below a root is looked, which is where tools look for such files too.
-const MAX_DEPTH: usize = 2;
+pub(crate) const MAX_DEPTH: usize = 2;
 /// How many directories are looked into, and how many entries are seen, of all roots together. It is
 /// far beyond what people keep; where there is more, nothing runs until there is less.
 const MAX_DIRECTORIES: usize = 50_000;
@@ -46,6 +47,8 @@ pub(crate) struct Found {
     pub(crate) modules: Vec<PathBuf>,
     /// Those of submodules of repositories elsewhere that roots are worktrees of.
     pub(crate) linked: Vec<PathBuf>,
+    /// Of the places those that the configuration of a repository names.
+    pub(crate) named: Vec<PathBuf>,
     /// Programs of environments that commands of this session made, which are not protected. Only
     /// what is known has any.
     pub(crate) made: Vec<PathBuf>,
@@ -66,12 +69,14 @@ impl Found {
         for root in &policy.roots {
             look.beneath(root);
         }
+        look.in_home(policy);
         let is_there = |path: &&PathBuf| disk.kind(path).is_some();
         let Self {
             places,
             git,
             modules,
             linked,
+            named: _,
             made,
             unseen: _,
         } = known;
@@ -93,6 +98,7 @@ impl Found {
         }
         add(&mut look.found.modules, modules);
         add(&mut look.found.linked, linked);
+        look.named(policy);
         look.found
     }
 }
@@ -178,6 +184,55 @@ impl Look<'_> {
                 }
             });
         }
+    }
+
+    /// What shells, git and the session start from in the home, where that can be written.
+    fn in_home(&mut self, policy: &Policy) {
+        for place in home_places() {
+            let path = policy.home.join(place);
+            let mut roots = policy.roots.iter();
+            if roots.any(|root| path.starts_with(root)) && self.is_there(&path) {
+                self.found.places.push(path);
+            }
+        }
+    }
+
+    /// What the configurations of repositories name.
+    fn named(&mut self, policy: &Policy) {
+        let mut found = BTreeSet::new();
+        let mut add = |files: Vec<PathBuf>, tree: &Path| {
+            let repository = Repository { files, tree };
+            let home = &policy.home;
+            found.extend(named_by(&repository, home, &policy.roots, self.disk));
+        };
+        let files = |git: &Path| ["config", "config.worktree"].map(|name| git.join(name));
+        for git in &self.found.git {
+            let is_plain = git.file_name().is_some_and(|name| name == ".git");
+            let tree = git.parent().filter(|_| is_plain).unwrap_or(git);
+            add(files(git).into(), tree);
+        }
+        for git in self.found.modules.iter().chain(&self.found.linked) {
+            let tree = checked_out(git, self.disk);
+            add(files(git).into(), tree.as_deref().unwrap_or(git));
+        }
+        for linked in &policy.linked {
+            let both = files(&linked.common).into_iter();
+            let both: Vec<PathBuf> = both.chain(files(&linked.directory)).collect();
+            for root in &policy.roots {
+                add(both.clone(), root);
+            }
+        }
+        for root in &policy.roots {
+            // Those who work in a part of a repository have its configuration above them.
+            let mut above = root.ancestors().skip(1);
+            if let Some(tree) = above.find(|above| self.is_there(&above.join(".git"))) {
+                add(files(&tree.join(".git")).into(), tree);
+            }
+        }
+        self.found.places.extend(found.iter().cloned());
+        self.found.places.sort();
+        self.found.places.dedup();
+        self.found.named = found.into_iter().collect();
     }
 
     /// The repository of a directory that is not looked through.
@@ -335,6 +390,59 @@ mod tests {
                 "/w/.git/modules/a/modules/within",
                 "/w/.git/modules/with/slash",
             ]
+        );
+    }
+
+    #[test]
+    fn what_a_repository_is_told_to_run_is_a_place() {
+        let mut disk = Listed::new(&[
+            "/w/.githooks/pre-commit",
+            "/w/sub/tools/clean.sh",
+            "/w/part/hooks/",
+        ]);
+        disk.write("/w/.git/config", "[core]\nhooksPath = .githooks\n");
+        disk.write(
+            "/w/sub/.git/config",
+            "[filter \"x\"]\nclean = tools/clean.sh\n",
+        );
+        disk.write(
+            "/w/.git/modules/part/config",
+            "[core]\nworktree = ../../../part\nhooksPath = hooks\n",
+        );
+        disk.write("/w/.git/modules/part/HEAD", "");
+        for directory in [
+            "/w/.git/modules",
+            "/w/.git/modules/part",
+            "/w/.git",
+            "/w/sub/.git",
+        ] {
+            disk.paths.insert(directory.into(), Kind::Directory);
+        }
+        let found = look(&disk);
+        let expected = ["/w/.githooks", "/w/part/hooks", "/w/sub/tools/clean.sh"];
+        assert_eq!(names(&found.named), expected);
+        assert_eq!(names(&found.places), expected);
+    }
+
+    #[test]
+    fn a_home_that_can_be_written_keeps_what_it_starts_from() {
+        let disk = Listed::new(&[
+            "/w/me/.bashrc",
+            "/w/me/.ssh/id",
+            "/w/me/.local/bin/x",
+            "/w/me/a",
+        ]);
+        let surroundings = Surroundings {
+            roots: &["/w".into()],
+            home: Path::new("/w/me"),
+            own: &[],
+            variables: &[],
+        };
+        let policy = Policy::new(&caliban_settings::Sandbox::default(), &surroundings).unwrap();
+        let found = Found::look(&policy, &Found::default(), &disk);
+        assert_eq!(
+            names(&found.places),
+            ["/w/me/.bashrc", "/w/me/.local/bin", "/w/me/.ssh"]
         );
     }
 

@@ -367,7 +367,14 @@ impl Draft<'_> {
         {
             return;
         }
-        self.want(real.clone(), rank, Mount::ReadOnly(real));
+        // What is not seen is not written either.
+        let is_hidden = matches!(
+            self.wanted.get(&real),
+            Some((there, Mount::Hidden | Mount::Blank)) if *there >= rank
+        );
+        if !is_hidden {
+            self.want(real.clone(), rank, Mount::ReadOnly(real));
+        }
     }
 
     fn denied(&mut self) {

@@ -151,6 +151,15 @@ pub enum PolicyError {
         reason: String,
     },
     #[error(
+        "`sandbox.{key}`: `{value}` lies in the workspace and leads out of it by a link, to `{}`; name that path itself if it is meant",
+        .to.display()
+    )]
+    LedOut {
+        key: &'static str,
+        value: String,
+        to: PathBuf,
+    },
+    #[error(
         "the sandbox cannot confine commands that may write everywhere: `/` is a root; work in a directory of its own"
     )]
     WholeDisk,
@@ -288,15 +297,25 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    /// What is granted must be there: a name that somebody else may make later is no grant.
+    /// What is granted must be there: a name that somebody else may make later is no grant. Nor is
+    /// what a link in the workspace leads to, which whoever filled the workspace chose.
     fn existing(&self, key: &'static str, list: &[String]) -> Result<Vec<PathBuf>, PolicyError> {
         let paths = list.iter().map(|value| {
             let path = self.path(key, value)?;
-            path.canonicalize().map_err(|error| PolicyError::Missing {
+            let found = path.canonicalize().map_err(|error| PolicyError::Missing {
                 key,
                 value: value.clone(),
                 reason: error.to_string(),
-            })
+            })?;
+            let workspace = self.workspace();
+            if path.starts_with(workspace) && !found.starts_with(real(workspace)) {
+                return Err(PolicyError::LedOut {
+                    key,
+                    value: value.clone(),
+                    to: found,
+                });
+            }
+            Ok(found)
         });
         paths.collect()
     }
@@ -515,6 +534,34 @@ mod tests {
     fn what_is_no_place_is_an_error(#[case] key: &str, #[case] value: &str) {
         let json = serde_json::json!({"filesystem": {key: [value]}});
         assert!(policy(&json.to_string()).is_err());
+    }
+
+    #[test]
+    fn no_link_of_the_workspace_grants_what_lies_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let workspace = root.join("w");
+        std::fs::create_dir_all(workspace.join("inside")).unwrap();
+        std::os::unix::fs::symlink("..", workspace.join("out")).unwrap();
+        std::os::unix::fs::symlink("inside", workspace.join("within")).unwrap();
+        let granted = |list: &str, path: &str| {
+            let json = serde_json::json!({"filesystem": {list: [path]}});
+            let settings = toml_settings(&json.to_string());
+            let surroundings = Surroundings {
+                roots: std::slice::from_ref(&workspace),
+                home: Path::new("/etc"),
+                own: &[],
+                variables: &[],
+            };
+            Policy::new(&settings, &surroundings)
+        };
+        for list in ["allow_write", "allow_read"] {
+            let led_out = granted(list, "${WORKSPACE}/out").unwrap_err();
+            assert!(matches!(led_out, PolicyError::LedOut { .. }), "{led_out}");
+            assert!(granted(list, "out").is_err());
+            assert!(granted(list, "${WORKSPACE}/within").is_ok());
+            assert!(granted(list, &root.display().to_string()).is_ok());
+        }
     }
 
     #[test]

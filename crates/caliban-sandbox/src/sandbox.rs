@@ -3,17 +3,20 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
+use std::fmt::{self, Debug, Write as _};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use caliban_process::{Confiner, Guard, Invocation, Keepsake};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tempfile::TempPath;
+use tokio::runtime::Handle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::aftermath::{Census, Quarantined, quarantine};
 use crate::backend::{Backend, line_of};
@@ -29,6 +32,8 @@ use crate::private::{Private, private_directory};
 
 /// How many commands that failed are remembered; what failed long ago may be tried again.
 const MAX_FAILED: usize = 64;
+/// How long what a program leaves may lie there before it is looked at.
+const LOOK: Duration = Duration::from_secs(2);
 /// How many environments of programs commands of a session may go on changing; others are
 /// read-only from the next command on.
 const MAX_MADE: usize = 64;
@@ -457,25 +462,82 @@ impl Sandbox {
     }
 }
 
+/// Hears what was taken away of what a program made.
+pub type Told = Arc<dyn Fn(String) + Send + Sync>;
+
 /// The sandbox as it confines programs that are not commands: servers and hooks.
-#[derive(Debug, Clone)]
-pub struct Confining(pub Arc<Sandbox>);
+#[derive(Clone)]
+pub struct Confining {
+    sandbox: Arc<Sandbox>,
+    told: Told,
+}
+
+impl Confining {
+    pub fn new(sandbox: Arc<Sandbox>, told: Told) -> Self {
+        Self { sandbox, told }
+    }
+}
+
+impl Debug for Confining {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Confining")
+    }
+}
 
 impl Confiner for Confining {
     fn confine(&self, invocation: Invocation) -> io::Result<(Invocation, Keepsake)> {
-        let confined = self.0.confine(invocation).map_err(io::Error::other)?;
-        let kept = Keepsake::new(Tidied(confined.call));
+        let confined = self.sandbox.confine(invocation).map_err(io::Error::other)?;
+        let tidied = Tidied {
+            call: Arc::new(Mutex::new(confined.call)),
+            told: Arc::clone(&self.told),
+        };
+        let watch = Handle::try_current().ok().map(|runtime| {
+            let tidied = tidied.clone();
+            AbortOnDropHandle::new(runtime.spawn(tidied.watch()))
+        });
+        let kept = Keepsake::new(Watched {
+            _watch: watch,
+            tidied,
+        });
         Ok((confined.invocation, kept))
     }
 }
 
-/// Looks at what a program has left when it has ended.
-struct Tidied(Call);
+/// Looks at what a program leaves.
+#[derive(Clone)]
+struct Tidied {
+    call: Arc<Mutex<Call>>,
+    told: Told,
+}
 
-impl Drop for Tidied {
+impl Tidied {
+    /// A server may run for days.
+    async fn watch(self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let tidied = self.clone();
+            // If the place for that is gone, the program is ending.
+            let _ = tokio::task::spawn_blocking(move || tidied.look()).await;
+        }
+    }
+
+    fn look(&self) {
+        let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in call.look() {
+            (self.told)(line);
+        }
+    }
+}
+
+/// A program that is looked after, now and then and when it has ended.
+struct Watched {
+    _watch: Option<AbortOnDropHandle<()>>,
+    tidied: Tidied,
+}
+
+impl Drop for Watched {
     fn drop(&mut self) {
-        // There is nobody to tell.
-        self.0.look();
+        self.tidied.look();
     }
 }
 
@@ -552,11 +614,11 @@ fn told(moved: &Quarantined) -> String {
     let from = moved.from.display();
     match &moved.to {
         Some(to) => format!(
-            "sandbox: the command created `{from}`, which programs outside run or trust; it was moved to `{}`",
+            "sandbox: `{from}` was created, which programs outside run or trust; it was moved to `{}`",
             to.display()
         ),
         None => format!(
-            "sandbox: the command created `{from}`, which programs outside run or trust, and it could not be moved away; look at it"
+            "sandbox: `{from}` was created, which programs outside run or trust, and it could not be moved away; look at it"
         ),
     }
 }

@@ -35,8 +35,10 @@ impl Prompt {
         durability: Durability,
     ) -> Result<(), Error> {
         let path = blob_path(&self.directory, digest);
-        self.store(&path, digest, size, content, durability)
+        let added = self
+            .store(&path, digest, size, content, durability)
             .map_err(Error::io("keep a copy as", &path))?;
+        self.added = self.added.saturating_add(added);
         if durability == Durability::Written {
             self.unsynced.insert(path.clone());
         }
@@ -44,6 +46,7 @@ impl Prompt {
         Ok(())
     }
 
+    /// How many bytes more there are for it.
     fn store(
         &self,
         path: &Path,
@@ -51,13 +54,13 @@ impl Prompt {
         size: u64,
         content: &Content,
         durability: Durability,
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         let whole = |path: &Path| {
             let stored = self.disk.stat(path)?;
             io::Result::Ok(stored.is_some_and(|stored| stored.len == size))
         };
         if whole(path)? {
-            return Ok(());
+            return Ok(0);
         }
         let directory = blobs_path(&self.directory);
         if let Some(earlier) = self.kept.get(&digest)
@@ -65,8 +68,8 @@ impl Prompt {
             && self.disk.link(earlier, path).is_ok()
         {
             return match durability {
-                Durability::Synced => self.disk.sync_directory(&directory),
-                Durability::Written => Ok(()),
+                Durability::Synced => self.disk.sync_directory(&directory).map(|()| 0),
+                Durability::Written => Ok(0),
             };
         }
         match content {
@@ -85,6 +88,7 @@ impl Prompt {
                 }
             }
         }
+        .map(|()| size)
     }
 
     pub(super) fn note(&mut self, record: &Record, durability: Durability) -> Result<(), Error> {

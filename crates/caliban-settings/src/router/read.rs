@@ -532,6 +532,8 @@ model = "llama3.2:3b"
                 2,
                 "must be between 0 and 1",
             ),
+            ("[images]\ndownscale_target = 0\n", 2, "must be above 0"),
+            ("[images]\nmax_bytes = 0\n", 2, "must be above 0"),
             (
                 "[provider.openai]\napi = 'soap'\n",
                 2,

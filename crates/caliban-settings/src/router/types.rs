@@ -115,8 +115,10 @@ pub struct ProviderBlock {
 #[serde(default, deny_unknown_fields)]
 pub struct ImageLimits {
     /// Before encoding.
+    #[serde(deserialize_with = "above_zero")]
     pub max_bytes: u64,
     /// The longest edge after scaling down, in pixels.
+    #[serde(deserialize_with = "above_zero")]
     pub downscale_target: u32,
 }
 
@@ -170,6 +172,18 @@ pub struct RouteBudget {
     pub purpose: Purpose,
     #[serde(rename = "use")]
     pub route: String,
+}
+
+fn above_zero<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de> + Default + PartialEq,
+{
+    let number = T::deserialize(deserializer)?;
+    if number == T::default() {
+        Err(D::Error::custom("must be above 0"))
+    } else {
+        Ok(number)
+    }
 }
 
 fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {

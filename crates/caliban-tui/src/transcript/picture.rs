@@ -1,6 +1,7 @@
 //! An image of the conversation: what it is in words, and drawn where the terminal can.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -51,14 +52,14 @@ impl Picture {
             message: Arc::clone(message),
             block,
             part,
-            name: None,
+            name: name_in(message, block),
             drawn: RefCell::default(),
         }
     }
 
     #[must_use]
     pub(crate) fn named(mut self, name: Option<Arc<str>>) -> Self {
-        self.name = name;
+        self.name = name.or(self.name);
         self
     }
 
@@ -169,6 +170,43 @@ impl Picture {
         rows.resize(1 + room, Row::default());
         rows
     }
+}
+
+/// What a prompt calls one of its images. An image has no name of its own: where the prompt names as
+/// many as there are, they are these, in their order.
+fn name_in(message: &Message, block: usize) -> Option<Arc<str>> {
+    let is_image = |block: &&Block| matches!(block, Block::Image(_));
+    let before = message.content.get(..block)?.iter().filter(is_image);
+    let text = message.content.iter().find_map(|block| match block {
+        Block::Text { text, .. } => Some(text),
+        _ => None,
+    })?;
+    let mut names: Vec<&str> = Vec::new();
+    for (at, _) in text.match_indices('@') {
+        let begins = text[..at].chars().next_back();
+        let rest = &text[at + 1..];
+        let name = if let Some(quoted) = rest.strip_prefix('"') {
+            quoted.split('"').next().unwrap_or_default()
+        } else {
+            let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+            word.trim_end_matches(|it: char| ",.;:!?)]}'\"`".contains(it))
+        };
+        let is_new = !names.contains(&name);
+        let begins_a_word = begins.is_none_or(|it| it.is_whitespace() || "([{'\"`".contains(it));
+        if begins_a_word && is_new && is_picture(name) {
+            names.push(name);
+        }
+    }
+    let are_all_named = names.len() == message.content.iter().filter(is_image).count();
+    let name = names.get(before.count()).filter(|_| are_all_named)?;
+    let name = Path::new(name).file_name()?.to_str()?;
+    matches!(message.content.get(block)?, Block::Image(_)).then(|| Arc::from(name))
+}
+
+fn is_picture(name: &str) -> bool {
+    let extension = Path::new(name).extension().and_then(|it| it.to_str());
+    let known = ["png", "jpg", "jpeg", "gif", "webp"];
+    extension.is_some_and(|it| known.iter().any(|known| it.eq_ignore_ascii_case(known)))
 }
 
 /// What stands for an image where none can be drawn: `[image: 800x600 image/png chart.png]`.
