@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use url::Url;
 
+use caliban_permissions::looks_like_key;
 use caliban_settings::McpServer;
 
 const MASK: &str = "****";
@@ -28,24 +29,6 @@ const NAMES: [&str; 9] = [
     "secret",
     "token",
 ];
-/// How the keys of well-known services begin.
-const BEGINNINGS: [&str; 12] = [
-    "AIza",
-    "AKIA",
-    "eyJ",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "hf_",
-    "npm_",
-    "sk-",
-    "xox",
-];
-/// What is shorter is no key.
-const SHORTEST_KEY: usize = 16;
-
 impl Secrets {
     pub(crate) fn shown_if(is_shown: bool) -> Self {
         if is_shown { Self::Shown } else { Self::Masked }
@@ -107,12 +90,8 @@ fn masked_words(text: &str) -> String {
     let mask_word = |word: &str| {
         let (name, value) = word.split_once('=').unwrap_or(("", word));
         let plain = value.trim_matches(['"', '\'']);
-        let looks_secret = plain.len() >= SHORTEST_KEY
-            && BEGINNINGS
-                .iter()
-                .any(|beginning| plain.starts_with(beginning));
         match (
-            looks_secret || (names_secret(name) && !plain.is_empty()),
+            looks_like_key(plain) || (names_secret(name) && !plain.is_empty()),
             name,
         ) {
             (false, _) => word.to_owned(),

@@ -151,7 +151,12 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     match command {
         SettingsCommand::Print { scope } => {
-            let files = scope_files(scope, workspace, process)?;
+            let files = scope_files(
+                scope,
+                ", or effective to print all of them merged",
+                workspace,
+                process,
+            )?;
             let present = [&files.toml, &files.json]
                 .into_iter()
                 .find(|path| path.is_file());
@@ -172,7 +177,7 @@ pub(crate) fn run(
             scope,
             dry_run,
         } => {
-            let target = scope_files(scope, workspace, process)?.toml;
+            let target = scope_files(scope, "", workspace, process)?.toml;
             if scope == Scope::Managed.as_str() && !dry_run {
                 return Err(Failure::Usage(format!(
                     "the managed scope is its operator's to write; `--dry-run` prints what `{}` would be",
@@ -217,8 +222,10 @@ fn import(
     console.write(&format!("changed `{}`:\n  {changes}\n", target.display()))
 }
 
+/// `also` is what else the command takes for a scope, in words.
 fn scope_files(
     name: &str,
+    also: &str,
     workspace: &Path,
     process: &Process,
 ) -> Result<caliban_settings::ScopeFiles, Failure> {
@@ -227,7 +234,7 @@ fn scope_files(
         .find(|scope| scope.as_str() == name)
         .ok_or_else(|| {
             Failure::Usage(format!(
-                "unknown scope `{name}`; use managed, user, project or local, or effective to print all of them merged"
+                "unknown scope `{name}`; use managed, user, project or local{also}"
             ))
         })?;
     let locations = locations(process);

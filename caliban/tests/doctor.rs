@@ -372,6 +372,21 @@ fn a_store_that_cannot_be_used_fails() {
 }
 
 #[test]
+fn the_store_is_the_one_that_a_flag_names() {
+    let bench = bench(Script::new([]));
+    let elsewhere = bench.home.path().join("elsewhere");
+    write(&elsewhere, "in the way");
+    let mut command = bare(bench.home.path(), bench.workspace.path());
+    let ran = run(command.arg("--sessions-dir").arg(&elsewhere).arg("doctor"));
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    let store = row(&ran, "session_store");
+    assert!(
+        store.starts_with("✗") && store.contains("elsewhere"),
+        "{store}"
+    );
+}
+
+#[test]
 fn a_workspace_that_is_not_there_is_a_row() {
     let bench = bench(Script::new([]));
     let mut command = bare(bench.home.path(), bench.workspace.path());

@@ -140,7 +140,7 @@ fn the_log_is_read_from_a_time_or_a_day_on() {
 #[case(&["--allow", "Bsh:git *"], 64, "did you mean `Bash`")]
 #[case(&["--settings", "{\"permissions\": {\"enforce\": true}}", "--allow-dangerously-skip-permissions"], 78, "permissions.enforce")]
 #[case(&["--settings", "{\"permissions\": {\"enforce\": true}}", "--no-permissions"], 78, "permissions.enforce")]
-#[case(&["--setting-sources", "nonsense"], 64, "managed, user, project or local")]
+#[case(&["--setting-sources", "nonsense"], 78, "managed, user, project or local")]
 #[case(&["--settings", "{\"permissions\": {\"allow\": [\"Nope\"]}}"], 78, "no tool `Nope`")]
 fn what_cannot_be_meant_does_not_start(
     #[case] args: &[&str],

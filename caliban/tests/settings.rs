@@ -234,7 +234,7 @@ fn mistakes_are_shown_where_they_stand() {
     );
 
     let ran = run(plain(&bench).args(["-p", "hi", "--setting-sources", "user,moon"]));
-    assert_eq!(ran.code, Some(64));
+    assert_eq!(ran.code, Some(78));
     assert!(ran.stderr.contains("moon"), "{}", ran.stderr);
 }
 

@@ -638,3 +638,44 @@ fn pages_of_this_machine_are_read_where_everything_is_allowed() {
     assert!(told(&bench)[0].contains("200"), "{:?}", told(&bench));
     assert_eq!(page.requests().len(), 1);
 }
+
+/// Whoever types `--allow WebFetch` means this run; a rule of a file was written for the web.
+#[rstest]
+#[case::flag(&["--allow", "WebFetch"], "", 1)]
+#[case::named(&["--allow", "WebFetch:http://127.0.0.1:*/*"], "", 1)]
+#[case::file(&[], "[permissions]\nallow = ['WebFetch']\n", 0)]
+#[case::flag_for_all(&["--allow", "*"], "", 1)]
+fn pages_of_this_machine_are_read_where_the_run_was_allowed_to_fetch(
+    #[case] args: &[&str],
+    #[case] settings: &str,
+    #[case] fetched: usize,
+) {
+    let page = BlockingServer::start(Script::new([])).unwrap();
+    let url = format!("{}/healthz", page.url());
+    let bench = Bench::new(
+        Wire::Anthropic,
+        one_by_one(vec![("WebFetch", json!({"url": url}))]),
+    );
+    support::homes::user(&bench, settings);
+    let ran = bench.run(["-p", "go"].iter().chain(args));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(page.requests().len(), fetched, "{:?}", told(&bench));
+    if fetched == 0 {
+        let remedy = format!("--allow 'WebFetch:{}/*'", page.url());
+        assert!(told(&bench)[0].contains(&remedy), "{:?}", told(&bench));
+    }
+}
+
+#[test]
+fn a_kind_of_note_that_there_is_not_is_answered_with_those_there_are() {
+    let note = json!({"name": "n", "description": "d", "type": "diary", "body": "b"});
+    let bench = Bench::new(
+        Wire::Anthropic,
+        one_by_one(vec![("WriteMemoryTopic", note)]),
+    );
+    work(&bench);
+    let told = &told(&bench)[0];
+    for kind in ["user", "feedback", "project", "reference"] {
+        assert!(told.contains(&format!("\"{kind}\"")), "{told}");
+    }
+}

@@ -12,7 +12,7 @@ use caliban_harness::options::{
     SessionOptions, SettingsOptions, ToolOptions,
 };
 use caliban_permissions::{AutoAllow, Gating, Latch};
-use caliban_settings::{RuleAction, RuleSpec, SettingsError, TrustDecision};
+use caliban_settings::{RuleAction, RuleSpec, Sources, TrustDecision};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -337,10 +337,7 @@ fn of_settings(args: &SettingsArgs) -> Result<SettingsOptions, Failure> {
     Ok(SettingsOptions {
         overlay: args.settings.clone(),
         sources: match &args.setting_sources {
-            Some(list) => Some(list.parse().map_err(|error: SettingsError| {
-                // What is said on the command line is a matter of usage.
-                Failure::Usage(error.to_string())
-            })?),
+            Some(list) => Some(list.parse::<Sources>()?),
             None => None,
         },
         router_file: args.config.clone(),

@@ -14,7 +14,7 @@ use caliban_agent::Outcome;
 use caliban_harness::options::{Part, RunOptions};
 use caliban_harness::{
     Configuration, Examiner, Extras, Process, checkpoint_store, load_extras, login_place,
-    workspace as find_workspace,
+    session_store, workspace as find_workspace,
 };
 use caliban_model::CancellationToken;
 use futures::FutureExt as _;
@@ -103,13 +103,13 @@ async fn rows(args: &DoctorArgs, options: &RunOptions, process: Process) -> Vec<
         model: named_model,
     };
     let depth = providers.depth;
-    let locations = &configuration.locations;
+    let sessions = session_store(&options.session, configuration);
     let checkpoints = checkpoint_store(configuration).ok().flatten();
     let mut rows = vec![
         local::settings(&loaded),
         sandbox::row(options, configuration).await,
         local::checkpoint_store(checkpoints.as_ref()),
-        local::session_store(&locations.sessions()),
+        local::session_store(sessions.directory()),
         workspace::skills(&additions.extras, configuration),
         workspace::instructions(&additions.extras),
         local::workspace(&configuration.workspace),

@@ -6,7 +6,7 @@ mod notes;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use caliban_context::{AllowlistError, Approval, ImportAllowlist, Memory, Section, load_memory};
+use caliban_context::{AllowlistError, Approval, ImportAllowlist, Memory, load_memory, tiers};
 use caliban_harness::{Configuration, RunOptions, context_options, context_places};
 use serde_json::{Value, json};
 
@@ -110,17 +110,11 @@ fn standing(approval: Approval) -> &'static str {
 }
 
 fn table(memory: &Memory) -> String {
-    let mut text = String::new();
-    let mut row = |tokens: u64, kind: &str, path: &PathBuf| {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{tokens:>7}  {kind:<18} {}", path.display());
-    };
-    for section in &memory.sections {
-        row(section.tokens(), section.tag.as_str(), &section.path);
-    }
-    let total: u64 = memory.sections.iter().map(Section::tokens).sum();
-    let _ = writeln!(text, "{total:>7}  tokens, about");
+    let files = memory.sections.iter();
+    let mut text =
+        tiers(files.map(|section| (section.tag, section.path.as_path(), section.tokens())));
     for import in &memory.external {
+        // Writing to a string does not fail.
         let _ = writeln!(
             text,
             "outside: {} ({})",

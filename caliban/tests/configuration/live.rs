@@ -2,12 +2,13 @@
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
 
 use caliban_testkit::{After, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::support::Bench;
-use crate::{bench, plain, user, write};
+use crate::{bench, plain, project, user, write};
 
 /// A run that takes one prompt after the other.
 struct Run {
@@ -106,6 +107,43 @@ fn further_directories_count_from_the_next_prompt_on() {
         2,
         "{}",
         sent(&bench)
+    );
+    run.end();
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told_once() {
+    let read = || Reply::tool("Read", json!({"path": "x"}));
+    let done = || Reply::text("done");
+    let bench = bench(Script::new([done(), read(), read(), done()]));
+    user(&bench, "effort = 'low'\n");
+    let mut run = Run::new(&bench, &[]);
+    run.ask("go");
+    // Long enough that somebody watches.
+    std::thread::sleep(Duration::from_millis(1500));
+    user(&bench, "effort = \n");
+    std::thread::sleep(Duration::from_millis(700));
+    let frames = run.ask("go");
+    let told = frames
+        .iter()
+        .filter(|frame| frame["subtype"] == "config_change");
+    assert_eq!(told.count(), 1, "{frames:?}");
+    run.end();
+}
+
+#[test]
+fn what_is_held_back_alone_is_told_without_keys_that_count() {
+    let bench = bench(Script::new([Reply::text("ok"), Reply::text("ok")]));
+    project(&bench, "[permissions]\ndeny = ['Bash:x *']\n");
+    assert!(plain(&bench).arg("trust").status().unwrap().success());
+    let mut run = Run::new(&bench, &[]);
+    run.ask("go");
+    project(&bench, "[permissions]\nallow = ['Bash']\n");
+    let frames = run.ask("go");
+    let change = change(&frames);
+    assert!(
+        change.starts_with("the settings changed; what the workspace would loosen waits"),
+        "{change}"
     );
     run.end();
 }

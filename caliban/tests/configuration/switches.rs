@@ -57,6 +57,10 @@ fn a_switch_is_off_where_its_word_says_so(#[case] value: &str, #[case] mode: &st
 #[case("CALIBAN_DEFAULT_PERMISSION_MODE")]
 #[case("CALIBAN_PROVIDER")]
 #[case("CALIBAN_DIALECT")]
+#[case("CALIBAN_TUI")]
+#[case("CALIBAN_GRAPHICS")]
+#[case("CALIBAN_AWS_AUTH_REFRESH")]
+#[case("CALIBAN_GCP_AUTH_REFRESH")]
 fn what_a_variable_cannot_mean_is_an_error(#[case] variable: &str) {
     let bench = bench(answers());
     let ran = run(plain(&bench).args(["-p", "hi"]).env(variable, "abc"));

@@ -59,6 +59,22 @@ fn what_a_hook_refuses_is_logged() {
 }
 
 #[test]
+fn keys_are_not_in_the_log() {
+    let key = format!("sk-ant-api03-{}", "A".repeat(90));
+    let command = format!(
+        "curl -H 'Authorization: Bearer {}' -d {key} x",
+        "b".repeat(40)
+    );
+    let bench = bench(&[("Bash", json!({ "command": command }))]);
+    result(&bench, &[]);
+    for row in audit(&bench, &[]) {
+        let excerpt = row["input_excerpt"].as_str().unwrap();
+        let masked = "curl -H 'Authorization: Bearer ****' -d **** x";
+        assert!(excerpt.contains(masked), "{excerpt}");
+    }
+}
+
+#[test]
 fn decisions_are_found_by_the_scope_of_their_rule() {
     let bench = bench(&[
         ("Read", json!({"path": "a"})),

@@ -3,6 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::support::{bare, run};
 use crate::{Place, write};
 
 const PROJECT: &str = "\
@@ -116,6 +117,45 @@ fn imported_objections_stand_before_what_allows() {
     assert_eq!(lint.code, Some(0), "{lint:?}");
     let again = place.perms(&import);
     assert!(again.stdout.contains("has it all already"), "{again:?}");
+}
+
+/// Taking settings over from JSON is said with the scope they belong to.
+#[test]
+fn what_stands_in_the_way_of_a_rule_is_taken_over_as_it_is_said() {
+    let place = Place::new();
+    let json = place.user_settings().with_extension("json");
+    write(
+        &json,
+        r#"{"permissions": {"rules": [{"pattern": "Bash:ls *", "action": "deny"}]}}"#,
+    );
+    let add = ["add", "Bash:make *", "deny", "--scope", "user"];
+    let refused = place.perms(&add);
+    assert_eq!(refused.code, Some(78), "{refused:?}");
+    let said = refused.stderr.split('`').nth(3).unwrap();
+    let words: Vec<&str> = said.split(' ').skip(1).collect();
+    let mut import = bare(place.home.path(), place.workspace.path());
+    let imported = run(import.args(&words));
+    assert_eq!(imported.code, Some(0), "{words:?} {imported:?}");
+    assert_eq!(place.perms(&add).code, Some(0));
+    for command in ["ls x", "make x"] {
+        assert_eq!(place.verdict(command, &[]), Some(1), "{command}");
+    }
+}
+
+/// The older files of a single purpose held their rules at the top, and the first of them called
+/// the pattern `tool`.
+#[rstest]
+#[case::tools("rules.toml", "[[rules]]\ntool = 'Bash:make *'\naction = 'deny'\n")]
+#[case::patterns("rules.toml", "[[rules]]\npattern = 'Bash:make *'\naction = 'deny'\n")]
+#[case::lists("permissions.toml", "deny = ['Bash:make *']\nallow = ['Bash:ls *']\n")]
+#[case::json("old.json", r#"{"deny": ["Bash(make *)"]}"#)]
+fn rules_of_the_older_files_are_imported(#[case] name: &str, #[case] text: &str) {
+    let place = Place::new();
+    let from = place.home.path().join(name);
+    write(&from, text);
+    let imported = place.perms(&["import", "--from", from.to_str().unwrap()]);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert_eq!(place.verdict("make all", &[]), Some(1));
 }
 
 #[test]

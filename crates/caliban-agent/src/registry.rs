@@ -149,10 +149,11 @@ impl Entry {
             .take(MAX_PROBLEMS)
             .map(|error| {
                 let place = error.instance_path().to_string();
+                let said = described(&error);
                 if place.is_empty() {
-                    error.to_string()
+                    said
                 } else {
-                    format!("`{}`: {error}", place.trim_start_matches('/'))
+                    format!("`{}`: {said}", place.trim_start_matches('/'))
                 }
             })
             .collect();
@@ -179,6 +180,23 @@ fn without_nulls(input: &Value) -> Cow<'_, Value> {
             Cow::Owned(Value::Object(fields))
         }
         other => Cow::Borrowed(other),
+    }
+}
+
+/// What is wrong, with every word that could have stood there: the model has nowhere to look.
+fn described(error: &jsonschema::ValidationError<'_>) -> String {
+    let jsonschema::error::ValidationErrorKind::Enum { options } = error.kind() else {
+        return error.to_string();
+    };
+    let options = options.as_array().map_or(&[][..], Vec::as_slice);
+    let words: Vec<String> = options.iter().map(Value::to_string).collect();
+    match words.split_last() {
+        Some((last, [])) => format!("{} is not {last}", error.instance()),
+        Some((last, others)) => {
+            let others = others.join(", ");
+            format!("{} is not one of {others} or {last}", error.instance())
+        }
+        None => error.to_string(),
     }
 }
 

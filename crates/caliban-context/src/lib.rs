@@ -23,6 +23,7 @@ mod section;
 mod skills;
 mod source;
 mod styles;
+mod tiers;
 
 pub use agents::{Profile, ProfileEffort, ProfileIsolation, ProfileMemory, Profiles};
 pub use commands::{Command, CommandError, Commands, Expansion, Part};
@@ -50,6 +51,7 @@ pub use source::FileProblem;
 pub use styles::{
     CodingInstructions, DEFAULT_STYLE, HumanTask, OutputStyle, OutputStyles, Selection, human_tasks,
 };
+pub use tiers::tiers;
 
 /// Everything that shapes the prompts of a session, and what is worth knowing about it.
 #[derive(Debug)]

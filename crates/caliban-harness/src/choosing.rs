@@ -112,9 +112,11 @@ pub(crate) fn tools(
 }
 
 /// What may be fetched beyond the public internet: the hosts that rules name, and this machine
-/// where everything may run, for a command could reach its services just as well.
+/// where everything may run, for a command could reach its services just as well, or where
+/// whoever starts the run allows fetching as such. A rule of a file opens nothing it does not name.
 fn web_policy(permissions: &Permissions) -> WebPolicy {
     let is_open = permissions.auto_allow == AutoAllow::On
+        || permissions.book.flags_allow_fetching()
         || matches!(
             permissions.regime,
             Regime::Disabled

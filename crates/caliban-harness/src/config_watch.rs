@@ -45,6 +45,8 @@ pub struct ConfigWatch {
     taken: Mutex<Arc<LoadedSettings>>,
     /// Directories that the operator added to the session.
     added: Mutex<Vec<PathBuf>>,
+    /// What was said last of files that cannot be used.
+    told: Mutex<Option<String>>,
 }
 
 /// What follows the settings.
@@ -71,6 +73,7 @@ impl ConfigWatch {
             configuration,
             targets: OnceLock::new(),
             added: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 
@@ -200,16 +203,33 @@ impl ConfigWatch {
         change
     }
 
+    /// Whether this was said last: who watches and who looks before a call meet the same file.
+    fn is_told_already(&self, message: Option<&str>) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = told.as_deref() == message;
+        *told = message.map(str::to_owned);
+        is_same
+    }
+
     async fn tell(&self, reload: Reload) {
         let Some(targets) = self.targets.get() else {
             return;
         };
         let message = match reload {
-            Reload::Unchanged => return,
+            Reload::Unchanged => {
+                self.is_told_already(None);
+                return;
+            }
             Reload::Failed(error) => {
-                format!("the settings changed and cannot be used; the old ones stay: {error}")
+                let message =
+                    format!("the settings changed and cannot be used; the old ones stay: {error}");
+                if self.is_told_already(Some(&message)) {
+                    return;
+                }
+                message
             }
             Reload::Applied(change) => {
+                self.is_told_already(None);
                 let message = match self.take_over(targets) {
                     Ok(()) => describe(&self.with_restarts(change.clone())),
                     Err(error) => format!(
@@ -259,10 +279,15 @@ fn describe(change: &Change) -> String {
         let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
         names.join(", ")
     };
-    let mut message = format!(
-        "the settings changed ({}); permission rules, hooks, `env`, `additional_directories`, `api_key_helper` and, for files that were not read yet, `claude_md_excludes` count from now on, the rest from the next run on",
-        list(&change.keys)
-    );
+    // What is held back alone changes nothing here.
+    let mut message = if change.keys.is_empty() {
+        "the settings changed".to_owned()
+    } else {
+        format!(
+            "the settings changed ({}); permission rules, hooks, `env`, `additional_directories`, `api_key_helper` and, for files that were not read yet, `claude_md_excludes` count from now on, the rest from the next run on",
+            list(&change.keys)
+        )
+    };
     if !change.restart_required.is_empty() {
         message.push_str("; a restart is required for ");
         message.push_str(&list(&change.restart_required));

@@ -229,7 +229,7 @@ impl SessionDesk {
     pub fn instructions(&self) -> Vec<(&'static str, PathBuf, u64)> {
         let files = self.inventory.instructions.iter();
         files
-            .map(|file| (file.kind, file.path.clone(), file.tokens))
+            .map(|file| (file.tag.as_str(), file.path.clone(), file.tokens))
             .collect()
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use caliban_context::{Context, NoteStore, Notice, OutputStyles, Profile};
+use caliban_context::{Context, NoteStore, Notice, OutputStyles, Profile, Tag};
 
 use crate::profile_report::details;
 
@@ -51,7 +51,7 @@ pub struct ListedProfile {
 /// A file of instructions.
 #[derive(Debug)]
 pub(crate) struct Instructions {
-    pub(crate) kind: &'static str,
+    pub(crate) tag: Tag,
     pub(crate) path: PathBuf,
     pub(crate) tokens: u64,
 }
@@ -69,7 +69,7 @@ impl Inventory {
             origin: style.origin().to_string(),
         });
         let sections = context.memory.sections.iter().map(|section| Instructions {
-            kind: section.tag.as_str(),
+            tag: section.tag,
             path: section.path.clone(),
             tokens: section.tokens(),
         });

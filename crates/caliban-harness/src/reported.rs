@@ -97,7 +97,7 @@ pub(crate) fn plugins(inventory: &Inventory) -> Value {
 
 pub(crate) fn memory(inventory: &Inventory) -> Value {
     let files = inventory.instructions.iter().map(|file| {
-        json!({"kind": file.kind, "path": file.path.to_string_lossy(), "tokens": file.tokens})
+        json!({"kind": file.tag.as_str(), "path": file.path.to_string_lossy(), "tokens": file.tokens})
     });
     let files: Vec<Value> = files.collect();
     let total: u64 = inventory.instructions.iter().map(|file| file.tokens).sum();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use caliban_context::Commands;
+use caliban_context::{Commands, tiers};
 use caliban_hooks::{ExternalHooks, LastRun};
 use caliban_model::Reasoning;
 use caliban_permissions::Origin;
@@ -301,13 +301,9 @@ pub(crate) fn servers(servers: &[McpServer]) -> String {
 }
 
 pub(crate) fn memory(inventory: &Inventory) -> String {
-    let total: u64 = inventory.instructions.iter().map(|file| file.tokens).sum();
-    let rows = inventory.instructions.iter().map(|file| {
-        let about = format!("{} {}", file.kind, file.path.display());
-        (format!("{:>7}", file.tokens), about)
-    });
-    let rows = rows.chain([(format!("{total:>7}"), "tokens, about".to_owned())]);
-    let mut text = columns(rows);
+    let files = inventory.instructions.iter();
+    let mut text = tiers(files.map(|file| (file.tag, file.path.as_path(), file.tokens)));
+    text.truncate(text.trim_end().len());
     if let Some(notes) = &inventory.notes {
         let topics = notes.topics();
         let _ = write!(text, "\n\nnotes in `{}`\n", notes.directory().display());

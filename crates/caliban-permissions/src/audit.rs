@@ -14,6 +14,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
+use crate::keys::without_keys;
 use crate::origin::Origin;
 
 /// A log beyond this is packed away.
@@ -101,6 +102,10 @@ impl AuditLog {
     pub fn append(&self, entry: &Entry, now: Timestamp) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         ensure_private_dir(directory)?;
+        let has_grown = |size: u64| size > self.rotation_bytes;
+        if std::fs::metadata(&self.path).is_ok_and(|meta| has_grown(meta.len())) {
+            self.rotate(now)?;
+        }
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let size = {
@@ -112,7 +117,7 @@ impl AuditLog {
             file.write_all(&line)?;
             file.metadata()?.len()
         };
-        if size > self.rotation_bytes {
+        if has_grown(size) {
             self.rotate(now)?;
         }
         Ok(())
@@ -205,6 +210,8 @@ impl AuditLog {
         let day = now.strftime("%Y-%m-%d").to_string();
         let (renamed, packed) = self.free_names(&day);
         std::fs::rename(&self.path, &renamed)?;
+        // Whoever follows the log finds a fresh one.
+        private(OpenOptions::new().append(true).create(true)).open(&self.path)?;
         let mut source = File::open(&renamed)?;
         let partial = packed.with_extension("gz.part");
         let target =
@@ -322,10 +329,13 @@ impl Entry {
         now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
     }
 
-    /// The beginning of an input, on one line.
+    /// The beginning of an input, on one line and without keys.
     pub fn excerpt(input: &str) -> String {
         let one_line = |letter: char| if letter.is_control() { ' ' } else { letter };
-        input.chars().take(EXCERPT_CHARS).map(one_line).collect()
+        // A key that is cut off is still known by its beginning.
+        let beginning: String = input.chars().take(4 * EXCERPT_CHARS).collect();
+        let masked = without_keys(&beginning);
+        masked.chars().take(EXCERPT_CHARS).map(one_line).collect()
     }
 }
 
@@ -460,6 +470,25 @@ mod tests {
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o600);
         assert_eq!(mode(path.parent().unwrap()), 0o700);
+    }
+
+    #[test]
+    fn a_log_that_had_grown_is_packed_before_the_next_decision() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("permission-decisions.jsonl");
+        let old = entry("Read", RuleAction::Allow);
+        let log = AuditLog::new(path.clone());
+        log.append(&old, Timestamp::UNIX_EPOCH).unwrap();
+        let size = std::fs::metadata(&path).unwrap().len();
+        let log = log.with_rotation_at(size - 1);
+        log.append(&old, Timestamp::UNIX_EPOCH).unwrap();
+        // The one line alone is more than the limit, so it is packed as well, and a fresh log is
+        // there for the next.
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+        let log = log.with_rotation_at(size + 1);
+        log.append(&old, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), size);
+        assert_eq!(read(&log, &Filter::default()).len(), 3);
     }
 
     #[test]

@@ -214,10 +214,12 @@ pub fn classifier_question(tool: &str, input: &Value, workspace: &Path) -> Strin
     json!({"workspace": workspace.display().to_string(), "tool": tool, "input": input}).to_string()
 }
 
-/// Reads the classifier's answer; nothing when it is not what was asked for.
+/// Reads the classifier's answer; nothing when it is not what was asked for. Small models say the
+/// word alone, or name its field by another of the words for it; more than that is no answer.
 pub fn classifier_verdict(answer: &str) -> Option<AutoVerdict> {
     #[derive(Deserialize)]
     struct Answer {
+        #[serde(alias = "decision", alias = "label", alias = "action")]
         verdict: String,
         #[serde(default)]
         reason: String,
@@ -228,9 +230,17 @@ pub fn classifier_verdict(answer: &str) -> Option<AutoVerdict> {
         .or_else(|| text.strip_prefix("```"))
         .and_then(|text| text.strip_suffix("```"))
         .unwrap_or(text);
-    let answer: Answer = serde_json::from_str(text.trim()).ok()?;
+    let text = text.trim();
+    let answer = if text.starts_with('{') {
+        serde_json::from_str(text).ok()?
+    } else {
+        Answer {
+            verdict: text.trim_matches(['`', '"', '.']).to_owned(),
+            reason: String::new(),
+        }
+    };
     let reason = answer.reason;
-    match answer.verdict.as_str() {
+    match answer.verdict.replace('-', "_").as_str() {
         "allow" => Some(AutoVerdict::Allow),
         "soft_deny" => Some(AutoVerdict::SoftDeny { reason }),
         "hard_deny" => Some(AutoVerdict::HardDeny { reason }),
@@ -306,10 +316,22 @@ mod tests {
                 reason: "no".into()
             })
         );
+        for allowed in ["allow", "`allow`.", "{\"decision\": \"allow\"}"] {
+            assert_eq!(verdict(allowed), Some(AutoVerdict::Allow), "{allowed}");
+        }
+        assert_eq!(
+            verdict("hard-deny"),
+            Some(AutoVerdict::HardDeny {
+                reason: String::new()
+            })
+        );
         for wrong in [
             "",
-            "allow",
+            "allowed",
+            "I would allow",
+            "allow or soft_deny",
             "{\"verdict\": \"yes\"}",
+            "{\"verdict\": \"hard_deny\", \"decision\": \"allow\"}",
             "ok {\"verdict\": \"allow\"}",
         ] {
             assert_eq!(verdict(wrong), None, "{wrong}");

@@ -11,6 +11,7 @@ mod commands;
 mod default_rules;
 mod evaluation;
 mod git_objects;
+mod keys;
 mod lines;
 mod lint;
 mod mentions;
@@ -42,6 +43,7 @@ pub use auto::{
     classifier_verdict,
 };
 pub use evaluation::{Decision, Item, Judge, Part, Why};
+pub use keys::{looks_like_key, without_keys};
 pub use lint::{Finding, lint};
 pub use mode::{
     AutoAllow, Enforcement, Gating, Latch, ModeError, ModeRequest, Regime, Relaxed, relax,

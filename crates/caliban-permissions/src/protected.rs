@@ -29,6 +29,10 @@ const NAMES: &[&str] = &[
     "agents.md",
     "gemini.md",
     ".caliban.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".github/copilot-instructions.md",
 ];
 
 /// Names that begin like this are protected.
@@ -76,6 +80,23 @@ const SECRETS: &[&str] = &[
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".password-store",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".config/containers/auth.json",
+    ".config/doctl",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".gem/credentials",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".oci",
+    ".pgpass",
+    ".terraform.d/credentials.tfrc.json",
+    ".terraformrc",
+    ".vault-token",
 ];
 
 /// What is wanted of a place.

@@ -44,9 +44,10 @@ const NAMES_ONLY: &[&str] = &[
     "rm", "rmdir", "stat", "test", "touch", "true", "truncate", "type", "umask", "unlink", "which",
 ];
 
-/// Programs that read what is beneath a directory they are given.
+/// Programs that read what is beneath a directory they are given, or give all of it names that no
+/// rule is about.
 const SEARCHERS: &[&str] = &[
-    "7z", "ack", "ag", "bsdtar", "rg", "rsync", "tar", "ugrep", "zip",
+    "7z", "ack", "ag", "bsdtar", "ln", "mv", "rename", "rg", "rsync", "tar", "ugrep", "zip",
 ];
 /// Those that begin where they are if they are given none.
 const START_HERE: &[&str] = &["ack", "ag", "grep", "egrep", "fgrep", "git", "rg", "ugrep"];
@@ -408,7 +409,7 @@ fn depth(program: &str, arguments: &[String], names: Names) -> Depth {
             || letters.is_some_and(|letters| letters.contains(['r', 'R', 'a']))
     };
     let is_deep = SEARCHERS.contains(&program)
-        || (program == "git" && has(&["grep"]))
+        || (program == "git" && has(&["grep", "mv"]))
         || (FINDERS.contains(&program) && names == Names::Opened)
         || (FINDERS.contains(&program)
             && has(&[

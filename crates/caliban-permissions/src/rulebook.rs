@@ -163,6 +163,16 @@ impl RuleBook {
             .collect()
     }
 
+    /// Whether whoever started this run allowed fetching as such: `--allow WebFetch`.
+    pub fn flags_allow_fetching(&self) -> bool {
+        self.rules.iter().any(|rule| {
+            rule.origin == Origin::Flag
+                && rule.action == RuleAction::Allow
+                && rule.is_about("WebFetch")
+                && matches!(rule.pattern.about(), About::Anything)
+        })
+    }
+
     /// The rule that matches, counts and comes first.
     pub(crate) fn find(
         &self,

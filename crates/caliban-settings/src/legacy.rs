@@ -29,8 +29,8 @@ const HOOK_KEYS: [&str; 5] = [
     "http_hook_allowed_env_vars",
 ];
 /// The table of servers has had three names.
-const SERVER_KEYS: [&str; 3] = ["mcp_servers", "servers", "server"];
-const RULE_KEYS: [&str; 4] = ["rules", "allow", "ask", "deny"];
+pub(crate) const SERVER_KEYS: [&str; 3] = ["mcp_servers", "servers", "server"];
+pub(crate) const RULE_KEYS: [&str; 4] = ["rules", "allow", "ask", "deny"];
 
 /// The first line of a file whose content is in the settings.
 pub(crate) const MIGRATED: &str =

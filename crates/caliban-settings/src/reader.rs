@@ -123,10 +123,22 @@ impl<'a> Reader<'a> {
         let (path, text, format) = match (toml_text, json_text) {
             (Some(text), _) => (toml, text, Format::Toml),
             (None, Some(text)) => {
+                let import = format!(
+                    "`caliban settings import --from {} --scope {scope}",
+                    shown(&json)
+                );
+                let remedy = match scope {
+                    // That file is its operator's to write.
+                    Scope::Managed => format!(
+                        "{import} --dry-run` prints what `{}` would be",
+                        shown(&toml)
+                    ),
+                    Scope::User | Scope::Project | Scope::Local | Scope::Cli => {
+                        format!("run {import}`")
+                    }
+                };
                 self.warnings.push(format!(
-                    "`{}` is read, but TOML is preferred; run `caliban settings import --from {} \
-                     --scope {scope}`",
-                    shown(&json),
+                    "`{}` is read, but TOML is preferred; {remedy}",
                     shown(&json)
                 ));
                 (json, text, Format::Json)

@@ -33,7 +33,7 @@ pub struct WriteMemoryTopicInput {
     description: String,
     /// user: who the user is; feedback: what they corrected; project: facts the repository does
     /// not say; reference: stable facts from elsewhere.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", alias = "topic_type", alias = "memory_type")]
     kind: TopicType,
     /// The whole note in Markdown.
     #[serde(alias = "content")]

@@ -61,13 +61,11 @@ impl TopicName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TopicType {
-    /// Who the user is and prefers.
+    // Documented where the model reads it, at the field: a schema of plain words is shorter, and
+    // says which words there are when another one is used.
     User,
-    /// What the user corrected.
     Feedback,
-    /// What the repository does not say itself.
     Project,
-    /// Stable facts from elsewhere.
     Reference,
 }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use toml_edit::DocumentMut;
 
+use crate::legacy;
 use crate::write::values::table_to_json;
 use crate::write::{self, Draft, JsonSibling, RuleSpec, ShapeError, WriteError, Writer};
 
@@ -87,7 +88,7 @@ pub fn from_file(path: &Path, home: Option<&Path>) -> Result<Imported, ImportErr
 
 /// Reads settings of any known kind; `path` is only for messages.
 pub fn from_text(path: &Path, text: &str, home: Option<&Path>) -> Result<Imported, ImportError> {
-    let source = parse(path, text)?;
+    let source = unwrapped(parse(path, text)?);
     let kind = kind(&source).ok_or_else(|| ImportError::Unknown(path.to_owned()))?;
     let gathered = match kind {
         Kind::ClaudeCode => claude::gather(source, home),
@@ -194,6 +195,24 @@ fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, ImportError> {
         Value::Object(map) => Ok(map),
         _ => Err(error(1, 1, "expected an object".into())),
     }
+}
+
+/// What the older files of a single purpose held at their top, where the settings have it.
+fn unwrapped(mut source: Map<String, Value>) -> Map<String, Value> {
+    let is_all =
+        |keys: &[&str]| !source.is_empty() && source.keys().all(|key| keys.contains(&key.as_str()));
+    if is_all(&legacy::RULE_KEYS) {
+        return Map::from_iter([("permissions".to_owned(), Value::Object(source))]);
+    }
+    if is_all(&legacy::SERVER_KEYS)
+        && let Some(servers) = legacy::SERVER_KEYS
+            .into_iter()
+            .find_map(|key| source.shift_remove(key))
+    {
+        source.clear();
+        source.insert("mcp_servers".to_owned(), servers);
+    }
+    source
 }
 
 /// Keys only one program has, by which its files are known.

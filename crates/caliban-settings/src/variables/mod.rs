@@ -7,6 +7,8 @@ use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::types::RefreshInterval;
+
 pub use table::{Form, Group, VARIABLES, Variable, names};
 
 /// A variable whose value cannot be used.
@@ -143,6 +145,10 @@ impl Form {
             }
             Self::Place => (!std::path::Path::new(value).is_absolute())
                 .then(|| "a path from the root".to_owned()),
+            Self::Refresh => value
+                .parse::<RefreshInterval>()
+                .is_err()
+                .then(|| "a time such as `5m`, or `0`".to_owned()),
         }
     }
 }
@@ -244,6 +250,13 @@ mod tests {
                 "a whole number between 0 and 65535",
             ),
             ("CALIBAN_OPENAI_API", "rest", "one of responses, chat"),
+            ("CALIBAN_TUI", "big", "one of fullscreen, inline, plain"),
+            ("CALIBAN_GRAPHICS", "x", "one of kitty, iterm, sixel, none"),
+            (
+                "CALIBAN_AWS_AUTH_REFRESH",
+                "soon",
+                "a time such as `5m`, or `0`",
+            ),
         ] {
             let expected = format!("`{name}` must be {said}, not `{value}`");
             assert_eq!(set(name, value), Err(expected));

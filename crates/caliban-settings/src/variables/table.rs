@@ -86,6 +86,8 @@ pub enum Form {
     Word(&'static [&'static str]),
     /// A path from the root: another would mean another place in every directory.
     Place,
+    /// A time such as `5m`, after which credentials are renewed.
+    Refresh,
 }
 
 /// Declares the constants in `names` and the rows of [`VARIABLES`] from one list. A row is
@@ -120,6 +122,7 @@ macro_rules! variables {
     (@form whole) => { Form::Whole(0, u64::MAX) };
     (@form positive) => { Form::Whole(1, u64::MAX) };
     (@form place) => { Form::Place };
+    (@form refresh) => { Form::Refresh };
     (@form port) => { Form::Whole(0, u16::MAX as u64) };
     (@form $($word:literal)|+) => { Form::Word(&[$($word),+]) };
 }
@@ -150,8 +153,8 @@ variables! {
         ANTHROPIC_VERTEX_BASE_URL: "Where Vertex is reached, for gateways.";
         ANTHROPIC_VERTEX_PROJECT_ID: "The Google Cloud project whose models are used; `GOOGLE_CLOUD_PROJECT` is asked after it.";
         CLOUD_ML_REGION = "global": "Where in Vertex models are.";
-        CALIBAN_AWS_AUTH_REFRESH = "5m": "How long before their end AWS credentials are renewed; `0` renews them only when they are refused.";
-        CALIBAN_GCP_AUTH_REFRESH = "5m": "How long before their end Google's tokens are renewed; `0` renews them only when they are refused.";
+        CALIBAN_AWS_AUTH_REFRESH = "5m" (refresh): "How long before their end AWS credentials are renewed; `0` renews them only when they are refused.";
+        CALIBAN_GCP_AUTH_REFRESH = "5m" (refresh): "How long before their end Google's tokens are renewed; `0` renews them only when they are refused.";
         GEMINI_API_KEY [secret]: "The key for Google.";
         GOOGLE_GEMINI_API_KEY [secret]: "The key for Google when `GEMINI_API_KEY` is unset.";
         GEMINI_BASE_URL = "https://generativelanguage.googleapis.com": "Where Google's API is reached.";
@@ -239,9 +242,9 @@ variables! {
     }
     Output {
         CALIBAN_OUTPUT_STYLE = "default": "The output style.";
-        CALIBAN_TUI = "fullscreen": "What the terminal interface draws on: `fullscreen`, `inline` or `plain`.";
+        CALIBAN_TUI = "fullscreen" ("fullscreen" | "inline" | "plain"): "What the terminal interface draws on: `fullscreen`, `inline` or `plain`.";
         CALIBAN_SCREEN_READER: "Switch: the terminal interface adds lines and draws nothing.";
-        CALIBAN_GRAPHICS: "How images are drawn in the terminal: `kitty`, `iterm`, `sixel` or `none`.";
+        CALIBAN_GRAPHICS ("kitty" | "iterm" | "sixel" | "none"): "How images are drawn in the terminal: `kitty`, `iterm`, `sixel` or `none`.";
     }
     Web {
         CALIBAN_WEBSEARCH_PROVIDER ("brave" | "tavily" | "exa"): "The search service: `brave`, `tavily` or `exa`.";

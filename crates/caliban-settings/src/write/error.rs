@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(
-        "settings are written as TOML, and `{}` is JSON; run `caliban settings import --from {}` first",
-        path.display(), path.display()
+        "settings are written as TOML, and `{}` is JSON; run `caliban settings import --from {} --scope {}` first",
+        path.display(), path.display(), scope_of(path)
     )]
     Json { path: PathBuf },
     #[error("{}:{line}:{column}: {message}; correct the file first, it was left as it is", path.display())]
@@ -66,4 +66,18 @@ pub enum ShapeError {
     BadRule { index: usize, why: String },
     #[error("rule {index} is no longer `{pattern}`; list the rules again")]
     Moved { index: usize, pattern: String },
+}
+
+/// The scope whose settings a file of this name holds.
+fn scope_of(path: &Path) -> &'static str {
+    let is_named =
+        |part: Option<&std::ffi::OsStr>, name: &str| part.is_some_and(|part| part == name);
+    let directory = path.parent().and_then(Path::file_name);
+    if !is_named(directory, ".caliban") {
+        "user"
+    } else if is_named(path.file_name(), "settings.local.json") {
+        "local"
+    } else {
+        "project"
+    }
 }

@@ -41,9 +41,13 @@ pub(super) enum Refusal {
     Scheme(String),
     #[error("the URL holds a user name or password; credentials are never sent")]
     Credentials,
-    #[error("`{host}` has the address {address}, which is {kind} and not on the public internet")]
+    #[error(
+        "`{host}` has the address {address}, which is {kind} and not on the public internet; the user can open it with a rule that names it, such as `--allow 'WebFetch:{origin}/*'`"
+    )]
     Private {
         host: String,
+        /// The beginning of its URLs.
+        origin: String,
         address: IpAddr,
         kind: &'static str,
     },
@@ -92,6 +96,7 @@ impl WebPolicy {
         if let Some((address, kind)) = refused {
             return Err(Refusal::Private {
                 host,
+                origin: url.origin().ascii_serialization(),
                 address,
                 kind,
             });
