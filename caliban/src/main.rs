@@ -22,6 +22,7 @@ mod plugin_command;
 mod print;
 mod process;
 mod prompt;
+mod renaming;
 mod rewind_command;
 mod router_command;
 mod runtime;

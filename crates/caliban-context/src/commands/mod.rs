@@ -329,7 +329,7 @@ fn command_roots(places: &Places, options: &Options) -> Vec<Root> {
             1,
             Root::of_workspace(&places.workspace, path, Origin::Project),
         );
-        own.insert(3, Root::of_user(foreign_part(&places.home, PART)));
+        own.insert(3, Root::of_user(places.foreign.join(PART)));
     }
     own
 }

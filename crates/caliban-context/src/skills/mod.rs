@@ -371,7 +371,7 @@ fn skill_roots(places: &Places, options: &Options) -> Vec<Root> {
         SkillSources::OwnAndForeign => {
             let path = foreign_part(&places.workspace, PART);
             own.push(Root::of_workspace(&places.workspace, path, Origin::Project));
-            own.push(Root::of_user(foreign_part(&places.home, PART)));
+            own.push(Root::of_user(places.foreign.join(PART)));
         }
     }
     own.extend(plugins);
