@@ -25,6 +25,7 @@ mod plugin_command;
 mod print;
 mod process;
 mod prompt;
+mod renaming;
 mod rewind_command;
 mod rewind_json;
 mod router_command;

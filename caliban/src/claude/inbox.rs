@@ -67,6 +67,7 @@ impl Inbox {
                 uuid: None,
                 // What it names was attached when it was read.
                 wording: Wording::Composed,
+                unfit: None,
             }]),
             more: None,
             echo: Echo::Off,
@@ -145,6 +146,7 @@ impl Inbox {
                 requests.host.channel.answer(&id, result);
             }
             Some(Ok(Input::Choice { question, .. })) => tell_unasked(&question),
+            Some(Ok(Input::Odd { reason })) => note(&format!("warning: {reason}")),
             // Requests of the client are answered at once, so there is nothing to take back.
             Some(Ok(Input::Cancelled { .. })) => {}
         }

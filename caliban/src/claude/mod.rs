@@ -15,7 +15,6 @@ mod mode;
 mod models;
 mod prompt;
 mod questions;
-mod renaming;
 mod requests;
 mod sent_prompts;
 mod servers;
@@ -24,6 +23,7 @@ mod sessions;
 mod set_servers;
 mod structured;
 mod talk;
+mod tool_names;
 mod transcript;
 mod unavailable;
 mod wire;
@@ -45,6 +45,8 @@ use crate::exit::Failure;
 use crate::{process, runtime};
 use flags::Flags;
 use invocation::{Invocation, Privilege};
+#[cfg(test)]
+pub(crate) use tool_names::ClaudeNames;
 
 /// Which dialect the program has: the flag says, else the variable, else the name it was started
 /// under.

@@ -20,7 +20,7 @@ use super::host::Host;
 use super::invocation::budgeted;
 use super::mode::Mode;
 use super::models;
-use super::session_profile::{SessionProfile, Switch, Unfit, our_server};
+use super::session_profile::{MemoryFile, SessionProfile, Switch, Unfit, our_server};
 use super::set_servers::SetServers;
 
 /// Whether the client may take files back.
@@ -173,7 +173,7 @@ impl RequestHandler {
                 self.rewind_files(id, wanted).await;
                 return Next::GoOn;
             }
-            Request::GetContextUsage => Ok(self.context_usage()),
+            Request::GetContextUsage => Ok(lock(&self.known).context_usage(self.host.tokens())),
             Request::StopTask | Request::ApplyNothing => Ok(json!({})),
             Request::GetSettings => {
                 let known = lock(&self.known);
@@ -331,7 +331,7 @@ impl RequestHandler {
             "commands": commands,
             "agents": agents,
             "output_style": known.output_style,
-            "available_output_styles": [known.output_style],
+            "available_output_styles": known.output_styles,
             "models": models,
             "account": {},
             "claude_code_version": VERSION,
@@ -345,29 +345,6 @@ impl RequestHandler {
     fn models(&self) -> Vec<Value> {
         let default = lock(&self.known).default_model.clone();
         models::list(&default, &self.environment)
-    }
-
-    fn context_usage(&self) -> Value {
-        let known = lock(&self.known);
-        let (used, most) = (self.host.tokens(), known.context_window.max(1));
-        let percentage = used.saturating_mul(100) / most;
-        json!({
-            "categories": [
-                {"name": "Messages", "tokens": used, "color": "blue", "kind": "used"},
-                {"name": "Free space", "tokens": most.saturating_sub(used), "color": "gray", "kind": "free"},
-            ],
-            "totalTokens": used,
-            "maxTokens": most,
-            "rawMaxTokens": most,
-            "percentage": percentage,
-            "gridRows": [],
-            "model": known.model,
-            "memoryFiles": [],
-            "mcpTools": [],
-            "agents": [],
-            "isAutoCompactEnabled": true,
-            "apiUsage": null,
-        })
     }
 
     /// Tries a server again. One that the client has set is told at once, any other by the session.
@@ -411,12 +388,17 @@ impl RequestHandler {
         known.hosted = hosted;
         known.commands.clone_from(&launched.facts.commands);
         known.hints.clone_from(&launched.facts.hints);
-        let profiles = launched.desk().profiles().into_iter();
-        for profile in profiles {
+        let desk = launched.desk();
+        for profile in desk.profiles() {
             known.agents.entry(profile.name).or_insert(profile.about);
         }
+        known.output_styles = desk.styles().1.into_iter().map(|(name, ..)| name).collect();
+        let files = desk.instructions().into_iter();
+        known.memory = files
+            .map(|(kind, path, tokens)| MemoryFile { kind, path, tokens })
+            .collect();
         if self.environment.is_on(CHECKPOINTING) {
-            self.files.enable(launched.desk().rewinder().cloned());
+            self.files.enable(desk.rewinder().cloned());
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is known of the session: its model, its commands, its servers and how they are shown.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use caliban_harness::status_name;
 use caliban_mcp::{ServerStatus, Servers, Status};
@@ -25,10 +26,53 @@ pub(crate) struct SessionProfile {
     /// Those that were switched off.
     pub(crate) disabled: BTreeSet<String>,
     pub(crate) output_style: String,
+    /// The names of those there are.
+    pub(crate) output_styles: Vec<String>,
+    /// The files that the model is told beforehand.
+    pub(crate) memory: Vec<MemoryFile>,
     pub(crate) settings: Value,
 }
 
+/// A file that the model is told beforehand.
+#[derive(Debug, Clone)]
+pub(crate) struct MemoryFile {
+    pub(crate) kind: &'static str,
+    pub(crate) path: PathBuf,
+    pub(crate) tokens: u64,
+}
+
 impl SessionProfile {
+    /// What fills the model's window, of which `used` tokens are in use.
+    pub(crate) fn context_usage(&self, used: u64) -> Value {
+        let most = self.context_window.max(1);
+        let memory: u64 = self.memory.iter().map(|file| file.tokens).sum();
+        let memory = memory.min(used);
+        let category = |id: &str, name: &str, tokens: u64, color: &str, kind: &str| json!({"id": id, "name": name, "tokens": tokens, "color": color, "kind": kind});
+        let files: Vec<Value> = self
+            .memory
+            .iter()
+            .map(|file| json!({"path": file.path, "type": file.kind, "tokens": file.tokens}))
+            .collect();
+        json!({
+            "categories": [
+                category("memory_files", "Memory files", memory, "cyan", "used"),
+                category("messages", "Messages", used - memory, "blue", "used"),
+                category("free_space", "Free space", most.saturating_sub(used), "gray", "free"),
+            ],
+            "totalTokens": used,
+            "maxTokens": most,
+            "rawMaxTokens": most,
+            "percentage": used.saturating_mul(100) / most,
+            "gridRows": [],
+            "model": self.model,
+            "memoryFiles": files,
+            "mcpTools": [],
+            "agents": [],
+            "isAutoCompactEnabled": true,
+            "apiUsage": null,
+        })
+    }
+
     /// Where the servers stand that the session began with.
     pub(crate) fn statuses(&self) -> Vec<ServerStatus> {
         let statuses = self.servers.as_ref().map(Servers::status);

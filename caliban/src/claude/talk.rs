@@ -143,6 +143,10 @@ impl Talk<'_> {
                 }
                 Leaving::No
             }
+            Some(Ok(Input::Odd { reason })) => {
+                note(&format!("warning: {reason}"));
+                Leaving::No
+            }
             // Requests of the client are answered at once, so there is nothing to take back.
             Some(Ok(Input::Cancelled { .. })) => Leaving::No,
         }
@@ -152,6 +156,10 @@ impl Talk<'_> {
         let new = || Uuid::new_v4().to_string();
         // The client hears it with the prompt, and may go back to it.
         let id = PromptId::from(input.uuid.get_or_insert_with(new).as_str());
+        if let Some(reason) = &input.unfit {
+            let reason = reason.clone();
+            return self.refuse(&id, &reason);
+        }
         let prompt = Prompt {
             id: id.clone(),
             message: input.message.clone(),

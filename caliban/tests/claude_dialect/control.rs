@@ -86,6 +86,11 @@ fn initialize_is_heard_before_a_prompt_beside_it() {
             assert!(answer["response"][key].is_array(), "{key}");
         }
         assert!(answer["response"]["account"].is_object());
+        let styles = answer["response"]["available_output_styles"].to_string();
+        assert!(
+            styles.contains("default") && styles.contains("explanatory"),
+            "{styles}"
+        );
         assert_eq!(answer["response"]["hook_on_failure_supported"], true);
     }
 }
@@ -93,6 +98,7 @@ fn initialize_is_heard_before_a_prompt_beside_it() {
 #[test]
 fn requests_are_answered_and_unknown_ones_refused() {
     let bench = Bench::new(Script::new([Reply::text("ok"), Reply::text("ok")]));
+    std::fs::write(bench.workspace.path().join("CLAUDE.md"), "Be brief.").unwrap();
     let mut client = bench.client(&[]);
     let ok = |answer: &Value| assert_eq!(answer["subtype"], "success", "{answer}");
     ok(&client.ask(&json!({"subtype": "initialize", "hooks": null})));
@@ -104,6 +110,12 @@ fn requests_are_answered_and_unknown_ones_refused() {
     assert!(set["response"]["errors"]["x"].is_string(), "{set}");
     let usage = client.ask(&json!({"subtype": "get_context_usage"}));
     assert!(usage["response"]["maxTokens"].is_u64() && usage["response"]["gridRows"].is_array());
+    let memory = &usage["response"]["memoryFiles"][0];
+    assert!(
+        memory["path"].as_str().unwrap().ends_with("CLAUDE.md"),
+        "{usage}"
+    );
+    assert!(memory["tokens"].is_u64());
     let settings = client.ask(&json!({"subtype": "get_settings"}));
     assert_eq!(
         settings["response"]["applied"]["model"],
@@ -447,4 +459,72 @@ fn a_limited_rate_is_told() {
         ]
     );
     assert_eq!(frames[2]["rate_limit_info"]["status"], "rejected");
+}
+
+fn prompt(block: &Value) -> String {
+    let text = json!({"type": "text", "text": "see"});
+    json!({"type": "user", "message": {"role": "user", "content": [block, text]}}).to_string()
+}
+
+#[test]
+fn what_says_nothing_is_told_and_the_session_goes_on() {
+    let bench = Bench::new(Script::new([Reply::text("hi")]));
+    let input = [
+        "{}".to_owned(),
+        json!({"type": "control_request", "request": {"subtype": "interrupt"}}).to_string(),
+        json!({"type": "user", "message": {"role": "user", "content": "hello"}}).to_string(),
+    ];
+    let ran = bench.run_with_input(&STREAM, &(input.join("\n") + "\n"));
+    assert_eq!(ran.result()["result"], "hi", "{ran:?}");
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.stderr.contains("a frame without `type`"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("`request_id`"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_part_that_cannot_be_sent_fails_its_prompt_and_no_other() {
+    let bench = Bench::new(Script::new([Reply::text("read")]));
+    let pdf = json!({"type": "document", "source": {
+        "type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}});
+    let text = json!({"type": "document", "title": "notes", "source": {
+        "type": "text", "media_type": "text/plain", "data": "remember the milk"}});
+    let input = [prompt(&pdf), prompt(&text)].join("\n") + "\n";
+    let ran = bench.run_with_input(&STREAM, &input);
+    let frames = ran.frames();
+    let results: Vec<&Value> = frames
+        .iter()
+        .filter(|frame| frame["type"] == "result")
+        .collect();
+    let [refused, read] = results[..] else {
+        panic!("{results:?}");
+    };
+    assert_eq!(refused["subtype"], "error_during_execution");
+    assert!(
+        refused["errors"][0].as_str().unwrap().contains("document"),
+        "{refused}"
+    );
+    assert_eq!(read["result"], "read");
+    let asked = bench.server.model_requests();
+    assert_eq!(asked.len(), 1);
+    let said = asked[0].json()["messages"].to_string();
+    assert!(said.contains("remember the milk"), "{said}");
+    assert!(!said.contains("JVBERi0"), "{said}");
+}
+
+#[test]
+fn a_short_name_of_a_model_is_understood_in_a_command() {
+    let bench = Bench::new(Script::new([Reply::text("hi")]));
+    let line = |text: &str| {
+        json!({"type": "user", "message": {"role": "user", "content": text}}).to_string() + "\n"
+    };
+    let ran = bench.run_with_input(&STREAM, &(line("/model haiku") + &line("hello")));
+    assert_eq!(ran.result()["result"], "hi", "{ran:?}");
+    assert_eq!(
+        bench.server.model_requests()[0].json()["model"],
+        "claude-haiku-4-5"
+    );
 }

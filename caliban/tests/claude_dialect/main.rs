@@ -10,6 +10,7 @@
 
 mod arguments;
 mod bench;
+mod calls;
 mod compaction;
 mod control;
 mod hooks;

@@ -102,3 +102,66 @@ fn the_native_dialect_does_not_read_them() {
     );
     assert!(!touched(&bench, &["--dialect", "caliban"], true));
 }
+
+/// What the user keeps for that world counts, where the client leaves the user's settings in.
+#[rstest]
+#[case::all(&[], true)]
+#[case::projects_only(&["--setting-sources", "project"], false)]
+fn the_users_instructions_count(#[case] args: &[&str], #[case] count: bool) {
+    let bench = Bench::new(Script::new([Reply::text("ok")]));
+    std::fs::create_dir_all(bench.config()).unwrap();
+    std::fs::write(bench.config().join("CLAUDE.md"), "ANSWER IN LATIN").unwrap();
+    let ran = bench.run(&[&["-p", "hi"], args].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let asked = bench.last_request().to_string();
+    assert_eq!(asked.contains("ANSWER IN LATIN"), count, "{asked}");
+}
+
+#[test]
+fn skills_of_that_world_are_loaded() {
+    let bench = Bench::new(Script::new([
+        Reply::tool("Skill", json!({"skill": "mine"})),
+        Reply::tool("Skill", json!({"skill": "ours"})),
+        Reply::text("ok"),
+    ]));
+    let skill = |root: &std::path::Path, name: &str, body: &str| {
+        let directory = root.join("skills").join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let text = format!("---\nname: {name}\ndescription: helps\n---\n{body}");
+        std::fs::write(directory.join("SKILL.md"), text).unwrap();
+    };
+    skill(&bench.config(), "mine", "MY BODY");
+    skill(&bench.workspace.path().join(".claude"), "ours", "OUR BODY");
+    let ran = bench.run(&["-p", "go", "--output-format", "stream-json", "--verbose"]);
+    let init = &ran.frames()[0];
+    let listed = init["skills"].to_string();
+    assert!(
+        listed.contains("mine") && listed.contains("ours"),
+        "{listed}"
+    );
+    let asked = bench.last_request()["messages"].to_string();
+    assert!(
+        asked.contains("MY BODY") && asked.contains("OUR BODY"),
+        "{asked}"
+    );
+}
+
+/// What the libraries make of their option for the sandbox.
+#[test]
+fn a_sandbox_as_that_world_writes_it_is_understood() {
+    let bench = Bench::new(Script::new([Reply::text("ok")]));
+    let settings = json!({"sandbox": {
+        "enabled": true,
+        "autoAllowBashIfSandboxed": true,
+        "excludedCommands": ["git"],
+        "network": {"allowLocalBinding": true, "allowUnixSockets": ["/tmp/x"], "deniedDomains": ["a.b"]},
+    }})
+    .to_string();
+    let ran = bench.run(&["-p", "hi", "--settings", &settings]);
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "ok"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("sandbox.network.deniedDomains"),
+        "{}",
+        ran.stderr
+    );
+}

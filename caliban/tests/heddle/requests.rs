@@ -176,7 +176,8 @@ fn only_the_listed_tools_are_offered() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(offered, ["Grep", "Read"]);
+    // By the names that the client listed them with.
+    assert_eq!(offered, ["Grep", "read_file"]);
     // A call to one that is not there is told like any other that failed.
     let end = events
         .iter()
@@ -194,6 +195,52 @@ fn only_the_listed_tools_are_offered() {
     assert_eq!(
         result["tool_calls_made"],
         json!([{"name": "bash", "args": {"command": "id"}}])
+    );
+}
+
+/// The model calls a tool by the name it was shown, by the other one, and with either name of a field.
+#[rstest]
+#[case::theirs("read_file", "file_path")]
+#[case::ours("Read", "path")]
+#[case::mixed("read_file", "path")]
+fn a_tool_is_called_by_either_name(#[case] name: &str, #[case] field: &str) {
+    let bench = bench([
+        Reply::tool(name, json!({field: "f.txt"})),
+        Reply::text("ok"),
+    ]);
+    std::fs::write(bench.workspace.path().join("f.txt"), "found\n").unwrap();
+    let mut client = Client::start(&bench);
+    let mut init = init();
+    init["config"]["tools"] = json!(["read_file"]);
+    client.init(&init);
+    let (events, result) = client.exchange(&send("2", "hello"));
+    let end = events
+        .iter()
+        .find(|event| event["event"] == "tool_end")
+        .unwrap();
+    assert_eq!(end["name"], "read_file");
+    assert!(
+        end["result_preview"].as_str().unwrap().contains("found"),
+        "{end}"
+    );
+    assert_eq!(
+        result["tool_calls_made"],
+        json!([{"name": "read_file", "args": {"file_path": "f.txt"}}])
+    );
+    let [first, second] = &bench.server.model_requests()[..] else {
+        panic!("two requests");
+    };
+    let tool = &first.json()["tools"][0];
+    assert_eq!(tool["name"], "read_file");
+    assert!(
+        tool["input_schema"]["properties"]["file_path"].is_object(),
+        "{tool}"
+    );
+    // The history calls it by the name that the tools have.
+    let said = second.json()["messages"][1]["content"][0].clone();
+    assert_eq!(
+        (&said["name"], &said["input"]),
+        (&json!("read_file"), &json!({"file_path": "f.txt"}))
     );
 }
 

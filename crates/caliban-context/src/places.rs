@@ -13,6 +13,10 @@ pub struct Places {
     pub home: PathBuf,
     /// The user's configuration: `CLAUDE.md`, `skills`, `output-styles`, `commands`.
     pub config: PathBuf,
+    /// The user's directory of another program of our kind: `agents`, `commands`, `skills`.
+    pub foreign: PathBuf,
+    /// Its instructions, where they count as the user's.
+    pub foreign_instructions: Option<PathBuf>,
     /// The program's data; holds `skills` too.
     pub data: PathBuf,
     /// The agent's notes on this workspace. No two workspaces may share it.

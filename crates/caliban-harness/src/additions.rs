@@ -115,7 +115,15 @@ pub fn context_places(configuration: &Configuration) -> Places {
                 notes
             }
         });
+    let request = &configuration.request;
+    let foreign = request.foreign.as_ref().map(|files| files.config.clone());
+    let has_user = request.sources.contains(Scope::User);
+    let instructions = foreign
+        .as_ref()
+        .map(|directory| directory.join("CLAUDE.md"));
     Places {
+        foreign: foreign.unwrap_or_else(|| locations.home().join(".claude")),
+        foreign_instructions: instructions.filter(|_| has_user),
         workspace: workspace.clone(),
         project: configuration.project().to_owned(),
         home: locations.home().to_owned(),
@@ -173,7 +181,10 @@ pub fn context_options(
         notes: if no_notes { Notes::Off } else { Notes::On },
         skills: if no_skills {
             SkillSources::Off
-        } else if settings.claude_skills == Some(true) {
+        } else if settings
+            .claude_skills
+            .unwrap_or(run.settings.foreign.is_some())
+        {
             SkillSources::OwnAndForeign
         } else {
             SkillSources::Own

@@ -408,7 +408,7 @@ impl Prepared {
         partners.stop_stages = dialect.stop_stages;
         partners.observers = dialect.observers;
         partners.traces = telemetry.as_ref().map(Telemetry::traces);
-        partners.models = ModelList::of(&configuration);
+        partners.models = ModelList::of(&configuration).with_names(dialect.model_names);
         partners.fleet = dialect.fleet;
         partners.seat = dialect.seat;
         let watch = ConfigWatch::new(configuration.clone(), options.clone());

@@ -5,10 +5,15 @@ use std::sync::Arc;
 use caliban_settings::Scope;
 
 use crate::configuration::Configuration;
+use crate::surroundings::ModelNames;
 
 /// A list of models; everything where there is none. What the organisation lists nobody adds to.
 #[derive(Debug, Clone, Default)]
-pub struct ModelList(Option<Arc<[String]>>);
+pub struct ModelList {
+    listed: Option<Arc<[String]>>,
+    /// What names stand for, where a dialect knows more.
+    names: Option<ModelNames>,
+}
 
 impl ModelList {
     pub fn of(configuration: &Configuration) -> Self {
@@ -19,13 +24,26 @@ impl ModelList {
             Some(models) if !models.is_empty() => models,
             Some(_) | None => &configuration.settings().available_models,
         };
-        Self((!listed.is_empty()).then(|| listed.as_slice().into()))
+        Self {
+            listed: (!listed.is_empty()).then(|| listed.as_slice().into()),
+            names: None,
+        }
+    }
+
+    pub(crate) fn with_names(self, names: Option<ModelNames>) -> Self {
+        Self { names, ..self }
+    }
+
+    /// The model that a name stands for.
+    pub(crate) fn meant(&self, name: String) -> String {
+        let known = self.names.as_ref().and_then(|names| names.0(&name));
+        known.unwrap_or(name)
     }
 
     /// Whether a model may be chosen. Entries are names, with or without the provider before them,
     /// words for families such as `sonnet`, or beginnings of names before a star.
     pub fn permits(&self, model: &str) -> bool {
-        let Some(listed) = &self.0 else {
+        let Some(listed) = &self.listed else {
             return true;
         };
         let bare = |name: &str| name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
@@ -48,7 +66,7 @@ impl ModelList {
         if self.permits(model) {
             return Ok(());
         }
-        let listed = self.0.iter().flat_map(|listed| listed.iter());
+        let listed = self.listed.iter().flat_map(|listed| listed.iter());
         let listed: Vec<&str> = listed.map(String::as_str).collect();
         Err(format!(
             "`{model}` is not one of the models that may be chosen: {} (`available_models` in the settings)",
@@ -75,7 +93,10 @@ mod tests {
     #[test]
     fn entries_are_names_families_and_beginnings() {
         let entries = ["sonnet", "anthropic/claude-opus-4-8", "gpt-5*"];
-        let list = ModelList(Some(entries.map(str::to_owned).as_slice().into()));
+        let list = ModelList {
+            listed: Some(entries.map(str::to_owned).as_slice().into()),
+            names: None,
+        };
         for good in [
             "claude-sonnet-4-6",
             "anthropic/claude-sonnet-4-6",

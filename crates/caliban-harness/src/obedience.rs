@@ -226,6 +226,7 @@ impl Session {
             Action::Help => reports::help(&self.commands, &self.server_prompts),
             Action::System => self.system_prompt(),
             Action::Model(Some(model)) => {
+                let model = self.models.meant(model);
                 self.models.check(&model)?;
                 self.check_vendor(&model).await?;
                 self.dial()?.set_model(model.into());

@@ -253,6 +253,8 @@ impl BuiltInTool {
     pub fn canonical(name: &str) -> &str {
         match name {
             "Task" | "Agent" => "AgentTool",
+            "TaskOutput" => "BashOutput",
+            "TaskStop" => "KillShell",
             name => name,
         }
     }

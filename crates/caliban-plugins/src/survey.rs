@@ -48,6 +48,8 @@ impl Survey {
             project: root.clone(),
             home: root.clone(),
             config: root.clone(),
+            foreign: root.clone(),
+            foreign_instructions: None,
             data: root.clone(),
             notes: root.clone(),
             imports_allowlist: root.clone(),

@@ -50,6 +50,7 @@ fn turn() -> Turn {
             ..InitFacts::default()
         },
         prompt: UserInput {
+            unfit: None,
             message: Message::user("hi"),
             uuid: None,
             wording: Wording::Typed,

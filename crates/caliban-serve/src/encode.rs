@@ -103,6 +103,7 @@ impl Encoder {
             Dialect::Claude(encoder) => shown(encoder.begin(Turn {
                 init: init(facts),
                 prompt: claude::UserInput {
+                    unfit: None,
                     message: prompt.clone(),
                     uuid: Some(request.to_owned()),
                     wording: claude::Wording::Typed,

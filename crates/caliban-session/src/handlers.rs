@@ -115,6 +115,7 @@ impl Actor {
         self.inbox.standing(id)
     }
 
+    /// What is begun at once does not wait, and nobody is told that it did.
     fn queue(&mut self, work: Work) {
         let prompt = work.id().clone();
         let queued = match &self.leaving {
@@ -122,7 +123,6 @@ impl Actor {
             None => self.inbox.push(work),
         };
         match queued {
-            // What is begun at once does not wait.
             Ok(0) if self.running.is_none() => {}
             Ok(position) => self.fanout.tell(What::Queued { prompt, position }),
             Err(reason) => self.refuse(Place::Prompt(prompt), reason),

@@ -21,15 +21,16 @@ use super::super::inbox::Over;
 use super::super::invocation::Invocation;
 use super::super::models;
 use super::super::questions::{AlwaysAsked, AskUserQuestion};
-use super::super::renaming::Renaming;
 use super::super::requests::RequestHandler;
 use super::super::servers::links;
 use super::super::session_profile::SessionProfile;
 use super::super::structured::{Fixed, Reminder, StructuredOutput};
+use super::super::tool_names::ClaudeNames;
 use super::Work;
 use crate::console::note;
 use crate::exit::Failure;
 use crate::fleet::Sender;
+use crate::renaming::Renaming;
 
 /// Commands that only look, and run without a rule.
 const LOOKING: [&str; 24] = [
@@ -84,6 +85,8 @@ impl Work {
                 .output_style
                 .clone()
                 .unwrap_or_else(|| "default".to_owned()),
+            output_styles: Vec::new(),
+            memory: Vec::new(),
             settings: serde_json::to_value(settings).unwrap_or_default(),
         }
     }
@@ -158,7 +161,9 @@ impl Work {
             stop_stages: vec![Arc::clone(&requests.hooks) as _],
             observers: vec![Arc::clone(&requests.hooks) as _],
             hosted: links(&host.channel, hosted),
-            wrap_provider: Some(Box::new(|provider| Arc::new(Renaming::new(provider)))),
+            wrap_provider: Some(Box::new(|provider| {
+                Arc::new(Renaming::new(provider, Arc::new(ClaudeNames)))
+            })),
             hook_wording: Some(Arc::new(TheirEvents(Arc::clone(host)))),
             agent_kinds: agents,
             model_names: Some(self.model_names()),

@@ -5,6 +5,7 @@
 mod opening;
 mod pace;
 mod questions;
+mod tool_names;
 
 use std::sync::Arc;
 
@@ -27,11 +28,13 @@ use crate::console::{Console, note};
 use crate::doctor::Doctor;
 use crate::exit::Failure;
 use crate::face::warn;
+use crate::renaming::{Names, Renaming};
 use crate::serve::lines::{Line, lines};
 
 use opening::open;
 use pace::{Pace, reached, tick};
 use questions::OpenQuestions;
+use tool_names::ListedNames;
 
 /// The longest line that is read.
 const MAX_LINE: usize = 10 * 1024 * 1024;
@@ -266,9 +269,13 @@ impl Server<'_> {
             options: self.options.clone(),
             process: self.process.clone(),
         };
+        let names: Arc<dyn Names> = Arc::new(ListedNames::new(&config.tools));
         let surroundings = Surroundings {
             process: self.process.clone(),
             dialect: DialectParts {
+                wrap_provider: Some(Box::new(|provider| {
+                    Arc::new(Renaming::new(provider, names))
+                })),
                 examiner: Some(Arc::new(doctor)),
                 patience: Some(self.pace.permission),
                 ..DialectParts::default()

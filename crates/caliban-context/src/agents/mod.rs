@@ -257,8 +257,7 @@ fn profile_roots(places: &Places, options: &Options) -> Vec<Root> {
     let foreign = foreign_part(&places.project, surface.directory());
     let foreign = Root::of_workspace(&places.project, foreign, Origin::Project);
     own.insert(1.min(own.len()), foreign.foreign());
-    let foreign = foreign_part(&places.home, surface.directory());
-    own.push(Root::of_user(foreign).foreign());
+    own.push(Root::of_user(places.foreign.join(surface.directory())).foreign());
     own
 }
 

@@ -20,6 +20,8 @@ impl Bench {
             project: at("w"),
             home: at("home"),
             config: at("home/.config/caliban"),
+            foreign: at("home/.claude"),
+            foreign_instructions: None,
             data: at("data"),
             notes: at("notes"),
             imports_allowlist: at("imports"),

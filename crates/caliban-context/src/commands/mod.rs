@@ -335,7 +335,7 @@ fn command_roots(places: &Places, options: &Options) -> Vec<Root> {
         let path = foreign_part(&places.workspace, PART);
         let project = Root::of_workspace(&places.workspace, path, Origin::Project);
         own.insert(1, project.foreign());
-        let user = Root::of_user(foreign_part(&places.home, PART));
+        let user = Root::of_user(places.foreign.join(PART));
         own.insert(3, user.foreign());
     }
     own

@@ -115,14 +115,16 @@ struct Loader {
 
 impl Loader {
     fn global(&mut self, places: &Places, imports: Imports) {
-        let path = places.config.join("CLAUDE.md");
-        self.add(
-            &path,
-            &Fence::Open,
-            imports,
-            &Origin::User,
-            Tag::GlobalClaudeMd,
-        );
+        let own = places.config.join("CLAUDE.md");
+        for path in std::iter::once(&own).chain(&places.foreign_instructions) {
+            self.add(
+                path,
+                &Fence::Open,
+                imports,
+                &Origin::User,
+                Tag::GlobalClaudeMd,
+            );
+        }
     }
 
     fn workspace_only(&mut self, workspace: &Path) {

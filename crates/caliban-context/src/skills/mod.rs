@@ -372,7 +372,7 @@ fn skill_roots(places: &Places, options: &Options) -> Vec<Root> {
             let path = foreign_part(&places.workspace, PART);
             let project = Root::of_workspace(&places.workspace, path, Origin::Project);
             own.push(project.foreign());
-            let user = Root::of_user(foreign_part(&places.home, PART));
+            let user = Root::of_user(places.foreign.join(PART));
             own.push(user.foreign());
         }
     }

@@ -33,6 +33,10 @@ struct Input {
     /// The exact name of the skill.
     #[serde(alias = "skill")]
     name: String,
+    /// What the skill is loaded for, where it is said.
+    #[serde(default)]
+    #[schemars(skip)]
+    args: Option<String>,
 }
 
 impl SkillTool {
@@ -90,8 +94,8 @@ fn parse(input: &Value) -> Result<Input, serde_json::Error> {
 }
 
 fn load(skills: &Skills, input: &Value) -> ToolOutput {
-    let name = match parse(input) {
-        Ok(input) => input.name,
+    let (name, args) = match parse(input) {
+        Ok(Input { name, args }) => (name, args),
         Err(error) => {
             return ToolOutput::invalid(format!("The input of {NAME} does not fit: {error}."));
         }
@@ -103,7 +107,13 @@ fn load(skills: &Skills, input: &Value) -> ToolOutput {
             known.join(", ")
         ));
     };
-    match skill.body() {
+    let loaded = skill
+        .body()
+        .map(|body| match args.as_deref().map(str::trim) {
+            None | Some("") => body,
+            Some(args) => format!("{}\n\nArguments: {args}", body.trim_end()),
+        });
+    match loaded {
         Ok(body) => match skill.path().and_then(|path| path.parent()) {
             // Skills refer to files beside them.
             Some(directory) => ToolOutput::ok(format!(

@@ -39,6 +39,8 @@ impl Fixture {
             project: base.join("repo/app"),
             home: base.join("home"),
             config: base.join("home/.config/caliban"),
+            foreign: base.join("home/.claude"),
+            foreign_instructions: None,
             data: base.join("home/.local/share/caliban"),
             notes: base.join("home/.local/share/caliban/projects/x/memory"),
             imports_allowlist: base.join("home/.caliban/imports-allowlist.json"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use caliban_model::{Block, Image, ImageSource, Message, Role};
+use caliban_model::{Block, Image, ImageMime, ImageSource, Message, Role};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -34,6 +34,10 @@ pub enum Input {
     Cancelled {
         id: String,
     },
+    /// A frame that nothing follows from; its author may want to know why.
+    Odd {
+        reason: String,
+    },
 }
 
 /// The next prompt.
@@ -43,6 +47,8 @@ pub struct UserInput {
     /// The client's own id of it.
     pub uuid: Option<String>,
     pub wording: Wording,
+    /// Why it cannot be worked on: part of it cannot be sent to a model.
+    pub unfit: Option<String>,
 }
 
 /// Who wrote a prompt.
@@ -134,9 +140,10 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
         Some("user") => {
             let user: User = serde_json::from_value(frame).map_err(not_json)?;
             let UserRole::User = user.message.role;
-            let message = message(user.message.content).map_err(wrong)?;
+            let (message, unfit) = message(user.message.content);
             Ok(Some(Input::User(Box::new(UserInput {
                 message,
+                unfit,
                 uuid: user.uuid,
                 wording: match user.client_composed {
                     Some(true) => Wording::Composed,
@@ -145,7 +152,11 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
             }))))
         }
         Some("control_request") => {
-            let id = id().ok_or_else(|| wrong("a request without `request_id`".to_owned()))?;
+            let Some(id) = id() else {
+                return Ok(Some(Input::Odd {
+                    reason: "a request without `request_id` cannot be answered".to_owned(),
+                }));
+            };
             let request = frame.get("request").cloned().unwrap_or_default();
             Ok(Some(Input::Control {
                 id,
@@ -175,27 +186,39 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
         }
         Some("control_cancel_request") => Ok(id().map(|id| Input::Cancelled { id })),
         Some(_) => Ok(None),
-        None => Err(wrong("it has no `type`".to_owned())),
+        None if frame.is_object() => Ok(Some(Input::Odd {
+            reason: "a frame without `type` says nothing".to_owned(),
+        })),
+        None => Err(wrong("it is no object".to_owned())),
     }
 }
 
-fn message(content: Content) -> Result<Message, String> {
+/// What is said, and why it cannot be worked on where a part of it cannot be sent: a prompt that lost
+/// a part on the way would be another one.
+fn message(content: Content) -> (Message, Option<String>) {
+    let mut unfit = None;
     let blocks = match content {
         Content::Text(text) => vec![Block::text(text)],
         Content::Blocks(blocks) => blocks
-            .into_iter()
-            .filter_map(|value| block(&value).transpose())
-            .collect::<Result<_, _>>()?,
+            .iter()
+            .filter_map(|value| {
+                block(value).unwrap_or_else(|reason| {
+                    unfit.get_or_insert(reason);
+                    None
+                })
+            })
+            .collect(),
     };
-    Ok(Message::new(Role::User, blocks))
+    (Message::new(Role::User, blocks), unfit)
 }
 
-/// A block of a prompt; nothing for a kind that prompts do not have here.
+/// A block of a prompt; nothing for one that says nothing.
 fn block(value: &Value) -> Result<Option<Block>, String> {
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     match text("type") {
         Some("text") => Ok(text("text").map(Block::text)),
         Some("image") => image(value).map(|image| Some(Block::Image(image))),
+        Some("document") => document(value).map(|text| Some(Block::text(text))),
         // What a tool of the client answered is something it says.
         Some("tool_result") => Ok(value.get("content").map(|content| {
             Block::text(
@@ -204,14 +227,46 @@ fn block(value: &Value) -> Result<Option<Block>, String> {
                     .map_or_else(|| content.to_string(), str::to_owned),
             )
         })),
-        Some(_) | None => Ok(None),
+        Some(kind) => Err(format!(
+            "a block of the type `{kind}` cannot be sent; use text, image or document"
+        )),
+        None => Err("a block without `type` cannot be sent".to_owned()),
     }
+}
+
+/// A document of text, as a text that says what it is.
+fn document(value: &Value) -> Result<String, String> {
+    let source = value.get("source").ok_or("a document without `source`")?;
+    let text = |key: &str| source.get(key).and_then(Value::as_str);
+    let (Some("text"), Some(data)) = (text("type"), text("data")) else {
+        return Err(
+            "a document can be sent if its source is of the type `text`; attach any other as a file"
+                .to_owned(),
+        );
+    };
+    let title = value.get("title").and_then(Value::as_str);
+    let title = title.map_or_else(String::new, |title| {
+        format!(" title=\"{}\"", title.replace('"', "'"))
+    });
+    Ok(format!(
+        "<document{title}>\n{}\n</document>",
+        data.trim_end()
+    ))
 }
 
 fn image(value: &Value) -> Result<Image, String> {
     let source = value.get("source").ok_or("an image without `source`")?;
     let text = |key: &str| source.get(key).and_then(Value::as_str);
     match (text("type"), text("media_type"), text("data"), text("url")) {
+        (Some("url"), media_type, _, Some(url)) => Ok(Image {
+            mime: media_type
+                .map_or(Ok(named(url)), str::parse)
+                .map_err(|error: caliban_model::UnsupportedImage| error.to_string())?,
+            source: ImageSource::Url {
+                url: url.to_owned(),
+            },
+            dims: None,
+        }),
         (Some("base64"), Some(media_type), Some(data), _) => Ok(Image {
             mime: media_type
                 .parse()
@@ -221,7 +276,22 @@ fn image(value: &Value) -> Result<Image, String> {
             },
             dims: None,
         }),
-        _ => Err("an image must have a base64 source with `media_type` and `data`".to_owned()),
+        _ => Err(
+            "an image must have a base64 source with `media_type` and `data`, or one with a `url`"
+                .to_owned(),
+        ),
+    }
+}
+
+/// The type that the name of a picture tells; most are such as the web shows.
+fn named(url: &str) -> ImageMime {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "jpg" | "jpeg" => ImageMime::Jpeg,
+        "gif" => ImageMime::Gif,
+        "webp" => ImageMime::Webp,
+        _ => ImageMime::Png,
     }
 }
 
@@ -245,7 +315,7 @@ mod tests {
         );
         assert_eq!(py.message.text(), "PROMPT");
         let ts = user(
-            r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"A"},{"type":"odd"}]},"uuid":"u1","x":1}"#,
+            r#"{"type":"user","message":{"role":"user","content":[{"type":"text","text":"A"}]},"uuid":"u1","x":1}"#,
         );
         assert_eq!(
             (ts.message.text().as_str(), ts.uuid.as_deref()),
@@ -260,13 +330,57 @@ mod tests {
     #[rstest]
     #[case("not json")]
     #[case("[]")]
-    #[case("{}")]
     #[case(r#"{"type":"user"}"#)]
     #[case(r#"{"type":"user","message":{"role":"assistant","content":"x"}}"#)]
     #[case(r#"{"type":"user","message":{"role":"user"}}"#)]
-    #[case(r#"{"type":"control_request","request":{"subtype":"interrupt"}}"#)]
     fn what_is_no_frame_is_an_error(#[case] line: &str) {
         assert!(decode(line, 3).unwrap_err().to_string().contains("line 3"));
+    }
+
+    #[rstest]
+    #[case("{}")]
+    #[case(r#"{"type":"control_request","request":{"subtype":"interrupt"}}"#)]
+    fn what_nothing_follows_from_is_told(#[case] line: &str) {
+        assert!(matches!(decode(line, 1).unwrap(), Some(Input::Odd { .. })));
+    }
+
+    fn asked(block: &str) -> UserInput {
+        user(&format!(
+            r#"{{"type":"user","message":{{"role":"user","content":[{block},{{"type":"text","text":"see"}}]}}}}"#
+        ))
+    }
+
+    #[test]
+    fn a_document_of_text_is_text() {
+        let block = r#"{"type":"document","title":"a \"b\"","source":{"type":"text","media_type":"text/plain","data":"hello\n"}}"#;
+        let input = asked(block);
+        assert_eq!(
+            input.message.content[0],
+            Block::text("<document title=\"a 'b'\">\nhello\n</document>")
+        );
+        assert_eq!(input.unfit, None);
+    }
+
+    #[rstest]
+    #[case(r#"{"type":"odd"}"#, "`odd`")]
+    #[case(r#"{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":""}}"#, "document")]
+    #[case(r#"{"type":"image","source":{"type":"file"}}"#, "image")]
+    #[case("{}", "without `type`")]
+    fn a_prompt_with_a_part_that_cannot_be_sent_is_unfit(#[case] block: &str, #[case] why: &str) {
+        assert!(asked(block).unfit.unwrap().contains(why));
+    }
+
+    #[rstest]
+    #[case("https://x/a.JPG?b=c", ImageMime::Jpeg)]
+    #[case("https://x/a", ImageMime::Png)]
+    fn an_image_may_be_an_address(#[case] url: &str, #[case] mime: ImageMime) {
+        let input = asked(&format!(
+            r#"{{"type":"image","source":{{"type":"url","url":"{url}"}}}}"#
+        ));
+        match &input.message.content[0] {
+            Block::Image(image) => assert_eq!(image.mime, mime),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[rstest]

@@ -66,7 +66,11 @@ const TABLE: &[Named] = &[
 ];
 
 /// Names that mean one of ours and are never written.
-const ALSO: [(&str, &str); 1] = [("Agent", "AgentTool")];
+const ALSO: [(&str, &str); 3] = [
+    ("Agent", "AgentTool"),
+    ("TaskOutput", "BashOutput"),
+    ("TaskStop", "KillShell"),
+];
 
 const fn named(ours: &'static str, theirs: &'static str, fields: &'static [Field]) -> Named {
     Named {

@@ -14,5 +14,5 @@ pub use request::{
     ApprovalMode, BadRequest, Choice, Config, Init, PermissionResponse, Request, Send, request,
 };
 pub use response::{Correlation, Response};
-pub use tools::{native_name, wire_args, wire_name};
+pub use tools::{native_args, native_name, wire_args, wire_name, wire_schema};
 pub use version::{Mismatch, Version};

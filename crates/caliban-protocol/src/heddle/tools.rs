@@ -59,21 +59,59 @@ pub fn wire_name(native: &str) -> &str {
 
 /// The input of a call of ours as their tool would have got it: an object in every case.
 pub fn wire_args(native: &str, input: &Value) -> Value {
-    let Value::Object(fields) = input else {
+    match input {
+        Value::Object(fields) => renamed(native, fields, |(theirs, ours)| (ours, theirs)).into(),
         // What the model wrote was no object.
-        return Value::Object(Map::from_iter([("input".to_owned(), input.clone())]));
-    };
+        other => Value::Object(Map::from_iter([("input".to_owned(), other.clone())])),
+    }
+}
+
+/// The input of our tool, whichever names of fields it was written with.
+pub fn native_args(native: &str, input: &Value) -> Value {
+    match input {
+        Value::Object(fields) => renamed(native, fields, |pair| pair).into(),
+        other => other.clone(),
+    }
+}
+
+/// The schema of our tool with their names of fields.
+pub fn wire_schema(native: &str, schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        *properties = renamed(native, properties, |(theirs, ours)| (ours, theirs));
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        for name in required {
+            let theirs = fields(native).iter().find(|(_, ours)| name == ours);
+            if let Some((theirs, _)) = theirs {
+                *name = Value::from(*theirs);
+            }
+        }
+    }
+    schema
+}
+
+fn fields(native: &str) -> &'static [(&'static str, &'static str)] {
     let pair = TABLE.iter().find(|pair| pair.native == native);
-    let renames = pair.map_or(&[] as &[_], |pair| pair.fields);
+    pair.map_or(&[], |pair| pair.fields)
+}
+
+/// The fields under other names; `direction` tells which of a pair is looked for and which comes
+/// in its place. A name that is taken already stays.
+fn renamed(
+    native: &str,
+    given: &Map<String, Value>,
+    direction: fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) -> Map<String, Value> {
     let rename = |name: &String| {
-        let found = renames.iter().find(|(_, ours)| ours == name);
-        found.map_or_else(|| name.clone(), |(theirs, _)| (*theirs).to_owned())
+        let mut pairs = fields(native).iter().map(|pair| direction(*pair));
+        let found = pairs.find(|(from, to)| from == name && !given.contains_key(*to));
+        found.map_or_else(|| name.clone(), |(_, to)| to.to_owned())
     };
-    fields
+    given
         .iter()
         .map(|(name, value)| (rename(name), value.clone()))
-        .collect::<Map<_, _>>()
-        .into()
+        .collect()
 }
 
 #[cfg(test)]
@@ -115,5 +153,27 @@ mod tests {
     #[case("Bash", json!("{broken"), json!({"input": "{broken"}))]
     fn fields_have_their_names(#[case] tool: &str, #[case] ours: Value, #[case] theirs: Value) {
         assert_eq!(wire_args(tool, &ours), theirs);
+    }
+
+    #[rstest]
+    #[case("Read", json!({"file_path": "a", "limit": 2}), json!({"path": "a", "limit": 2}))]
+    #[case("Read", json!({"path": "a"}), json!({"path": "a"}))]
+    #[case("Read", json!({"path": "a", "file_path": "b"}), json!({"path": "a", "file_path": "b"}))]
+    #[case("Bash", json!("{broken"), json!("{broken"))]
+    fn either_name_of_a_field_is_understood(
+        #[case] tool: &str,
+        #[case] written: Value,
+        #[case] ours: Value,
+    ) {
+        assert_eq!(native_args(tool, &written), ours);
+    }
+
+    #[test]
+    fn schemas_have_their_names() {
+        let ours =
+            json!({"properties": {"path": {"type": "string"}, "limit": {}}, "required": ["path"]});
+        let theirs = json!({"properties": {"file_path": {"type": "string"}, "limit": {}}, "required": ["file_path"]});
+        assert_eq!(wire_schema("Read", &ours), theirs);
+        assert_eq!(wire_schema("Grep", &ours), ours);
     }
 }

@@ -120,6 +120,9 @@ impl Decoder for Messages {
         if error_body(body).is_some() {
             return Err(stream_error(body, assembly));
         }
+        if !body.get("content").is_some_and(Value::is_array) {
+            return Err(assembly.error(ErrorKind::Malformed, "the answer is no message"));
+        }
         let message = Message::deserialize(body).map_err(|error| {
             assembly.error(
                 ErrorKind::Malformed,

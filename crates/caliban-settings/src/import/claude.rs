@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::gathered::{Gathered, texts};
 use super::rule::{Translation, translate};
-use super::{hooks, mcp, plugins};
+use super::{hooks, mcp, plugins, sandbox};
 use crate::key_helper::split;
 use crate::write::{RuleAction, RuleSpec, ShapeError};
 
@@ -89,7 +89,7 @@ const SAME: [(&str, &str, Shape); 12] = [
 ];
 
 /// Keys whose absence deserves its own word.
-const ADVICE: [(&str, &str); 5] = [
+const ADVICE: [(&str, &str); 4] = [
     (
         "cleanupPeriodDays",
         "set `CALIBAN_CLEANUP_PERIOD_DAYS` instead",
@@ -102,7 +102,6 @@ const ADVICE: [(&str, &str); 5] = [
         "projects",
         "import what belongs to a project into that project",
     ),
-    ("sandbox", "set up `[sandbox]` by hand"),
     ("companyAnnouncements", "messages are not settings here"),
 ];
 
@@ -151,6 +150,9 @@ pub(super) fn gather(
     }
     if let Some(permissions) = take("permissions") {
         self::permissions(permissions, home, &mut gathered)?;
+    }
+    if let Some(theirs) = take("sandbox") {
+        sandbox::gather(&theirs, home, &mut gathered);
     }
     if let Some(theirs) = take("hooks") {
         hooks::gather(&theirs, &mut gathered);

@@ -10,6 +10,7 @@ mod mcp;
 mod merge;
 mod plugins;
 mod rule;
+mod sandbox;
 
 use std::path::{Path, PathBuf};
 
@@ -278,7 +279,8 @@ fn kind(source: &Map<String, Value>) -> Option<Kind> {
     let claude = claude::KEYS
         .iter()
         .filter(|key| !SHARED.contains(key) && has(source, key))
-        .count();
+        .count()
+        + usize::from(source.get("sandbox").is_some_and(sandbox::is_theirs));
     let (codex, caliban) = (count(&CODEX), count(&CALIBAN));
     if codex > claude.max(caliban) || codex > 0 && claude == 0 {
         Some(Kind::Codex)

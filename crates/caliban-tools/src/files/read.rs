@@ -43,6 +43,10 @@ pub struct ReadInput {
     /// Number of lines; 2000 if absent.
     #[serde(default)]
     limit: Option<u64>,
+    /// Which pages of a document, where documents can be read.
+    #[serde(default, rename = "pages")]
+    #[schemars(skip)]
+    _pages: Option<String>,
 }
 
 impl ReadTool {

@@ -61,6 +61,17 @@ pub struct GrepInput {
     /// Results shown: default 100, at most 500.
     #[serde(default, alias = "max_results", alias = "head_limit")]
     limit: Option<usize>,
+    /// Lines behind and before each match; the larger number counts for both sides.
+    #[serde(default, rename = "-A", skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    after: Option<usize>,
+    #[serde(default, rename = "-B", skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    before: Option<usize>,
+    /// Lines are numbered in any case.
+    #[serde(default, rename = "-n", skip_serializing)]
+    #[schemars(skip)]
+    _numbered: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -198,7 +209,10 @@ fn query(input: &GrepInput) -> Result<Query, ToolOutput> {
         OutputMode::Count => Wanted::Count,
     };
     let context = match input.output_mode {
-        OutputMode::Content => input.context.unwrap_or(0).min(MAX_CONTEXT),
+        OutputMode::Content => {
+            let around = input.context.or(input.after.max(input.before));
+            around.unwrap_or(0).min(MAX_CONTEXT)
+        }
         OutputMode::FilesWithMatches | OutputMode::Count => 0,
     };
     Ok(Query {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::sync::watch;
 
 /// The switch, shared by the tools, the loop and whoever shows it.
@@ -107,6 +108,10 @@ pub struct ExitPlanModeInput {
     /// The plan to carry out, for the user to read.
     #[serde(default)]
     plan: Option<String>,
+    /// What the plan would have allowed beforehand; nothing is, it is asked about when it comes.
+    #[serde(default, rename = "allowedPrompts")]
+    #[schemars(skip)]
+    _allowed_prompts: IgnoredAny,
 }
 
 impl ExitPlanMode {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use caliban_agent::{Details, Effect, Task, TaskState, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;
 
 /// The most tasks of a list.
@@ -141,7 +141,36 @@ pub struct TodoWrite(Arc<TodoList>);
 #[serde(deny_unknown_fields)]
 pub struct TodoWriteInput {
     /// The whole list; what is left out is dropped.
+    #[serde(deserialize_with = "numbered")]
     todos: Vec<Todo>,
+}
+
+/// A task as it is written where tasks have no ids, but words for while they are worked on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    id: Option<String>,
+    content: String,
+    status: TodoStatus,
+    #[serde(default, rename = "activeForm")]
+    _active_form: Option<String>,
+}
+
+/// Tasks, of which those without an id have the first number that nobody has.
+fn numbered<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Todo>, D::Error> {
+    let written = Vec::<Written>::deserialize(input)?;
+    let mut taken: HashSet<String> = written.iter().filter_map(|it| it.id.clone()).collect();
+    let mut numbers = (1..).map(|number: usize| number.to_string());
+    let mut free = || numbers.find(|number| taken.insert(number.clone()));
+    Ok(written
+        .into_iter()
+        .map(|it| Todo {
+            id: it.id.or_else(&mut free).unwrap_or_default(),
+            content: it.content,
+            status: it.status,
+        })
+        .collect())
 }
 
 impl TodoWrite {

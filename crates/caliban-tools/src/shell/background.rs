@@ -8,6 +8,7 @@ use caliban_process::Ending;
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::job::{Boundary, Job, JobProgress, JobStatus, Reading};
 use super::jobs::Jobs;
@@ -29,11 +30,18 @@ impl BashOutput {
 #[serde(deny_unknown_fields)]
 pub struct BashOutputInput {
     /// The id Bash returned.
-    #[serde(alias = "bash_id")]
+    #[serde(alias = "bash_id", alias = "task_id")]
     id: String,
     /// Return only lines that match this regular expression; others are dropped for good.
     #[serde(default)]
     filter: Option<String>,
+    /// Whether and how long to wait, which this does not.
+    #[serde(default, rename = "block")]
+    #[schemars(skip)]
+    _block: IgnoredAny,
+    #[serde(default, rename = "timeout")]
+    #[schemars(skip)]
+    _timeout: IgnoredAny,
 }
 
 impl TypedTool for BashOutput {
@@ -173,7 +181,7 @@ impl KillShell {
 #[serde(deny_unknown_fields)]
 pub struct KillShellInput {
     /// The id Bash returned.
-    #[serde(alias = "shell_id")]
+    #[serde(alias = "shell_id", alias = "task_id")]
     id: String,
 }
 

@@ -66,6 +66,11 @@ pub struct BashInput {
     /// Only for a command that the sandbox made fail: why it must run outside. The user is asked.
     #[serde(default)]
     without_sandbox: Option<String>,
+    /// Elsewhere the way out of the sandbox; here it takes a reason that the user reads, so without
+    /// one the command stays inside.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    #[schemars(skip)]
+    _outside: bool,
 }
 
 impl BashInput {

@@ -49,6 +49,10 @@ pub struct WebFetchInput {
     /// Return HTML as it is instead of as markdown.
     #[serde(default)]
     raw: bool,
+    /// What to look for, as elsewhere a small model reads the page; here the caller does.
+    #[serde(default, rename = "prompt")]
+    #[schemars(skip)]
+    _prompt: Option<String>,
 }
 
 /// How HTML is shown.

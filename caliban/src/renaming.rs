@@ -1,23 +1,37 @@
-//! A provider whose models know tools by the names of this dialect. History and engine keep ours,
-//! so a session can go on in either dialect.
+//! A provider whose models know tools by the names of a dialect. History and engine keep ours, so a
+//! session can go on in any other.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use caliban_model::{
     Block, CancellationToken, Capabilities, Error, EventStream, Message, Messages, ModelInfo,
     Provider, Request, Role, RouteAccount, StreamEvent, ToolSpec,
 };
-use caliban_protocol::claude::{
-    input_ours, input_theirs, ours, schema_theirs, theirs, wording_theirs,
-};
-use caliban_tools::GENERAL;
 use futures::StreamExt;
 use futures::future::BoxFuture;
-use serde_json::json;
+use serde_json::Value;
+
+/// What a world calls our tools and their fields.
+pub(crate) trait Names: std::fmt::Debug + Send + Sync {
+    /// Its name for one of our tools.
+    fn theirs<'n>(&self, ours: &'n str) -> &'n str;
+    /// Our name for one of its tools; ours are understood, too.
+    fn ours<'n>(&self, theirs: &'n str) -> &'n str;
+    /// The input of our tool with its names of fields.
+    fn input_theirs(&self, ours: &str, input: &Value) -> Value;
+    /// The input of our tool, whichever names of fields it was written with.
+    fn input_ours(&self, ours: &str, input: &Value) -> Value;
+    /// A tool as it is described there.
+    fn spec(&self, ours: &ToolSpec) -> ToolSpec;
+    /// A text of ours that names tools.
+    fn wording<'t>(&self, ours: &'t str) -> Cow<'t, str>;
+}
 
 #[derive(Debug)]
 pub(crate) struct Renaming {
     inner: Arc<dyn Provider>,
+    names: Arc<dyn Names>,
     last: Mutex<Renamed>,
 }
 
@@ -46,9 +60,10 @@ impl Provider for Renaming {
 
     fn stream(&self, request: Request, cancel: CancellationToken) -> EventStream {
         let request = self.outgoing(request);
+        let names = Arc::clone(&self.names);
         self.inner
             .stream(request, cancel)
-            .map(|event| event.map(incoming))
+            .map(move |event| event.map(|event| incoming(&*names, event)))
             .boxed()
     }
 
@@ -58,9 +73,10 @@ impl Provider for Renaming {
 }
 
 impl Renaming {
-    pub(crate) fn new(inner: Arc<dyn Provider>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Provider>, names: Arc<dyn Names>) -> Self {
         Self {
             inner,
+            names,
             last: Mutex::default(),
         }
     }
@@ -68,8 +84,8 @@ impl Renaming {
     fn outgoing(&self, request: Request) -> Request {
         // Whoever panicked left pairs that belong together.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let messages = last.messages(request.messages());
-        let tools = last.tools(&request.tools, renamed_spec);
+        let messages = last.messages(&*self.names, request.messages());
+        let tools = last.tools(&*self.names, &request.tools);
         drop(last);
         let Ok(mut renamed) = Request::new(Arc::clone(&request.model), messages) else {
             // The form of the conversation is the same, so this cannot fail.
@@ -89,25 +105,8 @@ impl Renaming {
     }
 }
 
-/// A tool as this dialect describes it.
-fn renamed_spec(spec: &ToolSpec) -> ToolSpec {
-    let mut input_schema = schema_theirs(&spec.name, &spec.input_schema);
-    // Models of this dialect name a kind in every call, also where there is but one.
-    if spec.name == "AgentTool" && input_schema["properties"]["subagent_type"].is_null() {
-        input_schema["properties"]["subagent_type"] = json!({
-            "type": "string",
-            "description": format!("The kind of agent. {GENERAL}"),
-        });
-    }
-    ToolSpec {
-        name: theirs(&spec.name).to_owned(),
-        description: wording_theirs(&spec.description).into_owned(),
-        input_schema,
-    }
-}
-
 impl Renamed {
-    fn messages(&mut self, ours: &[Arc<Message>]) -> Messages {
+    fn messages(&mut self, names: &dyn Names, ours: &[Arc<Message>]) -> Messages {
         let known = self.ours.iter().zip(ours);
         let known = known.take_while(|(before, now)| Arc::ptr_eq(before, now));
         let known = known.count();
@@ -116,20 +115,16 @@ impl Renamed {
             self.theirs = self.theirs[..known].iter().cloned().collect();
         }
         for new in &ours[known..] {
-            let renamed = message(new);
+            let renamed = message(names, new);
             self.ours.push(Arc::clone(new));
             self.theirs.push(renamed);
         }
         self.theirs.clone()
     }
 
-    fn tools(
-        &mut self,
-        ours: &Arc<[ToolSpec]>,
-        rename: impl Fn(&ToolSpec) -> ToolSpec,
-    ) -> Arc<[ToolSpec]> {
+    fn tools(&mut self, names: &dyn Names, ours: &Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
         if !Arc::ptr_eq(&self.our_tools, ours) {
-            self.their_tools = ours.iter().map(rename).collect();
+            self.their_tools = ours.iter().map(|spec| names.spec(spec)).collect();
             self.our_tools = Arc::clone(ours);
         }
         Arc::clone(&self.their_tools)
@@ -137,11 +132,11 @@ impl Renamed {
 }
 
 /// A message with their names; the same one where it has none.
-fn message(message: &Arc<Message>) -> Arc<Message> {
+fn message(names: &dyn Names, message: &Arc<Message>) -> Arc<Message> {
     let is_renamed = |block: &Block| match block {
         Block::ToolUse { .. } => true,
         Block::Text { text, .. } => {
-            message.role == Role::System && wording_theirs(text) != text.as_str()
+            message.role == Role::System && names.wording(text) != text.as_str()
         }
         _ => false,
     };
@@ -152,11 +147,11 @@ fn message(message: &Arc<Message>) -> Arc<Message> {
     for block in &mut renamed.content {
         match block {
             Block::ToolUse { name, input, .. } => {
-                *input = input_theirs(name, input);
-                *name = theirs(name).to_owned();
+                *input = names.input_theirs(name, input);
+                *name = names.theirs(name).to_owned();
             }
             Block::Text { text, .. } if message.role == Role::System => {
-                *text = wording_theirs(text).into_owned();
+                *text = names.wording(text).into_owned();
             }
             _ => {}
         }
@@ -164,12 +159,12 @@ fn message(message: &Arc<Message>) -> Arc<Message> {
     Arc::new(renamed)
 }
 
-fn incoming(event: StreamEvent) -> StreamEvent {
+fn incoming(names: &dyn Names, event: StreamEvent) -> StreamEvent {
     match event {
         StreamEvent::ToolStarted { index, id, name } => StreamEvent::ToolStarted {
             index,
             id,
-            name: ours(&name).to_owned(),
+            name: names.ours(&name).to_owned(),
         },
         StreamEvent::BlockEnded {
             index,
@@ -181,11 +176,11 @@ fn incoming(event: StreamEvent) -> StreamEvent {
                     private,
                 },
         } => {
-            let name = ours(&name).to_owned();
+            let name = names.ours(&name).to_owned();
             StreamEvent::BlockEnded {
                 index,
                 block: Block::ToolUse {
-                    input: input_ours(&name, &input),
+                    input: names.input_ours(&name, &input),
                     id,
                     name,
                     private,
@@ -198,7 +193,10 @@ fn incoming(event: StreamEvent) -> StreamEvent {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::claude::ClaudeNames;
 
     fn call(id: &str) -> Arc<Message> {
         let call = Block::ToolUse {
@@ -215,17 +213,17 @@ mod tests {
         let mut last = Renamed::default();
         let [question, first, second] = [Arc::new(Message::user("q")), call("1"), call("2")];
         let ours = [question, first, second];
-        let short = last.messages(&ours[..2]);
+        let short = last.messages(&ClaudeNames, &ours[..2]);
         assert!(Arc::ptr_eq(&short[0], &ours[0]));
         assert_eq!(short[1].tool_uses().next().unwrap().1, "Task");
-        let long = last.messages(&ours);
+        let long = last.messages(&ClaudeNames, &ours);
         assert!(
             long.iter()
                 .zip(&*short)
                 .all(|(now, before)| Arc::ptr_eq(now, before))
         );
         // Another beginning is another conversation.
-        let other = last.messages(&ours[1..]);
+        let other = last.messages(&ClaudeNames, &ours[1..]);
         assert_eq!(other.len(), 2);
         assert_eq!(other[1], long[2]);
     }
