@@ -266,7 +266,7 @@ pub(crate) struct InitArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "168h")]
     pub(crate) keep: Duration,
     /// How many servers of a cluster keep everything: 1, 3 or 5.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=5))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = replicas)]
     pub(crate) replicas: u8,
 }
 
@@ -347,6 +347,16 @@ pub(crate) enum ManifestKind {
     Kubernetes,
     Slurm,
     Systemd,
+}
+
+/// As many as have a majority.
+fn replicas(text: &str) -> Result<u8, String> {
+    match text {
+        "1" => Ok(1),
+        "3" => Ok(3),
+        "5" => Ok(5),
+        _ => Err("expected 1, 3 or 5".to_owned()),
+    }
 }
 
 /// A path that means the same wherever it is used.

@@ -44,8 +44,31 @@ pub(crate) async fn run(
         let refused = "an agent cannot answer questions, its own or those of others";
         return Err(Failure::Usage(refused.to_owned()));
     }
-    let open = async || Ok::<_, Failure>(NatsBoard::open(&access).await?);
-    match args.command {
+    let done = obey(
+        args.command,
+        &access,
+        options,
+        configuration,
+        cancel,
+        console,
+    )
+    .await;
+    if let (Err(_), Some(refusal)) = (&done, access.refusals.first()) {
+        note(&format!("caliban: {refusal}"));
+    }
+    done
+}
+
+async fn obey(
+    command: FleetCommand,
+    access: &Access,
+    options: &RunOptions,
+    configuration: &Configuration,
+    cancel: &CancellationToken,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let open = async || Ok::<_, Failure>(NatsBoard::open(access).await?);
+    match command {
         FleetCommand::Submit(args) => {
             let spec = submit::spec(&args, options, configuration).await?;
             submit::submit(&open().await?, &args, &spec, cancel, console).await
@@ -59,8 +82,8 @@ pub(crate) async fn run(
         }
         FleetCommand::Cancel { job } => outcome::cancel(&open().await?, job, console).await,
         FleetCommand::Result(args) => outcome::result(&open().await?, &args, cancel, console).await,
-        FleetCommand::Doctor(args) => doctor::doctor(&access, &args, console).await,
-        FleetCommand::Init(args) => init::init(&access, &args, console).await,
+        FleetCommand::Doctor(args) => doctor::doctor(access, &args, console).await,
+        FleetCommand::Init(args) => init::init(access, &args, console).await,
         FleetCommand::Worker(args) => {
             let shop = worker::Shop::new(&args, options, configuration)?;
             worker::work(&open().await?, &shop, cancel).await
@@ -91,6 +114,7 @@ fn access(args: AccessArgs, configuration: &Configuration) -> Access {
         key: file(args.key, names::CALIBAN_FLEET_KEY),
         credentials: file(args.creds, names::CALIBAN_FLEET_CREDS),
         authority: file(args.ca, names::CALIBAN_FLEET_CA),
+        ..Access::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Making a job of the command line, and queueing it.
 
 use std::io::{IsTerminal as _, Read as _};
+use std::time::Duration;
 
 use caliban_fleet_nats::{
     Board, Budget, JobSpec, LARGEST_SPEC, OnQuestion, Publish, Repo, Submitted,
@@ -11,11 +12,15 @@ use caliban_model::CancellationToken;
 use caliban_settings::RuleAction;
 use jiff::Timestamp;
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::outcome;
 use crate::args::{OnQuestionArg, PublishArg, ResultArgs, SubmitArgs};
 use crate::console::{Console, note};
 use crate::exit::Failure;
+
+/// How long a server may take to say whether it has a pool.
+const POOL: Duration = Duration::from_secs(2);
 
 /// The job that is asked for, checked before anybody is connected to.
 pub(super) async fn spec(
@@ -196,8 +201,29 @@ pub(super) async fn submit<B: Board>(
     cancel: &CancellationToken,
     console: &mut Console,
 ) -> Result<(), Failure> {
+    // A server that does not answer is heard by the submission.
+    let known = timeout(POOL, board.has_pool(&spec.pool)).await;
+    if let Ok(Ok(false)) = known {
+        return Err(Failure::NoInput(format!(
+            "the server has no pool `{0}`, so nobody would take the job; `caliban fleet init \
+             --apply --pool {0}` makes it",
+            spec.pool
+        )));
+    }
     let submitted = board.submit(spec).await?;
     let is_new = submitted == Submitted::New;
+    if !is_new
+        && let Some(record) = board.record(spec.job).await?
+        && record
+            .value
+            .digest
+            .is_some_and(|known| known != spec.digest())
+    {
+        return Err(Failure::Usage(format!(
+            "the job {} was submitted before and is another one: `{}`; leave `--id` out for a new job",
+            spec.job, record.value.summary
+        )));
+    }
     if args.wait {
         note(&format!("job {}", spec.job));
         let wanted = ResultArgs {

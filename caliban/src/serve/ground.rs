@@ -1,6 +1,7 @@
 //! What every session of a server has in common, wherever it lives: what the operator said, where it
 //! may work, and what is kept.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,10 +158,15 @@ impl Ground {
         }
         options.permissions.mode = open.mode.or(options.permissions.mode);
         if let Some(tools) = &open.tools {
-            options.tools.selection.only = Some(tools.clone());
+            // What the operator offers is the most.
+            let offered = options.tools.selection.only.take();
+            let is_offered =
+                |name: &&String| offered.as_ref().is_none_or(|known| known.contains(name));
+            options.tools.selection.only = Some(tools.iter().filter(is_offered).cloned().collect());
         }
-        if let Some(turns) = open.max_turns {
-            options.limits.max_turns = std::num::NonZeroU32::new(turns);
+        if let Some(turns) = open.max_turns.and_then(NonZeroU32::new) {
+            let allowed = options.limits.max_turns;
+            options.limits.max_turns = Some(allowed.map_or(turns, |most| most.min(turns)));
         }
         if let Some(budget) = open.max_budget_usd {
             let wanted = Decimal::from_f64(budget).filter(|budget| *budget > Decimal::ZERO);

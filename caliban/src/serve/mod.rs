@@ -16,7 +16,7 @@ mod workers;
 
 use std::time::Duration;
 
-use caliban_harness::{Process, RunOptions};
+use caliban_harness::{Permissions, Process, RunOptions, configure};
 use caliban_model::CancellationToken;
 use caliban_serve::Registry;
 
@@ -41,20 +41,24 @@ pub(crate) async fn serve(
                 .to_owned(),
         ));
     }
+    let begun = |options: RunOptions| {
+        check_permissions(&options, &process)?;
+        Ok::<_, Failure>(options)
+    };
     let for_applications = || {
         line.check_for_applications()?;
-        line.options()
+        begun(line.options()?)
     };
     match &args.command {
         Some(ServeCommand::Heddle) => {
             line.check_served()?;
-            let options = line.options()?;
+            let options = begun(line.options()?)?;
             Box::pin(heddle::serve(options, process, cancel, console)).await
         }
         Some(ServeCommand::Acp { login: true }) => acp::login(&line.options()?, process),
         Some(ServeCommand::Acp { login: false }) => {
             line.check_edited()?;
-            let options = line.options()?;
+            let options = begun(line.options()?)?;
             Box::pin(acp::serve(options, process, cancel, console)).await
         }
         Some(ServeCommand::App(args)) => {
@@ -86,6 +90,15 @@ pub(crate) async fn serve(
         #[cfg(not(unix))]
         Some(ServeCommand::Web(_)) | None => Err(no_sockets()),
     }
+}
+
+/// What no session could begin with is said at the start. Settings that cannot be read are told to
+/// whoever opens a session, which may be in another directory.
+fn check_permissions(options: &RunOptions, process: &Process) -> Result<(), Failure> {
+    if let Ok(configuration) = configure(options, process.clone()) {
+        Permissions::of_new_run(&options.permissions, &configuration)?;
+    }
+    Ok(())
 }
 
 /// Shows sessions of this directory in a page, the earlier one named first, until it is told to stop.

@@ -65,6 +65,9 @@ fn submitting_again_is_the_same_job() {
         "{}",
         after.stderr
     );
+    let other = fleet.fleet(["submit", "--no-repo", "something else", "--id", ID]);
+    assert_eq!(other.code, Some(64), "{other:?}");
+    assert!(other.stderr.contains("is another one"), "{}", other.stderr);
     assert_eq!(fleet.bench.server.model_requests().len(), 1);
 }
 

@@ -97,6 +97,23 @@ fn roles_can_do_their_part_and_no_more() {
     let job = submitted.stdout.trim();
     let refused = fleet("worker", &url, &["submit", "--no-repo", "go"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("names the key of another role"),
+        "{refused:?}"
+    );
+    let refused = fleet("submitter", &url, &["worker", "--lease", "4s"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("names the key of another role"),
+        "{refused:?}"
+    );
+    let nowhere = ["submit", "--no-repo", "go", "--pool", "nowhere"];
+    let refused = fleet("submitter", &url, &nowhere);
+    assert_eq!(refused.code, Some(66), "{refused:?}");
+    assert!(
+        refused.stderr.contains("fleet init --apply --pool nowhere"),
+        "{refused:?}"
+    );
     let mut worker = bench.command();
     worker.args(["fleet", "--server", &url, "--key"]);
     worker.arg(keys.join("worker.nk"));

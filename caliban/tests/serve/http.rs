@@ -178,7 +178,18 @@ fn a_session_over_http() {
     let http = Http::start(&bench, &[]);
     let opened = http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
     assert_eq!(opened.status, 201, "{}", opened.text);
+    assert_eq!(opened.header("location"), Some("/v1/sessions/a"));
     assert_eq!(opened.json()["init"]["subtype"], "init");
+    let joined = http.call("POST", "/v1/sessions", &json!({"tab": "a"}));
+    assert_eq!(
+        (joined.status, &joined.json()["existing"]),
+        (200, &json!(true))
+    );
+    let list = http.call("POST", "/v1/sessions", &json!([]));
+    assert_eq!(
+        (list.status, &list.json()["code"]),
+        (400, &json!("bad_request"))
+    );
     assert_eq!(bench.server.requests().len(), 0);
 
     let prompt = json!({"request_id": "r", "content": "hi"});
@@ -232,6 +243,24 @@ fn a_session_over_http() {
         &json!({"mode": "bypassPermissions"}),
     );
     assert_eq!(refused.status, 403);
+    let named = http.call("PATCH", "/v1/sessions/a", &json!({"name": "A good one"}));
+    assert_eq!(named.status, 200, "{}", named.text);
+    let saved = http.local("GET", "/v1/saved").answer().json();
+    assert_eq!(
+        (
+            &saved["sessions"][0]["name"],
+            &saved["sessions"][0]["title"]
+        ),
+        (&json!("A-good-one"), &json!("A good one"))
+    );
+    for name in ["", "two\nlines"] {
+        let refused = http.call("PATCH", "/v1/sessions/a", &json!({"name": name}));
+        assert_eq!(refused.status, 400, "{}", refused.text);
+    }
+    let session = opened.json()["session"].as_str().unwrap().to_owned();
+    let by_session = format!("/v1/sessions/{session}");
+    let view = http.local("GET", &by_session).answer().json();
+    assert_eq!(view["tab"], "a");
     let listed = http.local("GET", "/v1/sessions").answer().json();
     assert_eq!(listed["sessions"][0]["last"], "completed");
     assert_eq!(
@@ -323,6 +352,7 @@ fn questions_are_resources() {
         (late.status, &late.json()["code"]),
         (409, &json!("already_answered"))
     );
+    assert_eq!(late.json()["how"], "allow");
     let ended = http
         .local("GET", "/v1/sessions/a/prompts/r?wait=true")
         .answer();
@@ -411,11 +441,14 @@ fn every_resource_is_described() {
     let document = http.local("GET", "/v1/openapi.json").answer().json();
     assert_eq!(document, caliban_serve_http::openapi());
     assert_eq!(document["openapi"], "3.1.0");
+    let mut names = std::collections::HashSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for method in operations.as_object().unwrap().keys() {
             if method == "parameters" {
                 continue;
             }
+            let name = operations[method]["operationId"].as_str().unwrap();
+            assert!(names.insert(name), "{name} names two things");
             let path = path.replace("{id}", "x").replace(['{', '}'], "");
             let answer = http
                 .local(&method.to_uppercase(), &path)

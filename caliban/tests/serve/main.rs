@@ -22,6 +22,7 @@ mod packages;
 mod questions;
 #[cfg(unix)]
 mod sockets;
+mod tabs;
 
 use caliban_testkit::{Reply, Script};
 use support::{Bench, Wire};

@@ -72,3 +72,73 @@ fn the_example_works_in_three_tabs(#[case] language: &str, #[case] example: &str
     }
     assert!(!bench.workspace.path().join("forbidden").exists());
 }
+
+/// What an application's own functions do wrong does not leave anybody waiting.
+const CARELESS: &str = r#"
+import asyncio, os
+from caliban_client import Caliban, CalibanError
+
+def fails(*told):
+    raise RuntimeError("a handler failed")
+
+async def main():
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+    server = await Caliban.start(os.environ["CALIBAN"])
+    tab = await server.open(tab="a", max_turns=5, on_event=fails, on_question=fails)
+    result = await asyncio.wait_for(tab.send("riskiest"), 30)
+    print(result["result"], result["denials"][0]["tool"])
+    await server.shutdown()
+    try:
+        await Caliban.start(os.environ["CALIBAN"], ["--no-such-flag"])
+    except CalibanError as error:
+        print(error)
+
+asyncio.run(main())
+"#;
+
+const CARELESS_TOO: &str = r#"
+const { Caliban } = await import(process.env.CLIENT);
+const { CALIBAN: command } = process.env;
+const server = await Caliban.start({ command });
+const tab = await server.open({ tab: "a" }, { onQuestion: () => { throw new Error("no"); },
+  onError: () => tab.cancel() });
+console.log((await tab.send("riskiest")).subtype);
+await server.shutdown();
+for (const wrong of [{ command, args: ["--no-such-flag"] }, { command: "/no/such/program" }]) {
+  await Caliban.start(wrong).catch((error) => console.log(error.message));
+}
+"#;
+
+#[test]
+fn a_client_in_python_survives_its_application() {
+    let script = Script::new([
+        Reply::tool("Bash", json!({"command": "touch forbidden"})),
+        Reply::text("fine"),
+    ]);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let file = bench.home.path().join("careless.py");
+    std::fs::write(&file, CARELESS).unwrap();
+    let ran = run(&mut program(&bench, "python", &file));
+    assert_eq!(
+        ran.stdout, "fine Bash\nthe server ended at once, with the exit code 64\n",
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_client_in_typescript_says_why_nothing_began() {
+    let script = Script::new([Reply::tool("Bash", json!({"command": "touch forbidden"}))]);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let file = bench.home.path().join("careless.mjs");
+    std::fs::write(&file, CARELESS_TOO).unwrap();
+    let client = clients().join("typescript/src/index.js");
+    let ran = run(program(&bench, "node", &file).env("CLIENT", client));
+    assert_eq!(
+        ran.stdout,
+        "cancelled\nthe server ended at once, with the exit code 64\n\
+         spawn /no/such/program ENOENT\n",
+        "{}",
+        ran.stderr
+    );
+}

@@ -42,6 +42,8 @@ export interface TabView {
   mode: string;
   prompts: number;
   total_cost_usd: number;
+  /** Tokens of the conversation and of the model's window, as far as they are known. */
+  context: { used?: number; window?: number };
   seq: number;
   epoch: string;
   parked?: boolean;
@@ -95,6 +97,8 @@ export interface Handlers {
 
 export declare class CalibanError extends Error {
   readonly code: string;
+  /** How a question was answered, where it was (`already_answered`). */
+  readonly how?: string;
 }
 
 export declare class Caliban {

@@ -6,10 +6,11 @@ import { createInterface } from "node:readline";
 
 /** A request that was not granted; `code` stays the same from version to version. */
 export class CalibanError extends Error {
-  constructor(code, message) {
+  constructor(code, message, how) {
     super(message);
     this.name = "CalibanError";
     this.code = code;
+    this.how = how;
   }
 }
 
@@ -43,7 +44,11 @@ export class Caliban {
       child.on("error", reject);
     });
     const server = new Caliban(child.stdin, child.stdout, closed);
-    await Promise.race([server.request("hello", { protocol: 1 }), closed.then(() => {})]);
+    const ended = closed.then((code) => {
+      throw new CalibanError("ended", `the server ended at once, with the exit code ${code}`);
+    });
+    // How it ended says more than that it is gone.
+    await Promise.race([server.request("hello", { protocol: 1 }).catch(() => ended), ended]);
     return server;
   }
 
@@ -102,8 +107,10 @@ export class Caliban {
       const waiting = this.#waiting.get(line.re);
       this.#waiting.delete(line.re);
       if (!waiting) return;
-      if (line.error) waiting.reject(new CalibanError(line.error.code, line.error.message));
-      else waiting.resolve(line.ok);
+      if (line.error) {
+        const { code, message, how } = line.error;
+        waiting.reject(new CalibanError(code, message, how));
+      } else waiting.resolve(line.ok);
       return;
     }
     this.#tabs.get(line.tab)?.hear(line);
@@ -135,7 +142,7 @@ export class Tab {
 
   /** Sends a prompt and waits for its result. The same `request` is worked on once. */
   async send(content, { request = randomUUID() } = {}) {
-    const waiting = {};
+    const waiting = { content };
     const ended = new Promise((resolve, reject) => Object.assign(waiting, { resolve, reject }));
     // Whether anybody waits for it is decided below.
     ended.catch(() => {});
@@ -145,7 +152,8 @@ export class Tab {
       sent = await this.#server.request("send", { tab: this.name, request, content });
     } catch (error) {
       const others = (this.#results.get(request) ?? []).filter((other) => other !== waiting);
-      this.#results.set(request, others);
+      if (others.length) this.#results.set(request, others);
+      else this.#results.delete(request);
       throw error;
     }
     // What ended before is not told again.
@@ -184,6 +192,15 @@ export class Tab {
     if (event.type === "text") this.#handlers.onText?.(event.delta, line);
     if (event.type === "question") this.#ask(event);
     if (event.type === "result" && request) this.#settle(request, event);
+    if (event.type === "snapshot") this.#catchUp();
+  }
+
+  /** A snapshot stands for what was not told, which may have been results: they are asked for. */
+  #catchUp() {
+    for (const [request, [{ content }]] of this.#results) {
+      const sent = this.#server.request("send", { tab: this.name, request, content });
+      sent.then(({ result }) => result && this.#settle(request, result), () => {});
+    }
   }
 
   end(error) {

@@ -226,6 +226,16 @@ pub trait Board: Send + Sync + 'static {
     /// An artefact of at most so many bytes.
     fn fetch(&self, name: &str, most: u64) -> impl Future<Output = Done<Option<Bytes>>> + Send;
 
+    /// Whether there is a pool of this name, as far as it can be told.
+    fn has_pool(&self, _pool: &Pool) -> impl Future<Output = Done<bool>> + Send {
+        std::future::ready(Ok(true))
+    }
+
+    /// What whoever comes may not do, where something was refused for that reason.
+    fn refusal(&self) -> Option<String> {
+        None
+    }
+
     /// Changes whenever the connection was lost and is there again: what was told last may be lost.
     fn reconnected(&self) -> watch::Receiver<u64>;
 }

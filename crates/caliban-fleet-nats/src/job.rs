@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::secret::secret_in;
@@ -234,6 +235,20 @@ impl JobSpec {
         Ok(bytes)
     }
 
+    /// Stands for what is to be done, whoever asks for it and whenever.
+    pub fn digest(&self) -> String {
+        let what = Self {
+            by: String::new(),
+            submitted: Timestamp::UNIX_EPOCH,
+            deadline: None,
+            traceparent: None,
+            ..self.clone()
+        };
+        // Only a map with keys that are no texts could fail, and there is none.
+        let text = serde_json::to_vec(&what).unwrap_or_default();
+        crate::hex(&Sha256::digest(&text))
+    }
+
     /// A job that somebody sent, held to everything that [`encode`](Self::encode) demands: who
     /// sends need not be this program.
     pub fn decode(bytes: &[u8]) -> Result<Self, JobError> {
@@ -296,6 +311,23 @@ pub(crate) mod tests {
     fn a_job_comes_back_as_it_was_sent() {
         let sent = spec();
         assert_eq!(JobSpec::decode(&sent.encode().unwrap()).unwrap(), sent);
+    }
+
+    #[test]
+    fn a_job_is_known_by_what_is_to_be_done() {
+        let once = spec();
+        let again = JobSpec {
+            by: "you@there".to_owned(),
+            submitted: Timestamp::now(),
+            deadline: Some(Timestamp::now()),
+            ..once.clone()
+        };
+        assert_eq!(once.digest(), again.digest());
+        let other = JobSpec {
+            prompt: "say goodbye".to_owned(),
+            ..once.clone()
+        };
+        assert_ne!(once.digest(), other.digest());
     }
 
     #[test]

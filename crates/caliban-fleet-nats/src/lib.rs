@@ -22,8 +22,18 @@ pub use job::{
 pub use layout::Layout;
 pub use memory::MemoryBoard;
 pub use monitor::read_monitor;
-pub use nats::{Access, NatsBoard};
+pub use nats::{Access, NatsBoard, Refusals};
 pub use record::{AnswerRecord, Files, JobRecord, JobResult, Outcome, State, Stored};
 pub use secret::secret_in;
 pub use server_file::{Role, Roles, keys, public_key, server_file};
 pub use survey::{Finding, Health, OLDEST_SERVER, Survey, judge_monitor};
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -64,6 +64,9 @@ pub struct JobRecord {
     pub updated: Timestamp,
     /// The beginning of the prompt.
     pub summary: String,
+    /// Stands for what the job is, so that another one cannot go by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl JobRecord {
@@ -82,6 +85,7 @@ impl JobRecord {
             submitted: spec.submitted,
             updated: spec.submitted,
             summary: line.chars().take(SUMMARY).collect(),
+            digest: Some(spec.digest()),
         }
     }
 

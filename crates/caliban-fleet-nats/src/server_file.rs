@@ -120,7 +120,11 @@ fn permissions(role: Role) -> (Vec<String>, Vec<String>) {
             for stream in [EVENTS, &records, &results, &questions, &artefacts] {
                 publish.extend(read(stream));
             }
-            publish.extend([look(JOBS), look(JOURNAL)]);
+            publish.extend([
+                look(JOBS),
+                look(JOURNAL),
+                format!("$JS.API.CONSUMER.INFO.{JOBS}.*"),
+            ]);
             (publish, vec![inbox(), "caliban.live.*".to_owned()])
         }
         Role::Worker => {

@@ -5,12 +5,19 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::stream;
 use tokio::time::{Instant, timeout_at};
 
+use crate::problem::Refusal;
+
+/// The largest body, which is a prompt with images.
+pub(crate) const LARGEST: usize = 32 * 1024 * 1024;
+/// How much of a larger one is passed over, so that whoever sends it hears why it is refused.
+const PASSED_OVER: usize = 128 * 1024 * 1024;
 /// How long nothing of a body may come.
 const IDLE: Duration = Duration::from_secs(10);
 /// How long the whole of a body may take that somebody sends whom nobody knows yet.
@@ -39,7 +46,39 @@ enum Patience {
 
 /// Bodies of those who were let in.
 pub(crate) async fn idle(request: Request, next: Next) -> Response {
-    next.run(limited(request, Patience::Idle)).await
+    let length = length(request.headers());
+    let is_announced = request.headers().contains_key(header::EXPECT);
+    let request = limited(request, Patience::Idle);
+    if length.is_none_or(|length| length <= LARGEST) {
+        return next.run(request).await;
+    }
+    // Who waits to be told to go on has sent nothing yet.
+    if !is_announced {
+        pass_over(request).await;
+    }
+    let reason = "a body has at most 32 MiB";
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", reason).into_response()
+}
+
+fn length(headers: &HeaderMap) -> Option<usize> {
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+/// Reads what is of no use, and keeps none of it.
+async fn pass_over(request: Request) {
+    let mut pieces = request.into_body().into_data_stream();
+    let mut passed = 0;
+    while let Some(Ok(piece)) = pieces.next().await {
+        passed += piece.len();
+        if passed > PASSED_OVER {
+            return;
+        }
+    }
 }
 
 /// Bodies of strangers.

@@ -179,7 +179,7 @@ fn operations(read: &mut SchemaGenerator, written: &mut SchemaGenerator) -> Vec<
         operation(
             "patch",
             ONE,
-            "Changes the model, the mode or the effort.",
+            "Changes the name, the model, the mode or the effort.",
             Some(schema::<Change>(read)),
             ("200", Some(view)),
         ),
@@ -336,6 +336,7 @@ fn described(operation: &Operation) -> Value {
         }},
     });
     let mut described = json!({
+        "operationId": identifier(operation),
         "summary": operation.summary,
         "responses": {*status: response, "default": problem},
     });
@@ -344,20 +345,45 @@ fn described(operation: &Operation) -> Value {
         response["description"] = when.into();
         described["responses"][other] = response;
     }
+    if operation.method == "get" && operation.path.ends_with("/events") {
+        described["parameters"] = json!([{
+            "name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
+        }]);
+    }
     if let Some(schema) = &operation.takes {
         let kind = schema["contentMediaType"]
             .as_str()
             .unwrap_or("application/json");
-        described["requestBody"] = json!({"content": {kind: {"schema": schema}}});
+        // An interrupt may say nothing more.
+        let is_needed = !operation.path.ends_with("/interrupt");
+        described["requestBody"] =
+            json!({"required": is_needed, "content": {kind: {"schema": schema}}});
     }
     if !operation.query.is_empty() {
         let query = operation
             .query
             .iter()
             .map(|(name, kind)| json!({"name": name, "in": "query", "schema": {"type": kind}}));
-        described["parameters"] = query.collect();
+        let mut parameters: Vec<Value> = query.collect();
+        if let Some(others) = described["parameters"].as_array() {
+            parameters.extend(others.iter().cloned());
+        }
+        described["parameters"] = parameters.into();
     }
     described
+}
+
+/// A name for programs that make a client of the document: the method and the parts of the path.
+fn identifier(operation: &Operation) -> String {
+    let parts = operation.path.split(['/', '.', '{', '}', '_']);
+    let parts = parts.filter(|part| !part.is_empty() && *part != "v1");
+    let mut name = operation.method.to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+    }
+    name
 }
 
 fn problem() -> Value {
@@ -370,6 +396,7 @@ fn problem() -> Value {
             "status": {"type": "integer"},
             "code": {"type": "string"},
             "detail": {"type": "string"},
+            "how": {"type": "string", "description": "How the question was answered, with the code `already_answered`."},
         },
     })
 }

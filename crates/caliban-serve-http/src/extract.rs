@@ -5,8 +5,8 @@ use std::error::Error;
 use axum::extract::rejection::{BytesRejection, JsonRejection, PathRejection, QueryRejection};
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request, WebSocketUpgrade};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 
 use crate::body::TooSlow;
@@ -69,9 +69,43 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
-        let axum::Json(body) = axum::Json::from_request(request, state).await?;
-        Ok(Self(body))
+        if let Some(refusal) = no_json(request.headers()) {
+            return Err(refusal);
+        }
+        let Bytes(body) = Bytes::from_request(request, state).await?;
+        Ok(Self(object(&body)?))
     }
+}
+
+/// Whether a body says that it is something else.
+fn no_json(headers: &HeaderMap) -> Option<Refusal> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    let kind = kind.to_ascii_lowercase();
+    let is_json =
+        kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"));
+    (!is_json).then(|| {
+        Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "bad_request",
+            "send the body as `Content-Type: application/json`",
+        )
+    })
+}
+
+/// Reads an object. A list would do for the reader of a type with fields, and means nothing here.
+fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|byte| *byte != b'{') {
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "bad_request",
+            "the body must be a JSON object",
+        ));
+    }
+    let axum::Json(read) = axum::Json::from_bytes(body)?;
+    Ok(read)
 }
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeJson<T> {
@@ -82,8 +116,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for MaybeJson
         if body.is_empty() {
             return Ok(Self(T::default()));
         }
-        let axum::Json(body) = axum::Json::from_bytes(&body)?;
-        Ok(Self(body))
+        Ok(Self(object(&body)?))
     }
 }
 

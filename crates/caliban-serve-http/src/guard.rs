@@ -185,7 +185,8 @@ fn by_cookie(token: &Token, request: &Request, origin: Option<&str>) -> Result<C
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    text(headers, "authorization")?.strip_prefix("Bearer ")
+    let (scheme, token) = text(headers, "authorization")?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

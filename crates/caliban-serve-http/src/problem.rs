@@ -1,7 +1,7 @@
 //! Problems as HTTP knows them: `application/problem+json` with a code that stays the same.
 
 use axum::Json;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use caliban_serve::{Code, Problem};
 use serde_json::json;
@@ -12,7 +12,7 @@ pub(crate) struct Refusal {
     status: StatusCode,
     code: String,
     detail: String,
-    header: Option<(HeaderName, HeaderValue)>,
+    how: Option<String>,
 }
 
 impl Refusal {
@@ -21,7 +21,7 @@ impl Refusal {
             status,
             code: code.to_owned(),
             detail: detail.into(),
-            header: None,
+            how: None,
         }
     }
 }
@@ -41,30 +41,37 @@ impl From<Problem> for Refusal {
         };
         // A code is a word, and written as one.
         let code = serde_json::to_value(problem.code).unwrap_or_default();
-        let header = (status == StatusCode::TOO_MANY_REQUESTS)
-            .then(|| (header::RETRY_AFTER, HeaderValue::from_static("1")));
         Self {
             status,
             code: code.as_str().unwrap_or_default().to_owned(),
             detail: problem.message,
-            header,
+            how: problem.how,
         }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = json!({
+        let mut body = json!({
             "type": "about:blank",
             "title": self.status.canonical_reason().unwrap_or_default(),
             "status": self.status.as_u16(),
             "code": self.code,
             "detail": self.detail,
         });
+        if let Some(how) = self.how {
+            body["how"] = how.into();
+        }
         let mut response = (self.status, Json(body)).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        if let Some((name, value)) = self.header {
+        let further = match self.status {
+            StatusCode::UNAUTHORIZED => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            StatusCode::TOO_MANY_REQUESTS => Some((header::RETRY_AFTER, "1")),
+            _ => None,
+        };
+        if let Some((name, value)) = further {
+            let value = HeaderValue::from_static(value);
             response.headers_mut().insert(name, value);
         }
         response

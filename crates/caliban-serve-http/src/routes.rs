@@ -1,5 +1,7 @@
 //! The resources.
 
+use std::fmt::Write as _;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -8,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use caliban_serve::{
     Action, Answer, Blob, Cancel, Close, Code, Content, Decision, Done, Effort, MediaType, Open,
-    Problem, Purge, Queue, Scope, Send, Sent, SentState, Set, Wish,
+    Problem, Purge, Queue, Scope, Send, Sent, SentState, Set, TabState, Wish,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,8 +23,6 @@ use crate::paging::{Page, Paging};
 use crate::problem::Refusal;
 use crate::{body, document, events, page, page_paths};
 
-/// The largest body, which is a prompt with images.
-const BODY: usize = 32 * 1024 * 1024;
 /// The largest body with a token.
 const LOGIN: usize = 4 * 1024;
 
@@ -56,7 +56,7 @@ pub(crate) fn routes() -> Router<Server> {
         .route("/v1/sessions/{id}/ws", get(events::socket))
         .fallback(nothing)
         .method_not_allowed_fallback(not_that)
-        .layer(DefaultBodyLimit::max(BODY))
+        .layer(DefaultBodyLimit::max(body::LARGEST))
         .layer(from_fn(body::idle))
         // Strangers come here, too.
         .merge(
@@ -150,7 +150,35 @@ async fn prompts(State(server): State<Server>, Path(tab): Path<String>) -> Answe
 }
 
 async fn open(State(server): State<Server>, Json(open): Json<Open>) -> Answered {
-    done(&server, StatusCode::CREATED, Wish::Open(Box::new(open))).await
+    let wish = Wish::Open(Box::new(open));
+    let bad = |reason: String| Problem::new(Code::BadRequest, reason);
+    wish.check().map_err(bad)?;
+    let done = server.registry.ask(wish).await?;
+    let (status, place) = match &done {
+        // Nothing was made: it is joined.
+        Done::Opened(opened) if opened.existing => (StatusCode::OK, None),
+        Done::Opened(opened) => (StatusCode::CREATED, place(&opened.view.tab)),
+        _ => (StatusCode::CREATED, None),
+    };
+    let mut response = (status, axum::Json(done)).into_response();
+    if let Some(place) = place {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// Where a session is found.
+fn place(tab: &str) -> Option<HeaderValue> {
+    let mut place = "/v1/sessions/".to_owned();
+    for byte in tab.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            place.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(place, "%{byte:02X}");
+        }
+    }
+    HeaderValue::from_str(&place).ok()
 }
 
 async fn show(State(server): State<Server>, Path(tab): Path<String>) -> Answered {
@@ -161,6 +189,9 @@ async fn show(State(server): State<Server>, Path(tab): Path<String>) -> Answered
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Change {
+    /// What the session is called from now on; while nothing is worked on.
+    #[serde(default)]
+    name: Option<String>,
     #[serde(default)]
     model: Option<String>,
     /// A permission mode.
@@ -175,6 +206,13 @@ async fn change(
     Path(tab): Path<String>,
     Json(change): Json<Change>,
 ) -> Answered {
+    let is_only_name = change.model.is_none() && change.mode.is_none() && change.effort.is_none();
+    if let Some(name) = &change.name {
+        rename(&server, &tab, name).await?;
+        if is_only_name {
+            return Ok(axum::Json(server.registry.view(&tab)?).into_response());
+        }
+    }
     let mode = change
         .mode
         .map(|mode| serde_json::from_value(Value::String(mode)))
@@ -187,6 +225,41 @@ async fn change(
     };
     done(&server, StatusCode::OK, Wish::Set(set)).await?;
     Ok(axum::Json(server.registry.view(&tab)?).into_response())
+}
+
+/// Calls a session something else. It does that itself, by the command that everybody has for it.
+async fn rename(server: &Server, tab: &str, name: &str) -> Result<(), Refusal> {
+    let bad = |reason: &str| Problem::new(Code::BadRequest, reason);
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Err(bad("`name` must be a line of text").into());
+    }
+    match server.registry.view(tab)?.state {
+        TabState::Idle => {}
+        TabState::Ended | TabState::Dead => {
+            return Err(Problem::new(Code::Ended, "the session has ended").into());
+        }
+        TabState::Connecting | TabState::Running | TabState::Waiting => {
+            let reason = "something is worked on; a session is renamed when that is done";
+            return Err(Problem::new(Code::Busy, reason).into());
+        }
+    }
+    let wish = Wish::Send(Send {
+        tab: tab.to_owned(),
+        request: None,
+        content: Content::Text(format!("/rename {name}")),
+    });
+    let Done::Sent(sent) = server.registry.ask(wish).await? else {
+        return Ok(());
+    };
+    let Done::Sent(ended) = server.registry.result_of(tab, &sent.request).await? else {
+        return Ok(());
+    };
+    let result = ended.result.unwrap_or_default();
+    if result["is_error"] == true {
+        let reason = result["error"].as_str().unwrap_or("it was not renamed");
+        return Err(bad(reason).into());
+    }
+    Ok(())
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -5,18 +5,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::content::Content;
+use crate::request::Id;
 use crate::view::TabView;
 
 /// The answer to a request; each has exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reply {
-    Ok { re: String, ok: Done },
-    Error { re: Option<String>, error: Problem },
+    Ok { re: Id, ok: Done },
+    Error { re: Option<Id>, error: Problem },
 }
 
 impl Reply {
-    pub fn new(re: String, done: Result<Done, Problem>) -> Self {
+    pub fn new(re: Id, done: Result<Done, Problem>) -> Self {
         match done {
             Ok(ok) => Self::Ok { re, ok },
             Err(error) => Self::Error {
@@ -134,6 +135,9 @@ pub struct Closed {
 pub struct Problem {
     pub code: Code,
     pub message: String,
+    /// How the question was answered, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
 }
 
 /// What kind of problem it is; others may be added.
@@ -173,6 +177,7 @@ impl Problem {
         Self {
             code,
             message: message.into(),
+            how: None,
         }
     }
 

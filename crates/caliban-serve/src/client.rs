@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use crate::answer::{Code, Done, Problem, Reply};
 use crate::reader::Reader;
 use crate::registry::{Listen, Registry};
-use crate::request::{Malformed, Wish, read};
+use crate::request::{Id, Malformed, Wish, read};
 use crate::told::Told;
 
 /// Requests without an answer; a client that is further ahead waits.
@@ -25,7 +25,7 @@ pub enum Output {
     Goodbye(Box<Reply>),
 }
 
-type Answered = (String, Option<Listen>, bool, Result<Done, Problem>);
+type Answered = (Id, Option<Listen>, bool, Result<Done, Problem>);
 
 /// A connection.
 pub struct Client {

@@ -38,13 +38,13 @@ pub use lines::{Line, LineDecoder};
 pub use reader::Reader;
 pub use registry::{Pending, Registry, ShutDown};
 pub use request::{
-    Action, Answer, Cancel, Close, Decision, Effort, Events, HelloWish, Malformed, Open, Purge,
+    Action, Answer, Cancel, Close, Decision, Effort, Events, HelloWish, Id, Malformed, Open, Purge,
     Queue, Request, Scope, Send, Set, Shutdown, TabsWish, Wish, read,
 };
 pub use schema::lines_schema;
 pub use snapshot::MessagePage;
 pub use told::Told;
-pub use view::{Last, QuestionView, TabState, TabView};
+pub use view::{Context, Last, QuestionView, TabState, TabView};
 
 /// The version of the line protocol. What a reader does not know it may pass over.
 pub const PROTOCOL: u32 = 1;

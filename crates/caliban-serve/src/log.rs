@@ -36,10 +36,20 @@ struct Inner {
     bound: usize,
     /// The number of the next event.
     next: u64,
+    start: Start,
     end: End,
     /// The next event that each reader wants, and how it is woken.
     readers: HashMap<u64, (u64, Arc<Notify>)>,
     next_reader: u64,
+}
+
+/// What the first event stands at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The beginning of everything.
+    Whole,
+    /// Something was said before, which events do not tell.
+    Later,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +93,7 @@ impl TabLog {
                 bytes: 0,
                 bound,
                 next: 1,
+                start: Start::Whole,
                 end: End::Open,
                 readers: HashMap::new(),
                 next_reader: 0,
@@ -118,6 +129,16 @@ impl TabLog {
         seq
     }
 
+    /// What is told goes on from an earlier conversation.
+    pub(crate) fn go_on(&self) {
+        self.lock().start = Start::Later;
+    }
+
+    /// Whether something was said before the first event.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.lock().start == Start::Later
+    }
+
     /// Nothing more will be told.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
@@ -137,12 +158,14 @@ impl TabLog {
         self.lock().next - 1
     }
 
-    /// A reader that wants this event next, at most the next one there will be.
+    /// A reader that wants this event next, at most the next one there will be; 0 is what was before
+    /// the first, which is let go of.
     pub(crate) fn subscribe(&self, from: Option<u64>, wake: Arc<Notify>) -> (u64, u64) {
         let mut inner = self.lock();
         let id = inner.next_reader;
         inner.next_reader += 1;
-        let from = from.map_or(inner.next, |from| from.clamp(1, inner.next));
+        let first = u64::from(inner.start == Start::Whole);
+        let from = from.map_or(inner.next, |from| from.clamp(first, inner.next));
         wake.notify_one();
         inner.readers.insert(id, (from, wake));
         (id, from)

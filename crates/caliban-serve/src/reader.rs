@@ -125,7 +125,7 @@ impl Reader {
             let gap = || (feed.log.last(), json!({"type": "gap"}));
             let (seq, event) = snapshot.unwrap_or_else(gap);
             feed.log.move_to(feed.id, seq + 1);
-            let first = feed.next;
+            let first = feed.next.max(1);
             feed.next = seq + 1;
             if let Ok(event) = serde_json::value::to_raw_value(&event) {
                 self.waiting.push(Told {

@@ -16,7 +16,7 @@ use crate::encode::Frames;
 use crate::host::{Saved, SessionHost, SessionWanted};
 use crate::limits::Limits;
 use crate::log::TabLog;
-use crate::request::{Open, Request, Wish};
+use crate::request::{Id, Open, Request, Wish};
 use crate::snapshot::MessagePage;
 use crate::tab::{self, Letter, Outcome, Parting, TabHandle, When};
 use crate::view::TabView;
@@ -121,7 +121,7 @@ impl Registry {
             Wish::Tabs(_) => now(Ok(Done::Tabs(Tabs { tabs: self.views() }))),
             Wish::Events(events) => self.hear(&events.tab, events.since.map(|since| since + 1)),
             Wish::Send(send) => {
-                let request = Arc::from(send.request.unwrap_or(id));
+                let request = Arc::from(send.request.unwrap_or_else(|| id.to_string()));
                 let content = match self.0.uploads.resolve(send.content) {
                     Ok(content) => content,
                     Err(digest) => {
@@ -170,7 +170,7 @@ impl Registry {
 
     /// Does something and waits for its answer.
     pub async fn ask(&self, wish: Wish) -> Result<Done, Problem> {
-        let id = Uuid::new_v4().to_string();
+        let id = Id::Text(Uuid::new_v4().to_string());
         self.submit(Request { id, wish }).await.answer.await
     }
 
@@ -337,9 +337,10 @@ impl Registry {
         if known.is_closing {
             return now(Err(shutting_down()));
         }
-        if let Some(tab) = joined(&known.tabs, &open) {
-            let (from, tab) = (None, tab.clone());
-            return opened(tab, from, true);
+        match joined(&known.tabs, &open) {
+            Ok(Some(tab)) => return opened(tab.clone(), None, true),
+            Ok(None) => {}
+            Err(problem) => return now(Err(problem)),
         }
         if known.tabs.len() >= self.0.limits.tabs {
             let most = self.0.limits.tabs;
@@ -369,13 +370,18 @@ impl Registry {
             Err(problem) => now(Err(problem)),
             Ok(handle) => {
                 let after = handle.log.last() + 1;
-                let next = from.map_or(after, |from| from.clamp(1, after));
-                let tab = tab.to_owned();
+                // What was said before the first event is told by a snapshot.
+                let first = u64::from(!handle.log.goes_on());
+                let from = from.map_or(after, |from| match from {
+                    0 | 1 => first,
+                    from => from.min(after),
+                });
+                let (tab, next) = (tab.to_owned(), from.max(1));
                 Pending {
                     answer: async move { Ok(Done::Heard(Heard { tab, next })) }.boxed(),
                     listen: Some(Listen {
                         tab: handle,
-                        from: Some(next),
+                        from: Some(from),
                     }),
                 }
             }
@@ -408,24 +414,45 @@ impl Registry {
 
     fn find(&self, tab: &str) -> Result<TabHandle, Problem> {
         let known = self.0.tabs();
-        known
-            .tabs
-            .get(tab)
-            .cloned()
-            .ok_or_else(|| Problem::no_such_tab(tab))
+        let named = known.tabs.get(tab);
+        // Whoever knows the session need not know what its tab is called.
+        let of_session = || {
+            known
+                .tabs
+                .values()
+                .find(|it| !it.is_copy() && it.is_of(tab))
+        };
+        let found = named.or_else(of_session);
+        found.cloned().ok_or_else(|| Problem::no_such_tab(tab))
     }
 }
 
-/// The tab that is meant, where it is open already: by its name, or by its session.
-fn joined<'a>(tabs: &'a HashMap<Arc<str>, TabHandle>, open: &Open) -> Option<&'a TabHandle> {
+/// The tab that is meant, where it is open already: by its name, or by its session. A name means one
+/// session, so who asks for another one by it is told.
+fn joined<'a>(
+    tabs: &'a HashMap<Arc<str>, TabHandle>,
+    open: &Open,
+) -> Result<Option<&'a TabHandle>, Problem> {
+    let wanted = open.resume.as_deref().or(open.name.as_deref());
     if let Some(tab) = &open.tab
         && let Some(found) = tabs.get(&**tab)
     {
-        return Some(found);
+        return match wanted.filter(|wanted| !found.is_of(wanted)) {
+            None => Ok(Some(found)),
+            Some(wanted) => Err(Problem::new(
+                Code::Conflict,
+                format!(
+                    "the tab `{tab}` is open with another session than `{wanted}`; close it, or \
+                     use another name"
+                ),
+            )),
+        };
     }
-    let session = open.resume.as_ref().filter(|_| !open.fork)?;
-    tabs.values()
-        .find(|tab| tab.view.borrow().session == *session)
+    let session = wanted.filter(|_| !open.fork);
+    Ok(session.and_then(|session| {
+        tabs.values()
+            .find(|tab| !tab.is_copy() && tab.is_of(session))
+    }))
 }
 
 /// The answer to an opening, as soon as the tab has begun.

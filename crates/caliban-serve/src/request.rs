@@ -1,5 +1,7 @@
 //! What an application can ask for, and how a line of it is read.
 
+use std::fmt;
+
 use caliban_settings::PermissionMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,8 +15,42 @@ const LONGEST_NAME: usize = 128;
 /// A wish and the id that its answer carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    pub id: String,
+    pub id: Id,
     pub wish: Wish,
+}
+
+/// What a line is called by whoever wrote it, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Id {
+    Number(i64),
+    Text(String),
+}
+
+impl Id {
+    /// Reads one; nothing where it can name nothing.
+    fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) if is_name(text) => Some(Self::Text(text.clone())),
+            Value::Number(number) => number.as_i64().map(Self::Number),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(formatter),
+            Self::Text(text) => formatter.write_str(text),
+        }
+    }
+}
+
+impl From<&str> for Id {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
 }
 
 /// What is wanted.
@@ -254,7 +290,7 @@ pub struct Shutdown {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// The id of it, where one could be read.
-    pub id: Option<String>,
+    pub id: Option<Id>,
     pub reason: String,
 }
 
@@ -264,17 +300,15 @@ pub fn read(line: &str) -> Result<Option<Request>, Malformed> {
     if line.is_empty() {
         return Ok(None);
     }
-    let wrong = |id: Option<String>, reason: String| Malformed { id, reason };
+    let wrong = |id: Option<Id>, reason: String| Malformed { id, reason };
     let mut fields: Map<String, Value> = match serde_json::from_str(line) {
         Ok(fields) => fields,
         Err(error) => return Err(wrong(None, format!("the line is no JSON object: {error}"))),
     };
-    let id = match fields.shift_remove("id") {
-        Some(Value::String(id)) if is_name(&id) => id,
-        Some(_) | None => {
-            let reason = format!("`id` must be a text of 1 to {LONGEST_NAME} bytes");
-            return Err(wrong(None, reason));
-        }
+    let id = fields.shift_remove("id").as_ref().and_then(Id::read);
+    let Some(id) = id else {
+        let reason = format!("`id` must be a text of 1 to {LONGEST_NAME} bytes or a whole number");
+        return Err(wrong(None, reason));
     };
     let wish = serde_json::from_value(Value::Object(fields));
     let wish: Wish = wish.map_err(|error| wrong(Some(id.clone()), error.to_string()))?;
@@ -309,6 +343,13 @@ impl Wish {
                 if open.resume.is_some() && open.name.is_some() {
                     return Err("`resume` and `name` exclude each other".to_owned());
                 }
+                if open.fork && open.resume.is_none() {
+                    return Err("`fork` copies a session: name it with `resume`".to_owned());
+                }
+                named_model(open.model.as_deref())?;
+                if open.max_turns == Some(0) {
+                    return Err("`max_turns` must be at least 1".to_owned());
+                }
                 Ok(())
             }
             Self::Send(send) => {
@@ -328,7 +369,7 @@ impl Wish {
                 if set.model.is_none() && set.mode.is_none() && set.effort.is_none() {
                     return Err("`set` needs a `model`, a `mode` or an `effort`".to_owned());
                 }
-                Ok(())
+                named_model(set.model.as_deref())
             }
             Self::Hello(_)
             | Self::Cancel(_)
@@ -340,6 +381,13 @@ impl Wish {
     }
 }
 
+fn named_model(model: Option<&str>) -> Result<(), String> {
+    match model {
+        Some(model) if model.trim().is_empty() => Err("`model` is empty".to_owned()),
+        Some(_) | None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,13 +396,20 @@ mod tests {
     fn a_line_is_a_request_or_says_why_not() {
         let sent = read(r#"{"op":"send","id":"1","tab":"a","content":"hi"}"#);
         let sent = sent.unwrap().unwrap();
-        assert_eq!(sent.id, "1");
+        assert_eq!(sent.id, "1".into());
+        let counted = read(r#"{"op":"tabs","id":7}"#).unwrap().unwrap();
+        assert_eq!(counted.id, Id::Number(7));
         assert!(matches!(sent.wish, Wish::Send(Send { ref tab, .. }) if tab == "a"));
         assert_eq!(read(" \r\n"), Ok(None));
         for (line, id) in [
             ("[]", None),
             (r#"{"op":"tabs"}"#, None),
-            (r#"{"op":"tabs","id":7}"#, None),
+            (r#"{"op":"tabs","id":7.5}"#, None),
+            (r#"{"op":"tabs","id":null}"#, None),
+            (r#"{"op":"open","id":"x","max_turns":0}"#, Some("x")),
+            (r#"{"op":"open","id":"x","model":" "}"#, Some("x")),
+            (r#"{"op":"set","id":"x","tab":"a","model":""}"#, Some("x")),
+            (r#"{"op":"open","id":"x","fork":true}"#, Some("x")),
             (r#"{"op":"tabs","id":"x","more":1}"#, Some("x")),
             (r#"{"op":"dance","id":"x"}"#, Some("x")),
             (
@@ -373,7 +428,7 @@ mod tests {
             ),
         ] {
             let wrong = read(line).unwrap_err();
-            assert_eq!(wrong.id.as_deref(), id, "{line}");
+            assert_eq!(wrong.id, id.map(Id::from), "{line}");
         }
     }
 }

@@ -38,7 +38,7 @@ pub fn lines_schema() -> Value {
 
 /// Every request has an id beside what it wishes.
 fn with_id(schema: &mut Value) {
-    let id = json!({"type": "string", "minLength": 1, "maxLength": 128});
+    let id = json!({"type": ["string", "integer"], "minLength": 1, "maxLength": 128});
     for kind in schema["oneOf"].as_array_mut().into_iter().flatten() {
         // Where a kind is described elsewhere, the description is closed; the id stands beside it.
         kind["properties"]["id"] = id.clone();

@@ -29,7 +29,7 @@ use crate::partial::Partial;
 use crate::registry::Shared;
 use crate::request::{Answer, Cancel, Open, Purge, Set};
 use crate::snapshot::{self, MessagePage};
-use crate::view::{Last, QuestionView, TabState, TabView};
+use crate::view::{Context, Last, QuestionView, TabState, TabView};
 
 use settling::Settings;
 
@@ -96,6 +96,8 @@ pub(crate) struct TabHandle {
     pub(crate) log: Arc<TabLog>,
     pub(crate) view: watch::Receiver<TabView>,
     begun: watch::Receiver<Beginning>,
+    /// What was asked for when it was opened.
+    open: Arc<Open>,
 }
 
 impl TabHandle {
@@ -105,6 +107,18 @@ impl TabHandle {
             Ok(begun) => begun.clone().unwrap_or_else(|| Err(gone())),
             Err(_) => Err(gone()),
         }
+    }
+
+    /// Whether it has this session, by its id or by the name that it was opened with.
+    pub(crate) fn is_of(&self, session: &str) -> bool {
+        let names = [&self.open.resume, &self.open.name];
+        names.into_iter().flatten().any(|name| name == session)
+            || self.view.borrow().session == session
+    }
+
+    /// Whether it goes on in a copy of the session that it was opened with.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.open.fork
     }
 
     pub(crate) async fn snapshot(&self) -> Option<(u64, Value)> {
@@ -150,12 +164,14 @@ pub(crate) struct Tab {
     /// Its turn is waited for.
     turn: Option<Turn>,
     questions: Vec<(Box<Asked>, QuestionView)>,
-    answered: VecDeque<Arc<str>>,
+    /// Questions that were answered, and how.
+    answered: VecDeque<(Arc<str>, &'static str)>,
     settings: Settings,
     waiters: HashMap<Arc<str>, Vec<oneshot::Sender<Outcome>>>,
     last: Option<Last>,
     prompts: u64,
     totals: RunTotals,
+    context: Context,
     /// Why nothing will be worked on any more.
     over: Option<String>,
     idle_since: Instant,
@@ -214,6 +230,7 @@ pub(crate) fn begin(
         mode: String::new(),
         prompts: 0,
         total_cost_usd: 0.0,
+        context: Context::default(),
         seq: 0,
         epoch: shared.epoch.clone(),
         parked: false,
@@ -225,10 +242,14 @@ pub(crate) fn begin(
         log: Arc::clone(&log),
         view,
         begun,
+        open: Arc::new(open.clone()),
     };
     tokio::spawn(async move {
         match Tab::new(&shared, &log, told, open, session).await {
             Ok(mut tab) => {
+                if tab.kept == Kept::OnDisk {
+                    log.go_on();
+                }
                 let init = tab.encoder.init(&tab.facts);
                 tab.log.push(None, &init);
                 tab.recover().await;
@@ -294,6 +315,7 @@ impl Tab {
             last: None,
             prompts: 0,
             totals: RunTotals::default(),
+            context: Context::default(),
             over: None,
             idle_since: Instant::now(),
         })
@@ -393,6 +415,10 @@ impl Tab {
             },
             prompts: self.prompts,
             total_cost_usd: self.totals.cost.to_f64().unwrap_or_default(),
+            context: Context {
+                window: Some(self.facts.context_window).filter(|window| *window > 0),
+                ..self.context
+            },
             seq: self.log.last(),
             epoch: self.shared.epoch.clone(),
             parked: self.hosted.is_none() && self.over.is_none(),

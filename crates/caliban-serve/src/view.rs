@@ -30,6 +30,7 @@ pub struct TabView {
     pub prompts: u64,
     /// What the session cost in this process.
     pub total_cost_usd: f64,
+    pub context: Context,
     /// The number of the last event.
     pub seq: u64,
     /// Which stream the numbers belong to: a server that begins anew has another one.
@@ -40,6 +41,18 @@ pub struct TabView {
     /// Why it is `dead` or `ended`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// How full the model's window is, in tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Context {
+    /// What the conversation takes; not known before the first answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// What fits, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use caliban_fleet_nats::{Board, BoardError, OnQuestion, Pool};
-use caliban_harness::{Configuration, RunOptions};
+use caliban_harness::{Configuration, Permissions, RunOptions};
 use caliban_model::CancellationToken;
 use tokio::time::{Instant, sleep};
 
@@ -56,6 +56,8 @@ impl<'a> Shop<'a> {
         options: &'a RunOptions,
         configuration: &'a Configuration,
     ) -> Result<Self, Failure> {
+        // What no job could begin with is said before one is taken.
+        Permissions::of_new_run(&options.permissions, configuration)?;
         let name = match &args.name {
             Some(name) => name.clone(),
             None => format!("{}-{}", host(), std::process::id()),
@@ -86,10 +88,17 @@ impl<'a> Shop<'a> {
         })
     }
 
-    /// Counts a job, if there may be one more.
+    /// Counts a job that may be taken, if there may be one more.
     fn may_take(&self) -> bool {
-        let taken = self.taken.load(Ordering::SeqCst);
-        self.jobs.is_none_or(|most| taken < most)
+        let most = self.jobs.unwrap_or(u64::MAX);
+        let counted = |taken: u64| (taken < most).then(|| taken + 1);
+        let order = Ordering::SeqCst;
+        self.taken.fetch_update(order, order, counted).is_ok()
+    }
+
+    /// There was none to take.
+    fn took_none(&self) {
+        self.taken.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -120,17 +129,25 @@ async fn slot<B: Board>(
         match cancel.run_until_cancelled(claiming).await {
             None => break,
             Some(Ok(Some(claim))) => {
-                shop.taken.fetch_add(1, Ordering::SeqCst);
                 Box::pin(attempt::attempt(board, shop, claim, cancel)).await;
                 since = Instant::now();
             }
             Some(Ok(None)) => {
+                shop.took_none();
+                // Who may not ask is given nothing, for ever.
+                if board.refusal().is_some() {
+                    return Err(Failure::Runtime("no job can be taken".to_owned()));
+                }
                 if shop.idle.is_some_and(|idle| since.elapsed() >= idle) {
                     break;
                 }
             }
             Some(Err(error @ BoardError::Missing(_))) => return Err(error.into()),
             Some(Err(error)) => {
+                shop.took_none();
+                if board.refusal().is_some() {
+                    return Err(error.into());
+                }
                 note(&format!("warning: {error}"));
                 cancel.run_until_cancelled(sleep(PAUSE)).await;
             }

@@ -111,7 +111,9 @@ fn options(
     }
     options.model.provider = provider;
     options.model.model = Some(model.to_owned());
-    options.limits.max_turns = config.max_iterations.or(flags.limits.max_turns);
+    // What the operator allows is the most.
+    let bounds = [config.max_iterations, flags.limits.max_turns];
+    options.limits.max_turns = bounds.into_iter().flatten().min();
     options.tools.selection.only = Some(listed.clone());
     match config.approval_mode {
         None => options.permissions.approved = listed,

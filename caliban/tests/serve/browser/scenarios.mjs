@@ -72,8 +72,14 @@ export async function reload({ page }) {
 
 /// Two windows on one session: what one sends both see, what one answers is answered in both.
 export async function windows({ page, another, context }) {
-  await send(page, "make it");
+  await send(page, `${"a line\n".repeat(60)}make it`);
   await page.locator(".question").waitFor();
+  // The question takes room from the conversation, whose end stays to be seen.
+  const isAtEnd = () => page.evaluate(() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.getElementById("transcript");
+    return scrollHeight > clientHeight && scrollHeight - scrollTop - clientHeight < 2;
+  });
+  await eventually(isAtEnd, "the end is seen beside the question");
   const other = await another(new URL("/", URL_).href);
   await other.locator(".question").waitFor();
   await eventually(async () => (await other.locator(".user").innerText()).includes("make it"), "the other sees the prompt");

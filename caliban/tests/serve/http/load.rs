@@ -86,6 +86,7 @@ fn streams_are_counted_and_one_too_many_is_refused() {
         (refused.status, &refused.json()["code"]),
         (429, &json!("too_many_streams"))
     );
+    assert_eq!(refused.header("retry-after"), Some("1"));
     assert_eq!(http.local("GET", "/healthz").answer().status, 200);
     drop(streams);
     http.stop();

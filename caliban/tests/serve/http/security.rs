@@ -75,7 +75,16 @@ fn nothing_is_reached_without_the_token() {
         .named("GET", "/v1/sessions")
         .header("authorization", "Bearer x")
         .answer();
-    assert_eq!(wrong.status, 401);
+    assert_eq!(
+        (wrong.status, wrong.header("www-authenticate")),
+        (401, Some("Bearer"))
+    );
+    // The word before it is one, however it is written.
+    let small = http
+        .named("GET", "/v1/sessions")
+        .header("authorization", &format!("bearer {}", http.token))
+        .answer();
+    assert_eq!(small.status, 200);
     let query = format!("/v1/sessions?token={}", http.token);
     assert_eq!(http.named("GET", &query).answer().status, 401);
     let mut upgrade = http.named("GET", "/v1/sessions/a/ws").upgraded();
@@ -399,7 +408,8 @@ fn what_is_too_large_or_makes_no_sense_is_refused_and_nothing_else_happens() {
         .header("content-type", "application/json")
         .body(&large)
         .answer();
-    assert_eq!(answer.status, 413);
+    // Whoever sends it hears why.
+    assert_eq!(code(&answer), (413, "too_large".to_owned()));
     for body in [
         "",
         "{",

@@ -1,10 +1,11 @@
 //! Connecting to the server, and opening what a board consists of.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
 use tokio::sync::watch;
 use url::{Host, Url};
 
@@ -28,6 +29,34 @@ pub struct Access {
     pub credentials: Option<PathBuf>,
     /// Certificates of those who may vouch for the server, besides the system's.
     pub authority: Option<PathBuf>,
+    pub refusals: Refusals,
+}
+
+/// What the server did not let us do. It says so beside the request, which then has no answer.
+#[derive(Debug, Clone, Default)]
+pub struct Refusals(Arc<Mutex<Option<String>>>);
+
+impl Refusals {
+    fn hear(&self, event: &Event) {
+        if let Event::ServerError(ServerError::Other(text)) = event
+            && text.to_ascii_lowercase().contains("permissions violation")
+        {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| text.clone());
+        }
+    }
+
+    /// The first of them, with what to do about it.
+    pub fn first(&self) -> Option<String> {
+        let first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        first.as_ref().map(|text| {
+            format!(
+                "the server does not let this identity do that ({text}); `--key` or \
+                 CALIBAN_FLEET_KEY names the key of another role: admin makes streams and pools, \
+                 submitter queues jobs, worker takes them"
+            )
+        })
+    }
 }
 
 impl Access {
@@ -48,6 +77,7 @@ impl Access {
             reason,
         };
         let (connections, reconnected) = watch::channel(0);
+        let refusals = self.refusals.clone();
         let mut options = ConnectOptions::new()
             .name("caliban")
             .connection_timeout(PATIENCE)
@@ -58,6 +88,7 @@ impl Access {
                 (Duration::from_millis(50) * 2_u32.pow(tries)).min(LONGEST_PAUSE)
             })
             .event_callback(move |event| {
+                refusals.hear(&event);
                 if let Event::Connected = event {
                     connections.send_modify(|count| *count += 1);
                 }
@@ -140,6 +171,7 @@ impl NatsBoard {
             questions: bucket(QUESTIONS).await?,
             artefacts: artefacts.map_err(|error| trouble("the store of artefacts", error))?,
             address: access.address.clone(),
+            refusals: access.refusals.clone(),
             context,
             reconnected,
         })

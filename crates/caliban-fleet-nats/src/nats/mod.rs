@@ -25,11 +25,12 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 
-pub use connection::Access;
+pub use connection::{Access, Refusals};
 
 use crate::board::{
     Answered, Artefact, Board, BoardError, Claim, Entry, Nudge, Revised, Settled, Submitted, Told,
 };
+use crate::hex;
 use crate::job::{JobId, JobSpec, Pool};
 use crate::layout::{
     answer_key, consumer, control_subject, event_subject, job_subject, journal_subject,
@@ -48,6 +49,7 @@ const LOOK: &[u8] = b"look";
 pub struct NatsBoard {
     context: Context,
     address: String,
+    refusals: Refusals,
     jobs: Stream<()>,
     journal: Stream<()>,
     events: Stream<()>,
@@ -158,15 +160,29 @@ impl Board for NatsBoard {
         })
     }
 
+    async fn has_pool(&self, pool: &Pool) -> Done<bool> {
+        let found = self
+            .jobs
+            .get_consumer::<pull::Config>(&consumer(pool))
+            .await;
+        match found {
+            Ok(_) => Ok(true),
+            Err(error) if is_no_pool(&*error) => Ok(false),
+            Err(error) => Err(trouble(format!("the pool `{pool}`"), error)),
+        }
+    }
+
+    fn refusal(&self) -> Option<String> {
+        self.refusals.first()
+    }
+
     async fn claim(&self, pool: &Pool, patience: Duration) -> Done<Option<Claim<Lease>>> {
         let queue = self.jobs.get_consumer(&consumer(pool)).await;
         let queue: PullConsumer = queue.map_err(|error| {
-            let told = error.downcast_ref::<ConsumerInfoError>();
-            match told.map(ConsumerInfoError::kind) {
-                Some(ConsumerInfoErrorKind::NotFound) => {
-                    BoardError::Missing(format!("pool `{pool}`"))
-                }
-                Some(_) | None => trouble(format!("the pool `{pool}`"), error),
+            if is_no_pool(&*error) {
+                BoardError::Missing(format!("pool `{pool}`"))
+            } else {
+                trouble(format!("the pool `{pool}`"), error)
             }
         })?;
         let what = "no job could be taken";
@@ -451,19 +467,16 @@ impl Board for NatsBoard {
     }
 }
 
+/// Whether a consumer was looked for that is not there.
+fn is_no_pool(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let told = error.downcast_ref::<ConsumerInfoError>();
+    told.map(ConsumerInfoError::kind) == Some(ConsumerInfoErrorKind::NotFound)
+}
+
 fn is_nothing(kind: &LastRawMessageErrorKind) -> bool {
     match kind {
         LastRawMessageErrorKind::NoMessageFound => true,
         LastRawMessageErrorKind::JetStream(error) => error.code() == 404,
         LastRawMessageErrorKind::InvalidSubject | LastRawMessageErrorKind::Other => false,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -23,6 +23,8 @@ export class Transcript {
       this.isAtEnd = isNear || (this.isAtEnd && !isUp);
       at("to-end").hidden = this.isAtEnd;
     });
+    // A question or a longer prompt takes room from it: the end stays to be seen.
+    new ResizeObserver(() => this.follow()).observe(place);
   }
 
   clear() {

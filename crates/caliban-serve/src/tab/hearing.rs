@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use caliban_agent::{Answer as Consent, Reply};
-use caliban_agent::{Outcome as Ending, RunTotals};
+use caliban_agent::{Event as Step, Outcome as Ending, RunTotals};
 use caliban_session::{
     Answered, Asked, By, ClosedWhy, Place, PromptId, Refused, SessionEvent, Standing, What,
     messages_after,
@@ -16,6 +16,9 @@ use super::settling::Part;
 use super::{Kept, REMEMBERED, Tab};
 use crate::host::News;
 use crate::view::{Last, QuestionView};
+
+/// How a question ended that nobody need answer any more.
+const WITHDRAWN: &str = "withdrawn";
 
 impl Tab {
     /// What happened; nothing once the session is over.
@@ -49,6 +52,11 @@ impl Tab {
             }
             What::Run(step) => {
                 self.messages = messages_after(self.messages, step);
+                if let Step::AssistantMessage { usage, .. } = step {
+                    self.context.used = Some(usage.total_input() + usage.output);
+                } else if let Step::CompactionFinished { after_tokens, .. } = step {
+                    self.context.used = Some(*after_tokens);
+                }
                 let frames = self.encoder.step(step);
                 for frame in &frames {
                     self.tell(request, frame);
@@ -143,7 +151,7 @@ impl Tab {
         };
         let gone = known.into_iter().filter(|question| !is_open(question));
         for question in gone.cloned().collect::<Vec<_>>() {
-            self.close_question(&question);
+            self.close_question(&question, WITHDRAWN);
         }
         let (_, snapshot) = self.snapshot().await;
         self.tell(None, &snapshot);
@@ -186,21 +194,21 @@ impl Tab {
     }
 
     fn answered(&mut self, request: Option<&Arc<str>>, answered: &Answered) {
-        self.close_question(&answered.question);
         let how = match &answered.by {
             By::Operator(Consent::Allow { .. }) => "allow",
             By::Operator(Consent::Deny { .. } | Consent::Nobody | Consent::TimedOut) => "deny",
             By::Replied(Reply::Accept(_)) => "accept",
             By::Replied(Reply::Decline) => "decline",
             By::Replied(Reply::Cancel | Reply::Nobody) => "cancel",
-            By::Withdrawn => "withdrawn",
+            By::Withdrawn => WITHDRAWN,
         };
+        self.close_question(&answered.question, how);
         let event = json!({"type": "answered", "question": answered.question, "how": how});
         self.tell(request, &event);
     }
 
     /// A question can be answered no more.
-    pub(super) fn close_question(&mut self, question: &Arc<str>) {
+    pub(super) fn close_question(&mut self, question: &Arc<str>, how: &'static str) {
         let before = self.questions.len();
         self.questions
             .retain(|(asked, _)| asked.question != *question);
@@ -208,7 +216,7 @@ impl Tab {
             if self.answered.len() >= REMEMBERED {
                 self.answered.pop_front();
             }
-            self.answered.push_back(Arc::clone(question));
+            self.answered.push_back((Arc::clone(question), how));
         }
     }
 

@@ -10,7 +10,7 @@ use super::{Letter, Outcome, Tab, Waiting, When, not_kept};
 use crate::answer::{Code, Done, Problem, PromptView, Sent, SentState, Settled};
 use crate::content::Content;
 use crate::ledger::{Known, Standing};
-use crate::request::{Answer, Cancel, Queue};
+use crate::request::{Action, Answer, Cancel, Decision, Queue};
 use crate::scope;
 use crate::view::Last;
 
@@ -218,25 +218,38 @@ impl Tab {
             .iter()
             .find(|(asked, _)| *asked.question == *id);
         let Some((asked, _)) = asked else {
-            let is_late = self.answered.iter().any(|known| **known == *id);
-            return Err(if is_late {
-                Problem::new(
-                    Code::AlreadyAnswered,
-                    format!("the question `{id}` was answered"),
-                )
-            } else {
-                Problem::new(Code::NoSuchQuestion, format!("there is no question `{id}`"))
+            let first = self.answered.iter().find(|(known, _)| **known == *id);
+            return Err(match first {
+                Some((_, how)) => Problem {
+                    how: Some((*how).to_owned()),
+                    ..Problem::new(
+                        Code::AlreadyAnswered,
+                        format!("the question `{id}` was answered before: {how}"),
+                    )
+                },
+                None => Problem::new(Code::NoSuchQuestion, format!("there is no question `{id}`")),
             });
         };
         let command = scope::command(asked, answer)
             .map_err(|reason| Problem::new(Code::BadRequest, reason))?;
         let question = Arc::clone(&asked.question);
         // The first answer counts, also before the session has heard of it.
-        self.close_question(&question);
+        self.close_question(&question, how(answer));
         if let Some(hosted) = &self.hosted {
             let _ = hosted.send(command).await;
         }
         Ok(Done::Settled(Settled {}))
+    }
+}
+
+/// What an answer says, in the word that is told of it.
+fn how(answer: &Answer) -> &'static str {
+    match (answer.decision, answer.action) {
+        (Some(Decision::Allow), _) => "allow",
+        (Some(Decision::Deny), _) => "deny",
+        (None, Some(Action::Accept)) => "accept",
+        (None, Some(Action::Decline)) => "decline",
+        (None, Some(Action::Cancel) | None) => "cancel",
     }
 }
 
