@@ -8,14 +8,14 @@ use caliban_harness::{
     Configuration, Rewinder, RunOptions, ServerView, SessionDesk, rewind_report,
 };
 use caliban_model::{Provider, ProviderKind, RateCard, Reasoning};
-use caliban_permissions::Origin;
+use caliban_permissions::{Latch, Origin};
 use caliban_session::Rewind;
 use caliban_settings::write::RuleRef;
 use caliban_settings::{RuleSpec, Scope};
 use caliban_tools::JobEnd;
 use caliban_tui::{
-    Desk, FileChanged, JobRow, JobState, ListRow, Matched, PointRow, RewindPreview, RuleDraft,
-    RuleHome, RuleRow, RuleScope, ServerRow, ServersDesk, Standing,
+    BypassLatch, Desk, FileChanged, JobRow, JobState, ListRow, Matched, PointRow, RewindPreview,
+    RuleDraft, RuleHome, RuleRow, RuleScope, ServerRow, ServersDesk, Standing,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -142,6 +142,13 @@ impl Desk for ProgramDesk {
                 _ => Ok(FileChanged { path, remark }),
             }
         })
+    }
+
+    fn bypass_latch(&self) -> BypassLatch {
+        match self.options.permissions.latch {
+            Latch::Given => BypassLatch::On,
+            Latch::Absent => BypassLatch::Off,
+        }
     }
 
     fn judged(&self, call: &str) -> String {

@@ -142,7 +142,7 @@ fn what_is_held_back_alone_is_told_without_keys_that_count() {
     let frames = run.ask("go");
     let change = change(&frames);
     assert!(
-        change.starts_with("the settings changed; what the workspace would loosen waits"),
+        change.starts_with("the settings changed: what the workspace would loosen waits"),
         "{change}"
     );
     run.end();

@@ -32,7 +32,8 @@ fn after_an_exchange(bench: &Bench, prompt: &str) -> Ran {
 #[case("/help", "/compact [what matters]")]
 #[case("/cost", "earlier runs of it")]
 #[case("/usage", "earlier runs of it")]
-#[case("/context", "in use")]
+#[case("/context", "input tokens used : ")]
+#[case("/context", "output tokens used: ")]
 #[case("/status", "mode")]
 #[case("/system", "caliban")]
 #[case("/model", "model: claude-sonnet-4-6 (anthropic)")]
@@ -41,6 +42,7 @@ fn after_an_exchange(bench: &Bench, prompt: &str) -> Ran {
 #[case("/effort high", "effort: high")]
 #[case("/plan", "Plan mode is on")]
 #[case("/permissions", "mode: default")]
+#[case("/permissions", "ask Bash")]
 #[case("/memory", "tokens, about")]
 #[case("/memory rebuild-index", "The index lists 0 topics.")]
 #[case("/skills", "auto-memory")]
@@ -130,6 +132,25 @@ fn a_compacted_conversation_goes_on_from_its_summary() {
     assert_eq!(bench.run(["-p", "Go on?", "--session", "s"]).code, Some(0));
     let last = bench.server.model_requests().remove(2).json()["messages"].to_string();
     assert!(last.contains("They greeted each other.") && !last.contains("Say hello."));
+}
+
+/// Who asks for a summary and gets none loses nothing.
+#[test]
+fn without_a_summary_a_conversation_stays() {
+    let replies = [
+        Reply::text("A first answer."),
+        Reply::tool("Read", json!({"path": "x"})),
+        Reply::text("Still here."),
+    ];
+    let bench = bench(replies);
+    let ran = after_an_exchange(&bench, "/compact");
+    assert_ne!(ran.code, Some(0), "{}", ran.stdout);
+    assert!(ran.stderr.contains("summary"), "{}", ran.stderr);
+    let ran = bench.run(["-p", "And now?", "--session", "s"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let requests = bench.server.model_requests();
+    let told = requests.last().unwrap().json()["messages"].to_string();
+    assert!(told.contains("A first answer."), "{told}");
 }
 
 #[test]

@@ -270,7 +270,8 @@ fn a_full_window_is_warned_of() {
         command.args(["--output-format", "stream-json"]);
         let ran = crate::support::run_with_input(&mut command, lines.concat().as_bytes());
         assert_eq!(
-            ran.stdout.contains("approaching the limit"),
+            ran.stdout
+                .contains("approaching limit (warn threshold: 80%)"),
             is_warned,
             "{}",
             ran.stdout

@@ -185,6 +185,7 @@ fn earlier_prompts_are_searched_in_three_scopes() {
     terminal.key("ctrl+s");
     terminal.until_text("search this project: needle");
     terminal.until_text("needle of the project");
+    terminal.until_text("1 of 1  Enter takes it");
     terminal.key("ctrl+s");
     terminal.until_text("search all projects: needle");
     terminal.key("ctrl+r");

@@ -36,14 +36,18 @@ fn the_last_mode_is_reached_with_its_latch_and_left_for_good() {
         .sized(100, 24);
     let person = person.arg("--permission-mode").arg("dontAsk");
     let terminal = person.sit_down();
-    terminal.until_text("⏭ don't ask");
+    // That it can be reached is told as long as it can.
+    terminal.until_text("⏭ don't ask · ⚠ bypass latch");
     terminal.key("shift+tab");
-    terminal.until_text("⚠ bypass");
+    terminal.until(|screen| screen.contains("⚠ bypass") && !screen.contains("latch"));
     say(&terminal, "go");
     until_done(&terminal, "All done.");
     assert!(person.work().join("ran").exists());
     terminal.key("ctrl+shift+b");
     terminal.until_gone("⚠ bypass");
+    say(&terminal, "/permissions");
+    terminal.until_text("bypass latch off");
+    terminal.keys("q");
     leave(terminal);
 }
 
@@ -404,14 +408,79 @@ fn one_scrolls_and_comes_back() {
 }
 
 #[test]
-fn an_answer_is_copied_as_it_was_written() {
-    let person = Person::answered("Some **bold** text.");
+fn below_the_scrollback_panels_leave_everything_as_it_was() {
+    let person = Person::answered("All done.")
+        .env("CALIBAN_TUI", "inline")
+        .sized(80, 24);
     let terminal = person.sit_down();
     say(&terminal, "go");
-    until_done(&terminal, "Some bold text.");
+    until_done(&terminal, "All done.");
+    let before = terminal.screen().text();
+    say(&terminal, "/keys");
+    let screen = terminal.until_text("┌─ Keys");
+    assert!(screen.alternate, "{}", screen.drawn());
+    terminal.key("esc");
+    terminal.until(|screen| !screen.alternate && screen.contains("All done."));
+    terminal.until_quiet();
+    assert_eq!(terminal.screen().text(), before);
+    // Where one only writes elsewhere, nothing is covered.
+    terminal.key("ctrl+r");
+    let screen = terminal.until_text("search this session:");
+    assert!(!screen.alternate && screen.contains("All done."));
+    terminal.key("esc");
+    terminal.until_gone("search this session:");
+    // What is said meanwhile comes when the panel is closed.
+    say(&terminal, "again");
+    terminal.key("ctrl+o");
+    terminal.until_text("─ Transcript");
+    terminal.keys("q");
+    terminal.until(|screen| !screen.alternate && screen.contains("> again"));
+    until_done(&terminal, "All done.");
+    leave(terminal);
+}
+
+#[test]
+fn the_viewer_loses_nothing_of_a_long_conversation() {
+    let paragraph = "many words of one long paragraph ".repeat(20);
+    let answer: Vec<String> = (1..=150)
+        .map(|number| format!("number-{number} {paragraph}"))
+        .collect();
+    let person = Person::answered(&answer.join("\n\n"));
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    until_done(&terminal, "number-150");
+    terminal.key("ctrl+o");
+    terminal.until_text("─ Transcript");
+    terminal.keys("g");
+    terminal.until_text("--- 1 user");
+    for number in [1, 40, 77, 150] {
+        terminal.keys(&format!("/number-{number} "));
+        terminal.key("enter");
+        terminal.until_text(&format!("number-{number} many words"));
+    }
+    terminal.keys("q");
+    leave(terminal);
+}
+
+#[test]
+fn an_answer_is_copied_as_it_was_written() {
+    let answer = "Some **bold** text.\n```sh\nls -l\n```\nAnd more.";
+    let person = Person::answered(answer);
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    until_done(&terminal, "And more.");
     say(&terminal, "/copy");
-    terminal.until_text("characters to the clipboard");
-    assert_eq!(terminal.clipboard(), ["Some **bold** text."]);
+    terminal.until_text("45 characters to the clipboard");
+    assert_eq!(terminal.clipboard(), [answer]);
+    say(&terminal, "/copy code");
+    terminal.until_text("6 characters to the clipboard");
+    assert_eq!(terminal.clipboard().last().unwrap(), "ls -l\n");
+    say(&terminal, "/copy all");
+    eventually("everything is copied", || terminal.clipboard().len() == 3);
+    let all = terminal.clipboard().pop().unwrap();
+    assert!(all.contains("go") && all.contains(answer), "{all}");
+    say(&terminal, "/copy some");
+    terminal.until_text("`/copy code` or `/copy all`");
     leave(terminal);
 }
 
@@ -425,5 +494,34 @@ fn what_a_command_changes_is_shown_at_once() {
     terminal.until_gone("📋 plan");
     say(&terminal, "/model claude-haiku-4-5");
     terminal.until_text("anthropic claude-haiku-4-5");
+    leave(terminal);
+}
+
+#[test]
+fn what_is_marked_with_the_mouse_is_copied_in_whole_lines() {
+    let person =
+        Person::answered("First words\n\n- an item that is long enough to be wrapped here\n");
+    let person = person.sized(40, 20).settings("[tui]\nmouse = 'on'\n");
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    until_done(&terminal, "be wrapped here");
+    let screen = terminal.screen();
+    let row_of = |text: &str| {
+        let rows = screen.text();
+        rows.lines().position(|row| row.contains(text)).unwrap() + 1
+    };
+    let (first, last) = (row_of("First words"), row_of("be wrapped"));
+    let mouse = |button: u8, column: usize, row: usize, end: char| {
+        terminal.bytes(format!("\x1b[<{button};{column};{row}{end}").as_bytes());
+    };
+    mouse(0, 7, first, 'M');
+    mouse(32, 20, last, 'M');
+    mouse(32, 40, last, 'M');
+    mouse(0, 40, last, 'm');
+    terminal.until_text("characters to the clipboard");
+    assert_eq!(
+        terminal.clipboard().last().unwrap(),
+        "words\n\nan item that is long enough to be wrapped here"
+    );
     leave(terminal);
 }

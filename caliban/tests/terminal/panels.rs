@@ -469,7 +469,7 @@ fn hooks_hear_what_the_screen_obeys_itself() {
         (&json!(true), &json!("mcp"))
     );
     say(&terminal, "/keys");
-    terminal.until_text("Shift+Enter, Alt+Enter");
+    terminal.until_text("also Alt+Enter, Ctrl+J");
     terminal.keys("q");
     leave(terminal);
 }
@@ -499,7 +499,7 @@ fn the_words_of_a_command_are_completed() {
 fn on_screen(name: &str) -> (&'static str, &'static str) {
     match name {
         "help" => ("", "Enter writes it"),
-        "keys" => ("", "Shift+Enter, Alt+Enter"),
+        "keys" => ("", "also Alt+Enter, Ctrl+J"),
         "copy" => ("", "There is no answer yet"),
         "clear" => ("", "Clear the conversation?"),
         "export" => (" out.md", "out.md"),
@@ -524,16 +524,16 @@ fn on_screen(name: &str) -> (&'static str, &'static str) {
         "context" => ("", "┌─ Context: about"),
         "memory" => ("", "┌─ Memory"),
         "skills" => ("", "┌─ Skills"),
-        "agents" => ("", "┌─ Agents"),
+        "agents" => ("", "no agent profiles; "),
         "plugins" => ("", "┌─ Plugins"),
-        "hooks" => ("", "┌─ Hooks"),
+        "hooks" => ("", "no hooks; `[[hooks.EVENT]]`"),
         "mcp" => ("", "┌─ MCP servers"),
         "config" => ("", "┌─ Settings: Model"),
         "output-style" => ("", "┌─ Output styles"),
-        "theme" => (" pink", "is no theme"),
+        "theme" => ("", "┌─ Themes"),
         "vim" => ("", "vi keys"),
-        "tui" => ("", "synchronised frames"),
-        "statusline" => ("", "no `statusLine.command` is set"),
+        "tui" => ("", "surface: fullscreen; `/tui inline` changes it"),
+        "statusline" => ("", "[statusLine]"),
         "doctor" => ("", "┌─ Doctor"),
         "feedback" => (" Fine.", "feedback_url"),
         name => panic!("what does /{name} show on a screen?"),
@@ -624,4 +624,60 @@ fn panels_look_so(#[case] command: &str, #[case] seen: &str) {
     terminal.key("esc");
     terminal.until_gone(seen);
     leave(terminal);
+}
+
+/// On a terminal of the usual size, every key of a panel is told.
+#[rstest]
+#[case("/config", &["s scope", "Enter edit", "w write", "q closes"])]
+#[case("/permissions", &["Tab mode", "d delete", "try a call", "q closes"])]
+#[case("/resume", &["Enter open", "Tab preview", "^R rename", "^F fork", "^D delete"])]
+#[case("/mcp", &["Enter tools", "e on or off", "q closes"])]
+fn no_key_of_a_panel_is_cut_off(#[case] line: &str, #[case] keys: &[&str]) {
+    let person = Person::answered("All done.").sized(80, 24);
+    let terminal = person.sit_down();
+    say(&terminal, "go");
+    until_done(&terminal, "All done.");
+    say(&terminal, line);
+    terminal.until(|screen| keys.iter().all(|key| screen.contains(key)));
+    terminal.key("esc");
+    leave(terminal);
+}
+
+#[test]
+fn a_theme_is_tried_and_chosen() {
+    let person = Person::answered("never").sized(100, 30);
+    let terminal = person.sit_down();
+    say(&terminal, "/theme");
+    let screen = terminal.until_text("┌─ Themes");
+    assert!(screen.contains("❯ auto  current"), "{}", screen.drawn());
+    // What is only looked at is gone with the panel.
+    terminal.key("down");
+    terminal.until_text("❯ dark");
+    terminal.key("esc");
+    terminal.until_gone("┌─ Themes");
+    say(&terminal, "/theme");
+    terminal.until_text("❯ auto  current");
+    terminal.key("end");
+    terminal.until_text("❯ none");
+    terminal.key("enter");
+    terminal.until_gone("┌─ Themes");
+    say(&terminal, "/theme");
+    terminal.until_text("❯ none  current");
+    terminal.key("esc");
+    leave(terminal);
+}
+
+#[test]
+fn what_is_asked_of_a_provider_s_key_is_whole_on_a_narrow_screen() {
+    let person = without_key().sized(60, 20);
+    let terminal = person.start(&[]);
+    let screen = terminal.until_text("key of anthropic: ");
+    let text = screen.text();
+    let words = text.split_whitespace().filter(|word| *word != "│");
+    let words = words.collect::<Vec<_>>().join(" ");
+    for part in ["only you can read.", "set `ANTHROPIC_API_KEY`"] {
+        assert!(words.contains(part), "{part}\n{}", screen.drawn());
+    }
+    terminal.key("esc");
+    terminal.wait();
 }

@@ -140,6 +140,31 @@ fn a_rule_that_was_written_counts_at_once_without_another_word() {
     leave(terminal);
 }
 
+/// A command of two parts needs two rules: both are in their file before it runs.
+#[rstest]
+#[case::project(0, "work/.caliban/settings.toml")]
+#[case::user(1, ".config/caliban/settings.toml")]
+fn all_rules_of_a_command_are_written_before_it_runs(#[case] right: usize, #[case] file: &str) {
+    let person = Person::new([bash("touch one && mkdir two"), Reply::text("All done.")]);
+    let terminal = asked(&person);
+    terminal.keys("Y");
+    terminal.until_text("Enter writes it and answers");
+    terminal.key("tab");
+    for _ in 0..right {
+        terminal.key("right");
+    }
+    terminal.key("enter");
+    terminal.until_text("All done.");
+    let screen = terminal.until_text("is written to");
+    assert!(!screen.contains("settings changed"), "{}", screen.drawn());
+    let settings = fs::read_to_string(person.home().join(file)).unwrap();
+    for rule in ["Bash:touch one", "Bash:mkdir two"] {
+        assert!(settings.contains(rule), "{settings}");
+    }
+    assert!(person.work().join("two").exists());
+    leave(terminal);
+}
+
 /// What somebody else wrote meanwhile does not come in with what the person writes.
 #[rstest]
 #[case::project(0)]
@@ -593,7 +618,7 @@ fn what_is_pasted_never_answers() {
     terminal.keys("yes");
     let screen = terminal.until_text("> yyes");
     assert!(
-        screen.contains("question waiting · Tab"),
+        screen.contains("question waiting · Tab turns to it"),
         "{}",
         screen.drawn()
     );
@@ -680,5 +705,38 @@ fn what_a_change_would_do_is_shown() {
         fs::read_to_string(person.work().join("a.txt")).unwrap(),
         "one\ntwo\nthree\n"
     );
+    leave(terminal);
+}
+
+#[test]
+fn of_several_changes_some_are_permitted() {
+    let (old, new) = ("one\ntwo\nthree\nfour", "ONE\ntwo\nthree\nFOUR");
+    let edit = json!({"path": "a.txt", "old_string": old, "new_string": new});
+    let replies = [
+        Reply::tool("Read", json!({"path": "a.txt"})),
+        Reply::tool("Edit", edit),
+        Reply::text("All done."),
+    ];
+    let person = Person::new(replies)
+        .file("a.txt", "one\ntwo\nthree\nfour\n")
+        .sized(90, 30);
+    let terminal = asked(&person);
+    terminal.keys("h");
+    let screen = terminal.until_text("Which changes may be made?");
+    assert!(screen.contains("[x] change 1  +1 -1"), "{}", screen.drawn());
+    terminal.keys(" ");
+    terminal.until_text("[ ] change 1");
+    terminal.key("down");
+    terminal.keys(" ");
+    terminal.until_text("[ ] change 2");
+    // Nothing is no change.
+    terminal.key("enter");
+    terminal.until_text("nothing is marked");
+    terminal.keys(" ");
+    terminal.until_text("[x] change 2");
+    terminal.key("enter");
+    terminal.until_text("All done.");
+    let file = fs::read_to_string(person.work().join("a.txt")).unwrap();
+    assert_eq!(file, "one\ntwo\nthree\nFOUR\n");
     leave(terminal);
 }

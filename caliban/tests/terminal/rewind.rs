@@ -43,7 +43,7 @@ fn escape_twice_lists_the_prompts_and_enter_takes_back_files_and_conversation() 
     assert!(screen.contains("make the second"), "{}", screen.drawn());
     terminal.key("down");
     terminal.key("enter");
-    let screen = terminal.until_text("1 files would change");
+    let screen = terminal.until_text("1 file would change");
     assert!(screen.contains("After prompt 1: make the first"));
     assert!(screen.contains("+one"), "{}", screen.drawn());
     terminal.key("enter");
@@ -88,5 +88,21 @@ fn what_others_changed_makes_cancel_the_default() {
     terminal.key("esc");
     terminal.until_gone("before the first prompt");
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine\n");
+    leave(terminal);
+}
+
+#[test]
+fn a_prompt_is_listed_as_it_was_typed() {
+    let person = Person::answered("Read.")
+        .file("notes.txt", "the-content-of-the-file\n")
+        .sized(100, 30);
+    let terminal = person.sit_down();
+    say(&terminal, "read @notes.txt ");
+    until_done(&terminal, "Read.");
+    say(&terminal, "/rewind");
+    let screen = terminal.until_text("before the first prompt");
+    assert!(!screen.contains("the-content"), "{}", screen.drawn());
+    assert!(!screen.contains("<file"), "{}", screen.drawn());
+    terminal.key("esc");
     leave(terminal);
 }

@@ -215,6 +215,11 @@ impl Run<'_> {
         };
         self.charge_summary(compacted.spent).await;
         if let Some(error) = compacted.summary_failed {
+            // Who asks for a summary wants one: without it everything stays.
+            if reason == CompactionReason::Asked {
+                self.tell_compacted(before).await;
+                return Err(Outcome::from(error));
+            }
             self.listener
                 .hear(Event::Notice {
                     subtype: "summary_failed".into(),

@@ -263,6 +263,12 @@ fn models_report(accounts: &Accounts) -> Vec<Value> {
     grouped(accounts, of_model).into_iter().map(model).collect()
 }
 
+/// Tokens that models have written in the session.
+pub(crate) fn written(session: &Session) -> u64 {
+    let accounts = accounts(session);
+    accounts.total().usage.output + accounts.inherited().0.output
+}
+
 /// `/cost` for programs.
 pub(crate) fn cost_report((_, before): Before, session: &Session) -> Value {
     let accounts = accounts(session);

@@ -274,28 +274,85 @@ fn tell_observers(targets: &Targets, keys: Vec<String>) {
     }
 }
 
+/// Keys that count while a session goes on; those of the screen are followed by the face.
+const LIVE: [&str; 11] = [
+    "permissions",
+    "hooks",
+    "env",
+    "additional_directories",
+    "api_key_helper",
+    "claude_md_excludes",
+    "tui",
+    "editor_mode",
+    "view_mode",
+    "statusLine",
+    "status_line",
+];
+
 fn describe(change: &Change) -> String {
-    let list = |keys: &[String]| {
+    let list = |keys: &[&str]| {
         let names: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
         names.join(", ")
     };
-    // What is held back alone changes nothing here.
-    let mut message = if change.keys.is_empty() {
-        "the settings changed".to_owned()
-    } else {
-        format!(
-            "the settings changed ({}); permission rules, hooks, `env`, `additional_directories`, `api_key_helper` and, for files that were not read yet, `claude_md_excludes` count from now on, the rest from the next run on",
-            list(&change.keys)
-        )
+    let count = |keys: &[&str]| match keys {
+        [_] => "counts",
+        _ => "count",
     };
-    if !change.restart_required.is_empty() {
-        message.push_str("; a restart is required for ");
-        message.push_str(&list(&change.restart_required));
+    let known = change.keys.iter().map(String::as_str);
+    let soon = known.filter(|key| !change.restart_required.iter().any(|it| it == key));
+    let root = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
+    let (now, later): (Vec<&str>, Vec<&str>) =
+        soon.partition(|key| LIVE.contains(&root(key).as_str()));
+    let mut parts = Vec::new();
+    if !now.is_empty() {
+        let files = if now.contains(&"claude_md_excludes") {
+            ", for instruction files that were not read yet"
+        } else {
+            ""
+        };
+        parts.push(format!("{} {} from now on{files}", list(&now), count(&now)));
     }
-    let held: Vec<String> = change.held.iter().map(|held| held.key.clone()).collect();
+    if !later.is_empty() {
+        let when = "from the next run on";
+        parts.push(format!("{} {} {when}", list(&later), count(&later)));
+    }
+    let restarts: Vec<&str> = change.restart_required.iter().map(String::as_str).collect();
+    if !restarts.is_empty() {
+        parts.push(format!("a restart is required for {}", list(&restarts)));
+    }
+    let held: Vec<&str> = change.held.iter().map(|held| held.key.as_str()).collect();
     if !held.is_empty() {
-        message.push_str("; what the workspace would loosen waits for `caliban trust`: ");
-        message.push_str(&list(&held));
+        parts.push(format!(
+            "what the workspace would loosen waits for `caliban trust`: {}",
+            list(&held)
+        ));
     }
-    message
+    format!("the settings changed: {}", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_says_of_each_key_when_it_counts() {
+        let keys = |keys: &[&str]| keys.iter().map(ToString::to_string).collect();
+        let change = |all: &[&str], restarts: &[&str]| Change {
+            keys: keys(all),
+            restart_required: keys(restarts),
+            held: Vec::new(),
+        };
+        assert_eq!(
+            describe(&change(&["permissions.rules"], &[])),
+            "the settings changed: `permissions.rules` counts from now on"
+        );
+        assert_eq!(
+            describe(&change(
+                &["env.A", "hooks", "feedback_url", "model"],
+                &["model"]
+            )),
+            "the settings changed: `env.A`, `hooks` count from now on; `feedback_url` counts from \
+             the next run on; a restart is required for `model`"
+        );
+    }
 }

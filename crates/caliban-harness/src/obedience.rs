@@ -8,7 +8,7 @@ use std::time::Duration;
 use caliban_agent::{Listener, Outcome, PromptStage, PromptVerdict, RunTotals};
 use caliban_context::TopicName;
 use caliban_model::{CancellationToken, Message, ProviderKind, Reasoning};
-use caliban_permissions::Regime;
+use caliban_permissions::{Latch, Regime};
 use caliban_session::{Others, Restore, Rewind};
 use caliban_settings::PermissionMode;
 use caliban_slash::{
@@ -185,7 +185,8 @@ impl Session {
             }
             Action::Context => {
                 let report = self.window_report();
-                ("context", window_report::told(&report), json!(report))
+                let text = window_report::told(&report, accounts::written(self));
+                ("context", text, json!(report))
             }
             Action::Memory(MemoryAction::List) => {
                 let text = reports::memory(&self.inventory);
@@ -240,7 +241,11 @@ impl Session {
                 self.effort()?
             }
             Action::Plan => self.toggle_plan(),
-            Action::Permissions => reports::permissions(&self.gate),
+            Action::Permissions => {
+                let options = self.watch.as_ref().map(|watch| watch.options());
+                let latch = options.map_or(Latch::Absent, |options| options.permissions.latch);
+                reports::permissions(&self.gate, latch)
+            }
             Action::Export { path, format } => self.export(path, format)?,
             Action::Memory(action) => self.memory(&action)?,
             Action::OutputStyle => reports::styles(&self.inventory),

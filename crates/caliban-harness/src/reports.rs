@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use caliban_context::{Commands, tiers};
 use caliban_hooks::{ExternalHooks, LastRun};
 use caliban_model::Reasoning;
-use caliban_permissions::Origin;
+use caliban_permissions::{Latch, Origin};
 use caliban_session::{Engine, McpServer};
 use caliban_slash::{Asks, BUILT_IN, Category, Entry, Place};
 
@@ -166,24 +166,22 @@ pub(crate) fn profiles(inventory: &Inventory) -> String {
     columns(rows)
 }
 
-pub(crate) fn permissions(gate: &Gate) -> String {
-    let mut text = format!("mode: {}\n", gate.regime().as_str());
+pub(crate) fn permissions(gate: &Gate, latch: Latch) -> String {
+    let latch = match latch {
+        Latch::Given => "on",
+        Latch::Absent => "off",
+    };
+    let mut text = format!("mode: {}\nbypass latch: {latch}\n", gate.regime().as_str());
     let book = gate.book();
-    let own = book
-        .rules()
-        .iter()
-        .filter(|rule| rule.origin != Origin::BuiltIn);
-    let rows: Vec<_> = own
-        .map(|rule| {
-            let origin = rule.origin.as_str().to_owned();
-            (format!("{} {}", rule.action, rule.pattern), origin)
-        })
-        .collect();
-    if rows.is_empty() {
-        text.push_str("no rules but the built-in ones");
-    } else {
-        text.push_str(&columns(rows));
+    let rules = book.rules().iter();
+    if rules.clone().all(|rule| rule.origin == Origin::BuiltIn) {
+        text.push_str("no rules but the built-in ones\n");
     }
+    text.push('\n');
+    text.push_str(&columns(rules.map(|rule| {
+        let origin = rule.origin.as_str().to_owned();
+        (format!("{} {}", rule.action, rule.pattern), origin)
+    })));
     text
 }
 

@@ -256,7 +256,9 @@ impl Session {
                 Regime::Rules(PermissionMode::Plan) => Kind::Plan,
                 Regime::Rules(_) | Regime::Disabled => Kind::Files,
             };
-            checkpoints.begin(kind, prompt.text(), self.mark(), self.prompt_id.take());
+            // Files and the like that go along are texts of their own, and no title.
+            let text = typed(&prompt).to_owned();
+            checkpoints.begin(kind, text, self.mark(), self.prompt_id.take());
         }
         let (outcome, totals) = agent
             .run(&mut self.conversation, prompt, &listener, cancel)

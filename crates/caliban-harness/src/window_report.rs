@@ -153,38 +153,60 @@ fn part(message: &Message, block: &Block) -> (ContextKind, usize, String) {
     }
 }
 
-/// The report for people.
-pub(crate) fn told(report: &ContextReport) -> String {
+/// A number that can be read: `62 430`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The report for people; `output` is what models have written in the session.
+pub(crate) fn told(report: &ContextReport, output: u64) -> String {
     let ContextReport {
         window,
         used,
         percent,
         ..
     } = report;
-    let mut rows = vec![
-        ("window".to_owned(), format!("{window} tokens")),
-        (
-            "in use".to_owned(),
-            format!("about {used} tokens, {percent} %"),
-        ),
-    ];
+    let mut text = format!(
+        "input tokens used : {} / {} ({percent}%)\noutput tokens used: {}\n",
+        grouped(*used),
+        grouped(*window),
+        grouped(output)
+    );
+    if *percent >= WARNING {
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "⚠ approaching limit (warn threshold: {WARNING}%): `/compact` makes room"
+        );
+    }
+    text.push('\n');
+    let mut rows: Vec<(String, String)> = Vec::new();
     rows.extend(report.parts.iter().map(|part| {
-        let about = format!("about {} tokens in {}", part.tokens, part.blocks);
+        let blocks = match part.blocks {
+            1 => "1 block".to_owned(),
+            blocks => format!("{blocks} blocks"),
+        };
+        let about = format!("about {} tokens in {blocks}", grouped(part.tokens));
         (part.kind.title().to_owned(), about)
     }));
     let compaction = match report.compacts_at {
-        Some(at) => format!("by itself from {at} tokens on"),
+        Some(at) => format!("by itself from {} tokens on", grouped(at)),
         None => "never by itself".to_owned(),
     };
     rows.push(("condensed".to_owned(), compaction));
     rows.push((
         "`/compact` frees".to_owned(),
-        format!("at most {} tokens", report.compaction_frees),
+        format!("at most {} tokens", grouped(report.compaction_frees)),
     ));
-    let mut text = columns(rows);
-    if *percent >= WARNING {
-        text.push_str("\n\n⚠ approaching the limit: `/compact` makes room");
-    }
+    text.push_str(&columns(rows));
     if let Some(limit) = report.mcp_limit {
         let names = &report.mcp_tools;
         let listed = match names.as_slice() {

@@ -59,8 +59,8 @@ pub const BUILT_IN: &[Entry] = {
             NeedsScreen { instead: "end the input, and the session ends when everything is done" }), &["exit"]),
         entry("keys", General, "", "Show the keys and what they do",
             NeedsScreen { instead: "keys are those of a terminal; others are set in `tui.keys`" }),
-        entry("copy", General, "", "Copy the last answer to the clipboard",
-            NeedsScreen { instead: "what is said stands there as text to be taken; in print mode a pipe takes it" }),
+        with(&["code", "all"], entry("copy", General, "[code|all]", "Copy the last answer, its last code, or everything to the clipboard",
+            NeedsScreen { instead: "what is said stands there as text to be taken; in print mode a pipe takes it" })),
 
         entry("clear", Session, "", "Begin the conversation anew; tasks, plan mode and system prompt stay",
             Act(action::clear)),

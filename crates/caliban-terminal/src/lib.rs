@@ -28,7 +28,7 @@ pub use gallery::{Gallery, Placement, Raster};
 pub use inline::{InlinePainter, Mark, StyledRow, Wrap};
 pub use input::{Button, Focus, Input, Mouse, MouseKind, fold_wheel};
 pub use key::{Key, KeyCode, Modifiers};
-pub use modes::{CURSOR_QUERY, LEAVE, MouseCapture, PROBES, Surface, enter};
+pub use modes::{BACK, CURSOR_QUERY, LEAVE, MouseCapture, OVER, PROBES, Surface, enter};
 pub use outside::{BELL, POP_TITLE, PUSH_TITLE, bell, copy, notify, title};
 pub use painter::Painter;
 pub use paste::PASTE_LIMIT;

@@ -41,6 +41,11 @@ pub fn enter(surface: Surface, mouse: MouseCapture) -> Vec<u8> {
 const CAPTURE: &[u8] = b"\x1b[?1002h\x1b[?1006h";
 const RELEASE: &[u8] = b"\x1b[?1006l\x1b[?1002l\x1b[?1007h";
 
+/// From the main screen to the alternate one, and back to where it was. Each screen has keyboard
+/// flags of its own; there are never two that `LEAVE` would have to take back.
+pub const OVER: &[u8] = b"\x1b[<u\x1b[?1049h\x1b[?7l\x1b[>1u";
+pub const BACK: &[u8] = b"\x1b[<u\x1b[?1049l\x1b[>1u";
+
 impl MouseCapture {
     /// What changes to this in a terminal that was entered already.
     pub const fn bytes(self) -> &'static [u8] {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::Span;
 use unicode_width::UnicodeWidthChar;
 
 use crate::ansi::sgr::styled;
@@ -51,6 +52,45 @@ pub fn ansi_keeping(text: &str, width: u16, base: Style, keep: Keep) -> Vec<Row>
         terminal.end_line();
     }
     terminal.rows(width, base)
+}
+
+/// All of a report or a conversation, in rows that break between words. Lines of two columns keep
+/// the second one below itself.
+pub fn ansi_words(text: &str, width: u16, base: Style) -> Vec<Row> {
+    let mut terminal = Terminal::new(Keep::Beginning);
+    let mut scanner = Scanner::default();
+    let mut rows = Vec::new();
+    for c in text.chars() {
+        match scanner.step(c) {
+            Step::Plain(c) => terminal.take(c),
+            Step::Style => terminal.line.style = styled(terminal.line.style, scanner.parameters()),
+            Step::Within => {}
+        }
+        // A line that is over becomes rows at once, so that none is lost.
+        for line in terminal.lines.drain(..) {
+            rows.extend(line.words(width, base));
+        }
+    }
+    if !terminal.line.is_empty() {
+        rows.extend(terminal.line.words(width, base));
+    }
+    rows
+}
+
+/// Where the rows that follow the first of a line begin: below the second column where there is
+/// one, else as deep as the first.
+fn hanging(line: &str, width: u16) -> usize {
+    let begin = line.len() - line.trim_start_matches(' ').len();
+    let rest = &line[begin..];
+    let gap = rest.find("  ").map(|at| {
+        let behind = rest[at..].len() - rest[at..].trim_start_matches(' ').len();
+        begin + at + behind
+    });
+    let columns = |bytes: usize| crate::width::width(&line[..bytes]);
+    let most = usize::from(width) / 2;
+    gap.map(columns)
+        .filter(|column| *column <= most)
+        .unwrap_or_else(|| begin.min(most))
 }
 
 /// A line with its styles.
@@ -102,6 +142,11 @@ impl Line {
                 *end = length;
             }
         }
+    }
+
+    fn words(&self, width: u16, base: Style) -> Vec<Row> {
+        let below = Span::raw(" ".repeat(hanging(&self.text, width)));
+        lay(&self.pieces(base), width, &[below], Breaks::Words)
     }
 
     fn pieces(&self, base: Style) -> Vec<Piece> {
@@ -335,6 +380,28 @@ mod tests {
             let rows = ansi_keeping(&"x".repeat(4_000), 10, Style::new(), keep);
             assert_eq!(rows.len(), 201);
         }
+    }
+
+    #[test]
+    fn words_stay_whole_and_no_row_is_lost() {
+        let text = "  name  what it says of itself\nplain words go on\n\nxxxxxxxxxxxxxxxxxxxxxxxxx";
+        let rows = ansi_words(text, 20, Style::new());
+        let shown: Vec<String> = rows.iter().map(Row::text).collect();
+        assert_eq!(
+            shown,
+            [
+                "  name  what it says",
+                "        of itself",
+                "plain words go on",
+                "",
+                "xxxxxxxxxxxxxxxxxxxx",
+                "xxxxx"
+            ]
+        );
+        let long = "word ".repeat(100);
+        let many = [long.trim_end()].repeat(1_000).join("\n");
+        let rows = ansi_words(&many, 20, Style::new());
+        assert_eq!(rows.len(), 25_000);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod sanitise;
 mod width;
 mod wrap;
 
-pub use ansi::{Keep, ansi, ansi_keeping};
+pub use ansi::{Keep, ansi, ansi_keeping, ansi_words};
 pub use diff::{
     Detail, DiffLine, DiffView, Hunk, LineEnd, LineKind, Mark, diff_counts, diff_rows, unified_rows,
 };

@@ -78,6 +78,29 @@ impl Row {
         self
     }
 
+    /// What stands in these columns, as it is copied. A wide character belongs to its first column.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let text = self.text();
+        let mut column = 0;
+        let mut part = String::new();
+        for cluster in clusters(&text) {
+            if range.contains(&column) {
+                part.push_str(cluster);
+            }
+            column += cluster_width(cluster);
+        }
+        let is_whole = range.end >= column;
+        let margin = usize::from(self.margin).saturating_sub(range.start);
+        Self {
+            spans: vec![Span::raw(part)],
+            end: if is_whole { self.end } else { RowEnd::Hard },
+            margin: columns(margin),
+            fallen: self.fallen,
+            links: Vec::new(),
+        }
+    }
+
     /// What is left when the margin is taken away.
     fn without_margin(&self) -> String {
         let text = self.text();
@@ -127,6 +150,20 @@ pub fn copied(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_copied_without_what_is_beside_it() {
+        let rows = [
+            row("  one two ", RowEnd::Soft, 2),
+            row("  界three", RowEnd::Hard, 2),
+        ];
+        assert_eq!(
+            copied(&[rows[0].part(6..99), rows[1].part(0..6)]),
+            "two 界th"
+        );
+        assert_eq!(copied(&[rows[0].part(0..5)]), "one");
+        assert_eq!(copied(&[rows[1].part(3..5)]), "t");
+    }
 
     fn row(text: &str, end: RowEnd, margin: u16) -> Row {
         Row {

@@ -135,8 +135,9 @@ pub(crate) fn change(inquiry: &Inquiry) -> Vec<Line> {
     let mut lines = vec![line(
         Tone::Quiet,
         format!(
-            "{path}: {} lines more, {} lines less",
-            view.added, view.removed
+            "{path}: {} more, {} less",
+            count_of_lines(view.added),
+            count_of_lines(view.removed)
         ),
     )];
     for hunk in &view.hunks {
@@ -154,6 +155,13 @@ pub(crate) fn change(inquiry: &Inquiry) -> Vec<Line> {
         }));
     }
     lines
+}
+
+fn count_of_lines(count: usize) -> String {
+    match count {
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    }
 }
 
 /// All of a question, to be read at leisure.

@@ -117,8 +117,15 @@ impl Errands {
                     tokio::task::spawn_blocking(move || keep_draft(path, text.as_deref()));
                 }
             }
-            Effect::SaveRule(desk, rule) => apart(done, move || {
-                Done::RuleSaved(desk.save_rule(&rule).map(|changed| (rule, changed)))
+            Effect::SaveRules(desk, rules, verdict) => apart(done, move || {
+                let mut saved = Err("no rule was written".to_owned());
+                for rule in rules {
+                    saved = desk.save_rule(&rule).map(|changed| (rule, changed));
+                    if saved.is_err() {
+                        break;
+                    }
+                }
+                Done::RulesSaved(verdict, saved)
             }),
             Effect::ReadClipboard => {
                 let programs = self.programs.clone();

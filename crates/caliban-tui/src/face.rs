@@ -47,6 +47,8 @@ pub(crate) struct Face {
     events: Option<Events>,
     drawn: Option<Instant>,
     leaving: Option<Departure>,
+    /// On the `inline` surface.
+    cover: Cover,
     /// While the terminal is not ours, its Ctrl+C is not for us either.
     is_elsewhere: Arc<AtomicBool>,
 }
@@ -108,6 +110,7 @@ impl Face {
             events: None,
             drawn: None,
             leaving: None,
+            cover: Cover::Down,
         };
         face.app.cell_dots = cell_dots;
         Ok(face)
@@ -261,7 +264,22 @@ impl Face {
                 self.tty.write(bytes)?;
                 &self.gallery.show(pictures)
             }
+            // What is printed stays as it is: panels have a screen of their own.
+            Screen::Inline if self.app.is_covered() => {
+                if self.cover == Cover::Down {
+                    self.tty.write(caliban_terminal::OVER)?;
+                    self.painter.invalidate();
+                    self.cover = Cover::Up;
+                }
+                let canvas = view::draw(&mut self.app);
+                let (links, cursor) = (&canvas.links, canvas.cursor);
+                self.painter.paint(&canvas.buffer, links, cursor)
+            }
             Screen::Inline => {
+                if self.cover == Cover::Up {
+                    self.tty.write(caliban_terminal::BACK)?;
+                    self.cover = Cover::Down;
+                }
                 let frame = inline::draw(&mut self.app);
                 self.inline.above(&frame.finished);
                 self.inline.paint(&frame.region, frame.cursor)
@@ -337,6 +355,7 @@ impl Face {
             Effect::Dump(rows) => self.dump(&rows)?,
             Effect::Suspend => {
                 caliban_terminal::suspend().map_err(FaceError::Lost)?;
+                self.cover = Cover::Down;
                 self.measure();
                 self.invalidate();
             }
@@ -374,6 +393,11 @@ impl Face {
 
     fn step_out(&mut self) -> Result<(), FaceError> {
         self.is_elsewhere.store(true, Ordering::Relaxed);
+        if self.cover == Cover::Up {
+            self.cover = Cover::Down;
+            let written = self.tty.write_now(caliban_terminal::BACK);
+            written.map_err(FaceError::Lost)?;
+        }
         let region = self.inline.leave().to_vec();
         self.tty.write_now(&region).map_err(FaceError::Lost)?;
         let pictures = self.gallery.leave();
@@ -425,6 +449,13 @@ impl Face {
         }
         farewell
     }
+}
+
+/// Whether a panel covers the main screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cover {
+    Down,
+    Up,
 }
 
 /// By how many rows what was drawn has moved up; it stands at the bottom, however much it is.

@@ -149,6 +149,9 @@ pub trait Desk: AgentsDesk + ListsDesk + ServersDesk + SettingsDesk + Debug + Se
     /// Takes a rule out of the file of a scope.
     fn remove_rule(&self, scope: RuleScope, pattern: &str) -> Result<FileChanged, String>;
 
+    /// Whether the session was begun so that bypass can be reached.
+    fn bypass_latch(&self) -> BypassLatch;
+
     /// What would become of a call, written as `Tool: argument`.
     fn judged(&self, call: &str) -> String;
 
@@ -176,6 +179,13 @@ pub trait Desk: AgentsDesk + ListsDesk + ServersDesk + SettingsDesk + Debug + Se
 
     /// What going back would do to the files. Touches files.
     fn preview(&self, rewind: Rewind) -> Result<RewindPreview, String>;
+}
+
+/// Whether the mode that asks nobody can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BypassLatch {
+    On,
+    Off,
 }
 
 /// A point that can be gone back to.

@@ -88,11 +88,7 @@ fn cropped(app: &App, mut canvas: Canvas) -> (Buffer, Option<Position>) {
     let live = u16::try_from(drawn.len())
         .unwrap_or(u16::MAX)
         .min(area.height / 3);
-    let first = if app.layers.is_empty() {
-        bottom.saturating_sub(live)
-    } else {
-        0
-    };
+    let first = bottom.saturating_sub(live);
     let height = area.height - first;
     let above = usize::from(first) * usize::from(area.width);
     let region = Buffer {

@@ -23,6 +23,7 @@ mod layers;
 mod lists_desk;
 mod panel_errands;
 mod panic_guard;
+mod partial;
 mod paths;
 mod pictures;
 mod plain;
@@ -47,8 +48,8 @@ pub use custom_theme::CustomTheme;
 pub use face::run;
 pub use farewell::{Farewell, Next};
 pub use host::{
-    Desk, Earlier, FileChanged, Host, ImportVerdict, JobRow, JobState, Look, Matched, Opened,
-    PointRow, RewindPreview, RuleDraft, RuleHome, RuleRow, RuleScope, Standing, Which,
+    BypassLatch, Desk, Earlier, FileChanged, Host, ImportVerdict, JobRow, JobState, Look, Matched,
+    Opened, PointRow, RewindPreview, RuleDraft, RuleHome, RuleRow, RuleScope, Standing, Which,
 };
 pub use keys_desk::KeysDesk;
 pub use lists_desk::{ListRow, ListsDesk};

@@ -103,16 +103,28 @@ pub enum ThemeChoice {
 }
 
 impl ThemeChoice {
+    /// Those that are built in, with their names and what they are.
+    pub(crate) const ALL: [(&'static str, Self, &'static str); 5] = [
+        ("auto", Self::Auto, "as the terminal's background is"),
+        ("dark", Self::Dark, "for dark backgrounds"),
+        ("light", Self::Light, "for light backgrounds"),
+        (
+            "colour-blind",
+            Self::ColourBlind,
+            "blue and orange for green and red",
+        ),
+        (
+            "none",
+            Self::Colourless,
+            "bold, underline and the like only",
+        ),
+    ];
+
     /// One that is built in, by its name.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "auto" => Self::Auto,
-            "dark" => Self::Dark,
-            "light" => Self::Light,
-            "colour-blind" => Self::ColourBlind,
-            "none" => Self::Colourless,
-            _ => return None,
-        })
+        let mut all = Self::ALL.iter();
+        all.find(|(known, ..)| *known == name)
+            .map(|(_, choice, _)| *choice)
     }
 }
 

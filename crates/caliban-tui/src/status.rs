@@ -9,6 +9,7 @@ use ratatui_core::style::Style;
 
 use crate::app::{App, Found};
 use crate::canvas::Canvas;
+use crate::host::BypassLatch;
 use crate::preferences::{Cost, Glyphs};
 
 /// What marks each mode but the usual one.
@@ -41,6 +42,8 @@ fn plain_chip(mode: &str) -> &'static str {
 struct Parts {
     custom: Option<String>,
     mode: Option<String>,
+    /// That bypass can be reached, where it is not the mode.
+    latch: Option<String>,
     vi: Option<String>,
     place: Option<String>,
     provider: Option<String>,
@@ -68,6 +71,7 @@ const SACRIFICES: &[fn(&mut Parts)] = &[
     |parts| parts.model = None,
     |parts| parts.custom = None,
     |parts| parts.vi = None,
+    |parts| parts.latch = None,
     |parts| parts.mode = None,
 ];
 
@@ -167,6 +171,7 @@ impl Parts {
         let known = [
             self.custom.clone(),
             self.mode.clone(),
+            self.latch.clone(),
             self.vi.clone(),
             self.place.clone(),
             model,
@@ -185,6 +190,7 @@ impl Parts {
         let special = [
             (&self.custom, palette.text),
             (&self.mode, palette.warning),
+            (&self.latch, palette.warning),
             (&self.vi, palette.accent),
             (&self.question, palette.warning),
         ];
@@ -220,6 +226,7 @@ fn parts(app: &App) -> Parts {
     let mut parts = Parts {
         custom: status.custom.as_deref().map(|text| custom(app, text)),
         mode: (!mode.is_empty()).then(|| mode.to_owned()),
+        latch: latch(app),
         vi: app
             .editor
             .vi_state()
@@ -249,6 +256,16 @@ fn parts(app: &App) -> Parts {
         (true, None, None) => {}
     }
     parts
+}
+
+/// What tells that bypass can be reached, as long as it can.
+fn latch(app: &App) -> Option<String> {
+    let is_told = app.latch == BypassLatch::On && app.status.mode != "bypassPermissions";
+    let text = match app.preferences.glyphs {
+        Glyphs::Unicode => "⚠ bypass latch",
+        Glyphs::Ascii => "[bypass latch]",
+    };
+    is_told.then(|| text.to_owned())
 }
 
 /// The first line of what the operator's program printed.

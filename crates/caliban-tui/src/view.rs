@@ -7,7 +7,7 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::Span;
 
 use crate::app::{App, Link};
-use crate::app::{TodoRow, TodoState};
+use crate::app::{TodoRow, TodoState, selecting};
 use crate::canvas::Canvas;
 use crate::completion::{Kind, Menu};
 use crate::host::Matched;
@@ -50,6 +50,7 @@ pub(crate) fn draw(app: &mut App) -> Canvas {
         let known = Known {
             theme: &app.theme,
             mode: &app.status.mode,
+            latch: app.latch,
             now: app.now,
             input,
         };
@@ -371,6 +372,7 @@ fn transcript(app: &mut App, canvas: &mut Canvas, bottom: u16) {
         forget(app, *first, *last);
     }
     app.drawn = (drawn, bottom);
+    selecting::draw(app, canvas);
     if let crate::transcript::Anchor::At { .. } = app.scroll.anchor
         && bottom > 0
     {

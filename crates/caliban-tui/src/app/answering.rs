@@ -7,11 +7,11 @@ use caliban_session::{Command, RuleChange};
 use caliban_settings::{PermissionMode, RuleAction};
 use caliban_terminal::Key;
 
-use crate::app::effect::Effect;
+use crate::app::effect::{Effect, Verdict};
 use crate::app::state::App;
 use crate::asking;
-use crate::host::{RuleDraft, RuleScope};
-use crate::layers::{Chosen, Layer, Pager, PlanVerdict};
+use crate::host::{FileChanged, RuleDraft, RuleScope};
+use crate::layers::{Chosen, Layer, Pager, PartsPanel, PlanVerdict};
 use crate::questions::Form;
 
 impl App {
@@ -54,33 +54,50 @@ impl App {
                     let text = asking::everything(&form.inquiry, agent.as_deref());
                     self.layers.push(Layer::Pager(Pager::new("The call", text)));
                 }
+                Chosen::Parts(partial) => {
+                    let panel = PartsPanel::new(question, *partial);
+                    self.layers.push(Layer::Parts(Box::new(panel)));
+                }
                 Chosen::EditInput(text) => self.effect(Effect::EditInput { question, text }),
                 Chosen::Rules(rules) => {
                     let action = rules.first().map(|rule| rule.action);
-                    for rule in rules {
-                        self.keep_rule(rule);
-                    }
-                    self.answer(
-                        question,
-                        match action {
-                            Some(RuleAction::Allow) => allow(None),
-                            Some(RuleAction::Deny | RuleAction::Ask) | None => deny(None),
-                        },
-                    );
+                    let answer = match action {
+                        Some(RuleAction::Allow) => allow(None),
+                        Some(RuleAction::Deny | RuleAction::Ask) | None => deny(None),
+                    };
+                    self.keep_rules(rules, Verdict { question, answer });
                 }
             },
         }
     }
 
-    /// A rule holds in the session at once, wherever else it is written.
-    fn keep_rule(&mut self, rule: RuleDraft) {
-        let (pattern, action) = (rule.pattern.clone(), rule.action);
-        let change = RuleChange::Add { pattern, action };
-        self.effect(Effect::Send(Command::Rule(change)));
-        if rule.scope != RuleScope::Session
-            && let Some(desk) = self.desk.clone()
-        {
-            self.effect(Effect::SaveRule(desk, rule));
+    /// Rules hold in the session at once, wherever else they are written. What they answer goes on
+    /// when they are, so that no call looks at files that are being written.
+    fn keep_rules(&mut self, rules: Vec<RuleDraft>, verdict: Verdict) {
+        for rule in &rules {
+            let (pattern, action) = (rule.pattern.clone(), rule.action);
+            let change = RuleChange::Add { pattern, action };
+            self.effect(Effect::Send(Command::Rule(change)));
+        }
+        let is_written = rules.iter().any(|rule| rule.scope != RuleScope::Session);
+        match self.desk.clone().filter(|_| is_written) {
+            Some(desk) => self.effect(Effect::SaveRules(desk, rules, verdict)),
+            None => self.answer(verdict.question, verdict.answer),
+        }
+    }
+
+    /// Rules were written, or not; the session has them either way.
+    pub(crate) fn rules_saved(
+        &mut self,
+        verdict: Verdict,
+        saved: Result<(RuleDraft, FileChanged), String>,
+    ) {
+        self.answer(verdict.question, verdict.answer);
+        match saved {
+            Ok((rule, changed)) => {
+                self.say(format!("`{}` is written to {changed}", rule.pattern));
+            }
+            Err(error) => self.say(error),
         }
     }
 

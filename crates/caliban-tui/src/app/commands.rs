@@ -14,7 +14,7 @@ use crate::custom_theme::CustomTheme;
 use crate::farewell::Departure;
 use crate::host::Which;
 use crate::keys::ACTIONS;
-use crate::layers::{Layer, Pager, RulesPanel, ServersPanel, SettingsPanel};
+use crate::layers::{Layer, Pager, RulesPanel, ServersPanel, SettingsPanel, ThemesPanel};
 use crate::preferences::{Mouse, Screen, ThemeChoice, View};
 use crate::transcript::{Cell, CellKind, Tone};
 
@@ -55,6 +55,7 @@ impl App {
         let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let arguments = arguments.trim();
         if let Some(fault) = Self::fault(text, name, arguments) {
+            self.feed.push(Cell::prompt(text));
             self.feed.push(Cell::notice(Tone::Error, fault));
             return true;
         }
@@ -114,7 +115,7 @@ impl App {
                 None => self.say("The session is not there yet"),
             },
             "rewind" if arguments.is_empty() => self.rewind(),
-            "copy" => self.copy_last(),
+            "copy" => self.copy_said(arguments),
             "theme" => self.choose_theme(arguments),
             "vim" => self.toggle_vi(),
             "statusline" => self.show_status_line(),
@@ -180,38 +181,46 @@ impl App {
 
     pub(crate) fn show_keys(&mut self) {
         let mut text = String::from(
-            "Enter             send; while work goes on it joins between two steps\n\
-             Tab               send after the work; complete; turn to a question\n\
-             Shift+Enter, Alt+Enter, Ctrl+J, \\ and Enter   a new line\n\
-             Up, Down          earlier prompts\n\
-             Esc               close, clear, stop; twice: take prompts back\n\
-             !line             run a line in the shell\n\
-             @path             bring a file along\n\
-             /                 commands\n\n",
+            "Enter                  send; while work goes on it joins between two steps\n\
+             Tab                    send after the work; complete; turn to a question\n\
+             Shift+Enter            a new line; also Alt+Enter, Ctrl+J, and \\ before Enter\n\
+             Up, Down               earlier prompts\n\
+             Esc                    close, clear, stop; twice: take prompts back\n\
+             !line                  run a line in the shell\n\
+             @path                  bring a file along\n\
+             /                      commands\n\n",
         );
         for known in ACTIONS {
             let keys = self.keys.keys_of(known.action).join(", ");
-            let name = known.name;
-            let _ = writeln!(text, "{keys:<17} {}", known.about);
-            let _ = writeln!(text, "{:<17} bound as {name}", "");
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{keys:<21}  {} ({})", known.about, known.name);
         }
-        text.push_str("\nOthers in the settings: [tui.keys] \"alt+k\" = \"viewer\"\n");
+        text.push_str(
+            "\nThe names in brackets are for keys of your own, in the settings:\n  \
+             [tui.keys]\n  \"alt+k\" = \"viewer\"\n",
+        );
         self.layers.push(Layer::Pager(Pager::new("Keys", text)));
     }
 
-    fn copy_last(&mut self) {
-        let last = self
-            .feed
-            .cells
-            .iter()
-            .rev()
-            .find_map(|cell| match &cell.kind {
-                CellKind::Answer(spoken) => Some(spoken.text()),
-                _ => None,
-            });
-        match last {
-            Some(text) => self.copy(text),
-            None => self.say("There is no answer yet"),
+    /// Copies the last answer, the last code in an answer, or everything.
+    fn copy_said(&mut self, what: &str) {
+        let cells = self.feed.cells.iter().rev();
+        let mut answers = cells.filter_map(|cell| match &cell.kind {
+            CellKind::Answer(spoken) => Some(spoken.text()),
+            _ => None,
+        });
+        let found = match what {
+            "" => answers.next().ok_or("There is no answer yet"),
+            "code" => {
+                let code = answers.find_map(|text| last_code(&text));
+                code.ok_or("There is no code in an answer yet")
+            }
+            "all" => Ok(crate::viewer::as_the_model_sees_it(&self.messages)),
+            _ => Err("Write `/copy`, `/copy code` or `/copy all`"),
+        };
+        match found {
+            Ok(text) => self.copy(text),
+            Err(why) => self.say(why),
         }
     }
 
@@ -222,15 +231,24 @@ impl App {
     }
 
     fn choose_theme(&mut self, name: &str) {
-        let name = if name.is_empty() { "auto" } else { name };
+        if name.is_empty() {
+            let before = self.preferences.theme;
+            let panel = ThemesPanel::new(before, self.preferences.custom_theme.clone());
+            return self.layers.push(Layer::Themes(Box::new(panel)));
+        }
         match ThemeChoice::named(name) {
             Some(choice) => {
-                self.preferences.theme = choice;
-                self.preferences.custom_theme = None;
-                self.retheme();
+                self.try_theme(choice, None);
             }
             None => self.effect(Effect::ReadTheme(name.to_owned())),
         }
+    }
+
+    /// Shows everything in these colours.
+    pub(crate) fn try_theme(&mut self, theme: ThemeChoice, custom: Option<CustomTheme>) {
+        self.preferences.theme = theme;
+        self.preferences.custom_theme = custom;
+        self.retheme();
     }
 
     /// A theme of the operator's own was read.
@@ -262,7 +280,10 @@ impl App {
 
     fn show_status_line(&mut self) {
         let text = match &self.preferences.status {
-            None => "no `statusLine.command` is set".to_owned(),
+            None => "no `statusLine.command` is set. In `settings.toml`, for example:\n\n  \
+                     [statusLine]\n  command = \"git branch --show-current\"\n\n\
+                     The first line of what it prints then stands first in the status line."
+                .to_owned(),
             Some(status) => format!(
                 "command: {}\ntimeout: {} ms\npadding: {}\nlast: {}",
                 status.command,
@@ -308,8 +329,12 @@ impl App {
             View::Compact => "compact",
             View::Expanded => "expanded",
         };
+        let (surface, other) = match self.screen {
+            Screen::Fullscreen => ("fullscreen", "inline"),
+            Screen::Inline => ("inline", "fullscreen"),
+        };
         let text = format!(
-            "terminal: {}\nsize: {} × {}\ncolours: {:?}\nbackground: {:?}\nsynchronised frames: {:?}\nkeyboard protocol: {:?}\nmouse: {mouse}\nview: {view}",
+            "surface: {surface}; `/tui {other}` changes it, `tui.screen` keeps it\nterminal: {}\nsize: {} × {}\ncolours: {:?}\nbackground: {:?}\nsynchronised frames: {:?}\nkeyboard protocol: {:?}\nmouse: {mouse}\nview: {view}",
             known.name.as_deref().unwrap_or("it did not say"),
             self.width,
             self.height,
@@ -380,5 +405,44 @@ impl App {
             self.title = title;
             self.effect(Effect::Bytes(bytes));
         }
+    }
+}
+
+/// What stands in the last fenced block of a text, without the fences.
+fn last_code(text: &str) -> Option<String> {
+    let (mut last, mut open): (Option<String>, Option<(&str, String)>) = (None, None);
+    for line in text.lines() {
+        let begin = line.trim_start();
+        match &mut open {
+            None => {
+                let fence = ["```", "~~~"].into_iter().find(|it| begin.starts_with(it));
+                open = fence.map(|fence| (fence, String::new()));
+            }
+            Some((fence, code)) if begin.trim_end() == *fence => {
+                last = Some(std::mem::take(code));
+                open = None;
+            }
+            Some((_, code)) => {
+                code.push_str(line);
+                code.push('\n');
+            }
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::last_code;
+
+    #[rstest]
+    #[case("no code", None)]
+    #[case("a\n```rust\nfn a() {}\n\n  b\n```\nz", Some("fn a() {}\n\n  b\n"))]
+    #[case("```\none\n```\n~~~\ntwo\n```\n~~~", Some("two\n```\n"))]
+    #[case("```\none\n```\n```\nnot ended", Some("one\n"))]
+    fn the_last_block_of_code_is_found(#[case] text: &str, #[case] code: Option<&str>) {
+        assert_eq!(last_code(text).as_deref(), code);
     }
 }

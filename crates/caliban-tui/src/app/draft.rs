@@ -37,6 +37,8 @@ impl App {
         let pieces = self.editor.take();
         let text = flatten(&pieces);
         self.menu = None;
+        // What was typed is sent: none of it is meant for a question that comes now.
+        self.last_typed = None;
         self.draft_changed = true;
         self.history.leave();
         self.scroll.go_to_end();
@@ -185,9 +187,9 @@ impl App {
 
 /// Commands whose answer is something to read, and what it is called.
 fn overlay(text: &str) -> Option<&'static str> {
-    let name = text.strip_prefix('/')?.split_whitespace().next()?;
-    Some(match name {
-        "memory" => "Memory",
+    let mut words = text.strip_prefix('/')?.split_whitespace();
+    Some(match words.next()? {
+        "memory" if words.next() == Some("show") => "Memory",
         "context" => "Context",
         "doctor" => "Doctor",
         "plugins" => "Plugins",

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use caliban_agent::Answer;
 use caliban_compose::ImageAtom;
 use caliban_model::{CancellationToken, Image, Message};
 use caliban_session::{Command, Rewind};
@@ -72,7 +73,8 @@ pub(crate) enum Effect {
     /// Prompts of all projects.
     LoadHistories(PathBuf),
     SaveDraft(Option<String>),
-    SaveRule(Arc<dyn Desk>, RuleDraft),
+    /// Write rules, and answer then.
+    SaveRules(Arc<dyn Desk>, Vec<RuleDraft>, Verdict),
     ReadClipboard,
     /// Read an image that was dropped or pasted as a path.
     ReadImage(PathBuf),
@@ -125,6 +127,13 @@ pub(crate) enum PanelEffect {
         begins: Begins,
     },
     ForgetKey(String),
+}
+
+/// How a question is answered when its rules are written.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    pub(crate) question: Arc<str>,
+    pub(crate) answer: Answer,
 }
 
 /// What came of it.
@@ -183,7 +192,7 @@ pub(crate) enum Done {
     },
     Panel(PanelDone),
     Histories(Vec<String>),
-    RuleSaved(Result<(RuleDraft, FileChanged), String>),
+    RulesSaved(Verdict, Result<(RuleDraft, FileChanged), String>),
     Clipboard(Result<Clipboard, String>),
     Theme {
         name: String,

@@ -14,7 +14,7 @@ use crate::app::answering::allow;
 use crate::app::commands::CLEAR;
 use crate::app::effect::{Clipboard, Done, Effect};
 use crate::app::queueing::Reordering;
-use crate::app::state::{App, Link, Run};
+use crate::app::state::{App, Link, Reader, Run};
 use crate::host::{Look, Opened, Which};
 use crate::keys::KeyTable;
 use crate::layers::{ContextPanel, Layer, OpeningQuestion, OpeningSubject, Pager, RewindPanel};
@@ -105,7 +105,7 @@ impl App {
         let own = self.queue.iter().position(|waiting| waiting.id == *prompt);
         if let Some(place) = own {
             let waiting = self.queue.remove(place);
-            self.overlay = waiting.overlay;
+            self.overlay = waiting.overlay.map(|reader| (reader, waiting.text.clone()));
             self.is_clearing = waiting.text == CLEAR;
             if waiting.overlay.is_none() {
                 self.feed.push(Cell::prompt(&waiting.text));
@@ -135,18 +135,19 @@ impl App {
         match outcome {
             Outcome::Success { .. } | Outcome::Cancelled => {}
             Outcome::Obeyed { text, .. } if text.is_empty() => {}
-            Outcome::Obeyed { text, report } => {
-                match overlay.filter(|reader| self.may_open(*reader)) {
-                    Some(reader) => {
-                        let layer = reading(reader.title, text, report.as_deref());
-                        self.layers.push(layer);
-                    }
-                    None => self
-                        .feed
-                        .push(Cell::new(CellKind::Report(text.as_str().into()))),
+            Outcome::Obeyed { text, report } => match overlay {
+                Some((reader, _)) if self.may_open(reader) => {
+                    let layer = reading(reader.title, text, report.as_deref());
+                    self.layers.push(layer);
                 }
-            }
+                overlay => {
+                    self.echo(overlay);
+                    self.feed
+                        .push(Cell::new(CellKind::Report(text.as_str().into())));
+                }
+            },
             outcome => {
+                self.echo(overlay);
                 if let Some(message) = outcome.message() {
                     self.feed.push(Cell::notice(Tone::Error, message));
                 }
@@ -156,6 +157,13 @@ impl App {
             self.call_operator("caliban is done");
         }
         self.show_title();
+    }
+
+    /// What stands in the transcript after all says what it answers.
+    fn echo(&mut self, overlay: Option<(Reader, String)>) {
+        if let Some((_, line)) = overlay {
+            self.feed.push(Cell::prompt(&line));
+        }
     }
 
     /// Prompts were taken back: what was said is another, and the first that went can be written
@@ -373,9 +381,7 @@ impl App {
                     search.loaded(entries);
                 }
             }
-            Done::RuleSaved(Ok((rule, changed))) => {
-                self.say(format!("`{}` is written to {changed}", rule.pattern));
-            }
+            Done::RulesSaved(verdict, saved) => self.rules_saved(verdict, saved),
             Done::Clipboard(Ok(Clipboard::Image(image))) => {
                 if self.editor.insert_atom(Atom::Image(image)) == Inserted::NoRoom {
                     self.say("There are too many images already");
@@ -391,7 +397,6 @@ impl App {
             | Done::LookedAgain(Err(error))
             | Done::Models(Err(error))
             | Done::Points(Err(error))
-            | Done::RuleSaved(Err(error))
             | Done::Clipboard(Err(error)) => self.say(error),
             Done::Theme { name, read } => self.themed(&name, read),
             Done::Picture { id, drawn } => self.pictured(id, drawn),
@@ -491,6 +496,7 @@ impl App {
         self.messages = opened.past;
         self.scroll.go_to_end();
         self.name = opened.name;
+        self.latch = opened.desk.bypass_latch();
         self.desk = Some(opened.desk);
         self.link = Link::Open(opened.handle);
         self.todos.clear();

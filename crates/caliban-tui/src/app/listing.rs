@@ -86,8 +86,18 @@ impl App {
             "output-style" => ("Output styles", desk.styles(), STYLES),
             _ => (MEMORY_TITLE, desk.memory(), MEMORY),
         };
+        let none = match name {
+            "hooks" => "no hooks; `[[hooks.EVENT]]` in the settings adds one",
+            "skills" => "no skills; `.caliban/skills/NAME/SKILL.md` makes one for this project",
+            "agents" => {
+                "no agent profiles; `.caliban/agents/NAME.md` makes one for this project. \
+                 `/agents watch` shows agents in the background"
+            }
+            "output-style" => "no output styles",
+            _ => "no instructions and no notes; `/init` drafts a CLAUDE.md for this project",
+        };
         let things = rows.into_iter().map(thing).collect();
-        self.catalogue(Catalogue::new(title, things, acts));
+        self.catalogue(Catalogue::new(title, things, acts).or(none));
     }
 
     pub(crate) fn choose_model(&mut self, models: Vec<ListRow>) {

@@ -10,6 +10,7 @@ mod listing;
 mod overlays;
 mod pressing;
 mod queueing;
+pub(crate) mod selecting;
 mod state;
 
 pub(crate) use effect::{Clipboard, Done, Effect, PanelDone, PanelEffect};

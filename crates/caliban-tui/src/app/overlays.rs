@@ -5,6 +5,7 @@ use std::sync::Arc;
 use caliban_session::{Command, ModelChange, PromptId, RuleChange};
 use caliban_terminal::Key;
 
+use crate::app::answering::allow;
 use crate::app::effect::{Effect, PanelEffect};
 use crate::app::queueing::Fate;
 use crate::app::state::{App, Rewinding};
@@ -32,6 +33,14 @@ impl App {
                 self.layers.pop();
                 self.fulfil(wish);
             }
+        }
+    }
+
+    /// Whether something lies over the conversation, and not only where one writes.
+    pub(crate) fn is_covered(&self) -> bool {
+        match self.layers.last() {
+            None | Some(Layer::History(_)) => false,
+            Some(_) => true,
         }
     }
 
@@ -196,6 +205,8 @@ impl App {
             }),
             Wish::ForgetKey(provider) if provider.is_empty() => {}
             Wish::ForgetKey(provider) => self.errand(PanelEffect::ForgetKey(provider)),
+            Wish::AllowParts { question, input } => self.answer(question, allow(Some(input))),
+            Wish::TryTheme(theme, custom) => self.try_theme(theme, custom),
             Wish::GiveUp => self.effect(Effect::GiveUp),
             Wish::SettingsWritten => self.effect(Effect::LookAgain),
             Wish::LoadHistories => {

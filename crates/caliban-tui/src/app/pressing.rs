@@ -10,6 +10,7 @@ use caliban_terminal::{Focus, Input, Key, KeyCode, Modifiers, MouseKind};
 use crate::app::effect::Effect;
 use crate::app::state::{App, Link};
 use crate::farewell::Departure;
+use crate::host::BypassLatch;
 use crate::keys::{Action, Meaning};
 use crate::layers::{HistorySearch, Layer, Pager};
 use crate::preferences::{Diffs, Mouse, View};
@@ -33,8 +34,12 @@ impl App {
             Input::Mouse(mouse) => match mouse.kind {
                 MouseKind::WheelUp => self.scroll_up(WHEEL),
                 MouseKind::WheelDown => self.scroll_down(WHEEL),
-                MouseKind::Down(_) if self.layers.is_empty() => self.click(mouse.row),
-                MouseKind::Down(_) | MouseKind::Up(_) | MouseKind::Drag(_) => {}
+                // It never answers anything.
+                MouseKind::Down(_) | MouseKind::Up(_) | MouseKind::Drag(_) => {
+                    if self.layers.is_empty() {
+                        self.hear_mouse(mouse);
+                    }
+                }
             },
             Input::Focus(focus) => {
                 // A terminal tells it at once when it is asked to; nothing was lost by then.
@@ -47,17 +52,8 @@ impl App {
         }
     }
 
-    /// A click opens or closes what it is on. It never answers anything.
-    fn click(&mut self, row: u16) {
-        let (drawn, bottom) = &self.drawn;
-        let top = usize::from(*bottom).saturating_sub(drawn.len());
-        let place = usize::from(row).checked_sub(top);
-        if let Some((cell, _)) = place.and_then(|place| drawn.get(place)) {
-            self.fold(*cell);
-        }
-    }
-
-    fn fold(&mut self, cell: usize) {
+    /// Opens or closes a cell.
+    pub(crate) fn fold(&mut self, cell: usize) {
         let view = self.view;
         if let Some(cell) = self.feed.cells.get_mut(self.printed + cell) {
             cell.toggle(view);
@@ -84,6 +80,7 @@ impl App {
     }
 
     fn press(&mut self, key: Key) {
+        self.selection = None;
         if !self.layers.is_empty() {
             return self.press_in_layer(key);
         }
@@ -248,6 +245,7 @@ impl App {
             Action::Todos => self.shows_todos = !self.shows_todos,
             Action::CycleMode => self.cycle_mode(),
             Action::DropLatch => {
+                self.latch = BypassLatch::Off;
                 self.effect(Effect::Send(Command::DropLatch));
             }
             Action::PageUp => self.scroll_up(self.page.saturating_sub(2).max(1)),

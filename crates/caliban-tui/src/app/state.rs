@@ -13,8 +13,9 @@ use rust_decimal::Decimal;
 use crate::app::effect::{Done, Effect, PanelEffect};
 use crate::app::finding::Finding;
 use crate::app::queueing::{Fate, Reordering};
+use crate::app::selecting::Selection;
 use crate::completion::Menu;
-use crate::host::{Desk, Earlier, Which};
+use crate::host::{BypassLatch, Desk, Earlier, Which};
 use crate::keys::KeyTable;
 use crate::layers::Layer;
 use crate::preferences::{Mouse, Preferences, Screen, View};
@@ -134,6 +135,8 @@ pub(crate) struct App {
     pub(crate) printed: usize,
     /// The rows of the transcript that were drawn last, and below which row they ended.
     pub(crate) drawn: (Vec<(usize, usize)>, u16),
+    /// What is marked with the mouse.
+    pub(crate) selection: Option<Selection>,
     /// Pictures on these rows.
     pub(crate) pictures: Vec<Placement>,
     /// What a cell measures in dots, where the terminal tells.
@@ -169,6 +172,7 @@ pub(crate) struct App {
     pub(crate) link: Link,
     pub(crate) name: Option<String>,
     pub(crate) desk: Option<Arc<dyn Desk>>,
+    pub(crate) latch: BypassLatch,
     /// What is to be sent when the session is there.
     pub(crate) unsent: Vec<Waiting>,
     pub(crate) run: Option<Run>,
@@ -189,8 +193,8 @@ pub(crate) struct App {
     /// Calls of this session, for what a rule would have matched.
     pub(crate) calls: Vec<(String, serde_json::Value)>,
     pub(crate) counter: u64,
-    /// The overlay that shows what comes of what is being worked on.
-    pub(crate) overlay: Option<Reader>,
+    /// The overlay that shows what comes of what is being worked on, and how it was asked for.
+    pub(crate) overlay: Option<(Reader, String)>,
     /// Prompts that are being taken back.
     pub(crate) rewinding: Option<Rewinding>,
     /// The session that begins when the one that is open is over.
@@ -260,6 +264,7 @@ impl App {
             screen: beginning.screen,
             printed: 0,
             drawn: (Vec::new(), 0),
+            selection: None,
             pictures: Vec::new(),
             cell_dots: None,
             keys: KeyTable::new(&[]),
@@ -288,6 +293,7 @@ impl App {
             link: Link::Looking,
             name: None,
             desk: None,
+            latch: BypassLatch::Off,
             unsent: Vec::new(),
             run: None,
             status: Status::default(),

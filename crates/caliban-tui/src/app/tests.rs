@@ -99,6 +99,30 @@ fn a_question_is_deaf_at_first_and_enter_alone_permits_nothing() {
     assert!(matches!(answers(&mut app)[..], [Answer::Allow { .. }]));
 }
 
+/// The keys of a prompt that was sent are of no draft: what it leads to is asked without delay.
+#[test]
+fn a_question_listens_soon_after_a_prompt_was_sent() {
+    let begin = Instant::now();
+    let mut app = app(begin);
+    let at = |millis| begin + Duration::from_millis(millis);
+    app.update(key(KeyCode::Char('g')), at(0));
+    app.update(key(KeyCode::Enter), at(10));
+    app.update(asked("q"), at(50));
+    app.update(key(KeyCode::Char('y')), at(200));
+    assert_eq!(answers(&mut app), []);
+    app.update(key(KeyCode::Char('y')), at(360));
+    assert!(matches!(answers(&mut app)[..], [Answer::Allow { .. }]));
+    // Who goes on typing is not heard by it.
+    let mut app = super::tests::app(begin);
+    app.update(key(KeyCode::Char('g')), at(0));
+    app.update(key(KeyCode::Enter), at(10));
+    app.update(key(KeyCode::Char('y')), at(40));
+    app.update(asked("q"), at(50));
+    app.update(key(KeyCode::Backspace), at(60));
+    app.update(key(KeyCode::Char('y')), at(500));
+    assert_eq!(answers(&mut app), []);
+}
+
 #[test]
 fn with_a_draft_keys_go_into_it_until_the_operator_turns_to_the_question() {
     let begin = Instant::now();

@@ -11,7 +11,7 @@ use ratatui_core::layout::Rect;
 use crate::agents_desk::{AgentAnswer, AgentChange, AgentLife, AgentRow};
 use crate::canvas::Canvas;
 use crate::host::Desk;
-use crate::layers::list::{Heard, Line, List, closes, panel};
+use crate::layers::list::{Heard, Line, List, closes, panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::theme::Theme;
 
@@ -130,7 +130,8 @@ impl AgentsPanel {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let Some(places) = panel(canvas, area, "Background agents", theme) else {
+        let hint = self.list.hint(KEYS);
+        let Some(places) = panel(canvas, area, "Background agents", &hint, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -168,9 +169,7 @@ impl AgentsPanel {
         let row = places.said;
         let said = sanitise(&self.said, Strength::Name);
         canvas.text(row.x, row.y, row.right(), &said, palette.warning);
-        let row = places.hint;
-        let hint = self.list.hint(KEYS);
-        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+        tell_keys(canvas, &places, &hint, theme);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Things that there are, in groups: looked up, read, and acted on.
 
 use caliban_terminal::{Key, KeyCode};
-use caliban_text::{Strength, sanitise};
+use caliban_text::{Strength, sanitise, wrap};
 use ratatui_core::layout::Rect;
+use ratatui_core::text::Span;
 
 use crate::canvas::Canvas;
-use crate::layers::list::{Heard, Line, List, closes, panel};
+use crate::layers::list::{Heard, Line, List, closes, panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::theme::Theme;
 
@@ -34,6 +35,8 @@ pub(crate) struct Catalogue {
     acts: Acts,
     list: List,
     said: String,
+    /// What is said where there are none.
+    none: &'static str,
 }
 
 impl Catalogue {
@@ -44,7 +47,13 @@ impl Catalogue {
             acts,
             list: List::default(),
             said: String::new(),
+            none: "nothing",
         }
+    }
+
+    /// The same with what is said where there are none.
+    pub(crate) fn or(self, none: &'static str) -> Self {
+        Self { none, ..self }
     }
 
     /// Says something where it is looked at.
@@ -93,7 +102,8 @@ impl Catalogue {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let Some(places) = panel(canvas, area, &self.title, theme) else {
+        let hint = self.list.hint(self.acts.keys);
+        let Some(places) = panel(canvas, area, &self.title, &hint, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -121,15 +131,19 @@ impl Catalogue {
         }
         if lines.is_empty() {
             let body = places.body;
-            canvas.text(body.x, body.y, body.right(), "nothing", palette.dim);
+            let text = if self.things.is_empty() {
+                self.none
+            } else {
+                "nothing fits"
+            };
+            let words = wrap(vec![Span::styled(text, palette.dim)], body.width, &[]);
+            canvas.rows(body, &words);
         }
         self.list.draw(canvas, places.body, theme, &lines);
         let row = places.said;
         let said = sanitise(&self.said, Strength::Name);
         canvas.text(row.x, row.y, row.right(), &said, palette.warning);
-        let row = places.hint;
-        let hint = self.list.hint(self.acts.keys);
-        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+        tell_keys(canvas, &places, &hint, theme);
     }
 }
 

@@ -7,9 +7,11 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 use crate::canvas::Canvas;
-use crate::layers::list::{closes, panel};
+use crate::layers::list::{closes, panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::theme::Theme;
+
+const KEYS: &str = "c condenses it  ↑↓ scroll  q closes";
 
 /// Cells of the grid in a row, and rows: each is a hundredth of the window.
 const GRID: (u16, u16) = (10, 10);
@@ -111,7 +113,7 @@ impl ContextPanel {
             ..
         } = self.report;
         let title = format!("Context: about {used} of {window} tokens, {percent} %");
-        let Some(places) = panel(canvas, area, &title, theme) else {
+        let Some(places) = panel(canvas, area, &title, KEYS, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -137,9 +139,7 @@ impl ContextPanel {
             let text = sanitise(text, Strength::Name);
             canvas.text(words_area.x, y, words_area.right(), &text, palette.text);
         }
-        let row = places.hint;
-        let hint = "c condenses it  ↑↓ scroll  q closes";
-        canvas.text(row.x, row.y, row.right(), hint, palette.dim);
+        tell_keys(canvas, &places, KEYS, theme);
     }
 
     fn draw_grid(&self, canvas: &mut Canvas, body: Rect, theme: &Theme) {

@@ -137,6 +137,19 @@ impl HistorySearch {
             end.min(input.right().saturating_sub(1)),
             input.y,
         ));
+        let place = match self.hits.len() {
+            0 => String::new(),
+            count => format!("{} of {count}  ", self.back + 1),
+        };
+        let hint = format!("{place}Enter takes it  Ctrl+R older  Ctrl+S wider  Esc leaves");
+        let room = usize::from(input.right().saturating_sub(end + 2));
+        canvas.text(
+            end + 2,
+            input.y,
+            input.right(),
+            &theme.cut(&hint, room),
+            palette.dim,
+        );
         let found = self.found();
         let (text, style) = match found {
             Some(entry) => (sanitise(entry, Strength::Name).into_owned(), palette.text),

@@ -150,30 +150,62 @@ pub(crate) struct Places {
     pub(crate) body: Rect,
     /// The row where is said what came of a key.
     pub(crate) said: Rect,
-    /// The row of keys.
-    pub(crate) hint: Rect,
+    /// The rows of keys.
+    hint: Rect,
 }
 
-/// A frame with room for a list, a remark and the keys; nothing where there is no room.
-pub(crate) fn panel(canvas: &mut Canvas, area: Rect, title: &str, theme: &Theme) -> Option<Places> {
+/// A frame with room for a list, a remark and these keys; nothing where there is no room.
+pub(crate) fn panel(
+    canvas: &mut Canvas,
+    area: Rect,
+    title: &str,
+    keys: &str,
+    theme: &Theme,
+) -> Option<Places> {
+    /// A row of the list, and one for the remark.
+    const LEAST: u16 = 3;
     let title = sanitise(title, Strength::Name);
     let inside = canvas.frame(area, &title, theme);
-    if inside.height < 4 {
+    if inside.height <= LEAST {
         return None;
     }
-    let row = |y: u16| Rect {
+    let rows = u16::try_from(key_rows(keys, inside.width).len()).unwrap_or(u16::MAX);
+    let rows = rows.clamp(1, inside.height - LEAST);
+    let rect = |y: u16, height: u16| Rect {
         y,
-        height: 1,
+        height,
         ..inside
     };
     Some(Places {
-        body: Rect {
-            height: inside.height - 2,
-            ..inside
-        },
-        said: row(inside.bottom() - 2),
-        hint: row(inside.bottom() - 1),
+        body: rect(inside.y, inside.height - 1 - rows),
+        said: rect(inside.bottom() - 1 - rows, 1),
+        hint: rect(inside.bottom() - rows, rows),
     })
+}
+
+/// Says below a list what keys do.
+pub(crate) fn tell_keys(canvas: &mut Canvas, places: &Places, hint: &str, theme: &Theme) {
+    let area = places.hint;
+    let rows = key_rows(hint, area.width);
+    for (y, row) in (area.y..area.bottom()).zip(rows) {
+        canvas.text(area.x, y, area.right(), &row, theme.palette.dim);
+    }
+}
+
+/// Keys with what they do, two blanks between them, as many on a row as fit.
+fn key_rows(keys: &str, columns: u16) -> Vec<String> {
+    let columns = usize::from(columns);
+    let mut rows: Vec<String> = Vec::new();
+    for key in keys.split("  ").filter(|key| !key.is_empty()) {
+        match rows.last_mut() {
+            Some(row) if caliban_text::width(row) + 2 + caliban_text::width(key) <= columns => {
+                row.push_str("  ");
+                row.push_str(key);
+            }
+            Some(_) | None => rows.push(key.to_owned()),
+        }
+    }
+    rows
 }
 
 /// Whether a key closes a panel that has nothing else to do with it.
@@ -190,4 +222,20 @@ pub(crate) fn column(text: &str, width: usize, theme: &Theme) -> String {
     let cut = theme.cut(text, width);
     let fill = width.saturating_sub(caliban_text::width(&cut));
     format!("{cut}{}", " ".repeat(fill))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case(40, &["Enter opens  d deletes  q closes"])]
+    #[case(24, &["Enter opens  d deletes", "q closes"])]
+    #[case(12, &["Enter opens", "d deletes", "q closes"])]
+    #[case(3, &["Enter opens", "d deletes", "q closes"])]
+    fn no_key_goes_untold(#[case] columns: u16, #[case] rows: &[&str]) {
+        assert_eq!(key_rows("Enter opens  d deletes  q closes", columns), rows);
+    }
 }

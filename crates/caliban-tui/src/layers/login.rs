@@ -1,14 +1,17 @@
 //! The key of a provider: asked for, never shown, kept.
 
 use caliban_terminal::{Key, KeyCode};
-use caliban_text::{Strength, sanitise};
+use caliban_text::{Row, Strength, sanitise, wrap};
 use ratatui_core::layout::Rect;
+use ratatui_core::text::Span;
 
 use crate::canvas::Canvas;
 use crate::layers::field::{Field, Shows, Written};
-use crate::layers::list::panel;
+use crate::layers::list::{panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::theme::Theme;
+
+const KEYS: &str = "Enter keeps it  Tab another provider  Esc closes";
 
 /// The overlay.
 #[derive(Debug)]
@@ -90,7 +93,7 @@ impl LoginPanel {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let Some(places) = panel(canvas, area, "Log in", theme) else {
+        let Some(places) = panel(canvas, area, "Log in", KEYS, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -100,20 +103,25 @@ impl LoginPanel {
             "It is kept in the desktop's secret store, or in a file that only you can read.",
             "Variables and `api_key_helper` go before it.",
         ];
-        for (y, text) in (body.y..body.bottom()).zip(words) {
-            canvas.text(body.x, y, body.right(), text, palette.text);
+        let said = sanitise(&self.said, Strength::Name).into_owned();
+        let laid = |text: String, style| wrap(vec![Span::styled(text, style)], body.width, &[]);
+        let mut rows: Vec<Row> = words
+            .into_iter()
+            .flat_map(|text| laid(text.to_owned(), palette.text))
+            .collect();
+        if !said.is_empty() {
+            rows.push(Row::default());
+            rows.extend(laid(said, palette.warning));
         }
+        canvas.rows(body, &rows);
+        // What is asked for is in sight on every screen.
+        let below = u16::try_from(rows.len() + 1).unwrap_or(u16::MAX);
         let row = Rect {
-            y: (body.y + 4).min(body.bottom() - 1),
+            y: body.y.saturating_add(below).min(places.said.y),
             height: 1,
             ..body
         };
         self.field.draw(canvas, row, theme);
-        let row = places.said;
-        let said = sanitise(&self.said, Strength::Name);
-        canvas.text(row.x, row.y, row.right(), &said, palette.warning);
-        let row = places.hint;
-        let hint = "Enter keeps it  Tab another provider  Esc closes";
-        canvas.text(row.x, row.y, row.right(), hint, palette.dim);
+        tell_keys(canvas, &places, KEYS, theme);
     }
 }

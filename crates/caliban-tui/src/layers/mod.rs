@@ -12,6 +12,7 @@ mod list;
 mod login;
 mod opening;
 mod pager;
+mod parts;
 mod permission;
 mod picker;
 mod plan;
@@ -21,6 +22,7 @@ mod rules;
 mod servers;
 mod sessions;
 mod settings;
+mod themes;
 
 pub(crate) use agents::AgentsPanel;
 pub(crate) use catalogue::{
@@ -33,6 +35,7 @@ pub(crate) use jobs::JobsPanel;
 pub(crate) use login::{Begins, LoginPanel};
 pub(crate) use opening::{OpeningQuestion, OpeningSubject};
 pub(crate) use pager::Pager;
+pub(crate) use parts::PartsPanel;
 pub(crate) use permission::{Around, Chosen, PermissionForm, RulePreview};
 pub(crate) use picker::{Choice, Picker};
 pub(crate) use plan::{PlanForm, PlanVerdict, TOOL as PLAN_TOOL};
@@ -42,18 +45,23 @@ pub(crate) use rules::RulesPanel;
 pub(crate) use servers::ServersPanel;
 pub(crate) use sessions::SessionsPanel;
 pub(crate) use settings::SettingsPanel;
+pub(crate) use themes::ThemesPanel;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use caliban_session::{PromptId, Rewind, ServerCommand};
 use caliban_settings::RuleAction;
 use caliban_terminal::Key;
 use ratatui_core::layout::Rect;
+use serde_json::Value;
 
 use crate::agents_desk::AgentChange;
 use crate::app::Towards;
 use crate::canvas::{Canvas, overlay};
-use crate::host::ImportVerdict;
+use crate::custom_theme::CustomTheme;
+use crate::host::{BypassLatch, ImportVerdict};
+use crate::preferences::ThemeChoice;
 use crate::sessions_desk::SessionChange;
 use crate::theme::Theme;
 
@@ -75,6 +83,8 @@ pub(crate) enum Layer {
     Context(ContextPanel),
     Catalogue(Catalogue),
     Login(LoginPanel),
+    Themes(Box<ThemesPanel>),
+    Parts(Box<PartsPanel>),
 }
 
 /// What comes of a key.
@@ -159,6 +169,13 @@ pub(crate) enum Wish {
     },
     /// Forget the key of a provider; nothing where it is empty.
     ForgetKey(String),
+    /// Permit a call with this input instead of its own.
+    AllowParts {
+        question: Arc<str>,
+        input: Value,
+    },
+    /// Show everything in these colours.
+    TryTheme(ThemeChoice, Option<CustomTheme>),
     /// There is no session, and there will be none.
     GiveUp,
 }
@@ -168,6 +185,7 @@ pub(crate) enum Wish {
 pub(crate) struct Known<'a> {
     pub(crate) theme: &'a Theme,
     pub(crate) mode: &'a str,
+    pub(crate) latch: BypassLatch,
     pub(crate) now: Instant,
     /// Where one writes.
     pub(crate) input: Rect,
@@ -191,6 +209,8 @@ impl Layer {
             Self::Context(context) => context.press(key),
             Self::Catalogue(catalogue) => catalogue.press(key),
             Self::Login(login) => login.press(key),
+            Self::Themes(themes) => themes.press(key),
+            Self::Parts(parts) => parts.press(key),
         }
     }
 
@@ -209,6 +229,8 @@ impl Layer {
             | Self::Opening(_)
             | Self::Jobs(_)
             | Self::Queue(_)
+            | Self::Themes(_)
+            | Self::Parts(_)
             | Self::Context(_)
             | Self::Rewind(_) => {}
         }
@@ -225,7 +247,7 @@ impl Layer {
             Self::Agents(agents) => agents.draw(canvas, area, theme),
             Self::Queue(queue) => queue.draw(canvas, area, theme),
             Self::History(search) => search.draw(canvas, known.input, theme),
-            Self::Rules(rules) => rules.draw(canvas, area, theme, known.mode),
+            Self::Rules(rules) => rules.draw(canvas, area, known),
             Self::Servers(servers) => servers.draw(canvas, area, theme),
             Self::Rewind(rewind) => rewind.draw(canvas, area, theme),
             Self::Settings(settings) => settings.draw(canvas, area, theme),
@@ -233,6 +255,8 @@ impl Layer {
             Self::Context(context) => context.draw(canvas, area, theme),
             Self::Catalogue(catalogue) => catalogue.draw(canvas, area, theme),
             Self::Login(login) => login.draw(canvas, area, theme),
+            Self::Themes(themes) => themes.draw(canvas, area, theme),
+            Self::Parts(parts) => parts.draw(canvas, area, theme),
         }
     }
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use caliban_terminal::{Key, KeyCode, Modifiers};
-use caliban_text::{Row, Strength, ansi, sanitise};
+use caliban_text::{Row, Strength, ansi_words, sanitise};
 use ratatui_core::layout::Rect;
-use ratatui_core::style::Style;
 
 use crate::canvas::Canvas;
 use crate::layers::{Reaction, Wish};
@@ -178,7 +177,7 @@ impl Pager {
         let fits = matches!(&self.laid, Some((width, version, _))
             if (*width, *version) == (body.width, theme.version));
         if !fits {
-            let rows = ansi_all(&self.text, body.width, theme.palette.text);
+            let rows = ansi_words(&self.text, body.width, theme.palette.text);
             self.laid = Some((body.width, theme.version, rows));
         }
         self.top = self.top.min(self.last_top());
@@ -226,13 +225,4 @@ impl Pager {
 enum Way {
     Up,
     Down,
-}
-
-/// A whole text in rows: in pieces, because a text of a tool is bounded and this one is not.
-fn ansi_all(text: &str, width: u16, style: Style) -> Vec<Row> {
-    let lines: Vec<&str> = text.lines().collect();
-    lines
-        .chunks(100)
-        .flat_map(|chunk| ansi(&chunk.join("\n"), width, style))
-        .collect()
 }

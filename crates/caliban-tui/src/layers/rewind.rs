@@ -2,7 +2,7 @@
 
 use caliban_session::{Others, Restore, Rewind};
 use caliban_terminal::{Key, KeyCode, Modifiers};
-use caliban_text::{Strength, ansi, sanitise};
+use caliban_text::{Strength, ansi_words, sanitise};
 use ratatui_core::layout::Rect;
 
 use crate::canvas::Canvas;
@@ -183,7 +183,7 @@ impl RewindPanel {
                 draw_decision(canvas, inside, theme, point, deciding);
                 match deciding.others {
                     Others::Spared => {
-                        "Enter does it  PgDn reads on  f overwrites others'  Esc back"
+                        "Enter does it  f others' changes too  PgDn reads on  Esc back"
                     }
                     Others::Overwritten => {
                         "Enter does it  PgDn reads on  f spares others'  Esc back"
@@ -262,7 +262,10 @@ fn draw_decision(
         Shown::Looking => ("Looking at the files …".to_owned(), palette.dim, ""),
         Shown::Unknown(error) => (error.clone(), palette.error, ""),
         Shown::Known(preview) => {
-            let files = format!("{} files would change", preview.changes);
+            let files = match preview.changes {
+                1 => "1 file would change".to_owned(),
+                count => format!("{count} files would change"),
+            };
             match preview.conflicts {
                 0 => (files, palette.dim, preview.text.as_str()),
                 count => (
@@ -280,7 +283,7 @@ fn draw_decision(
         height: inside.bottom().saturating_sub(y + 2),
         ..inside
     };
-    let rows = ansi(text, body.width, palette.dim);
+    let rows = ansi_words(text, body.width, palette.dim);
     let most = rows.len().saturating_sub(usize::from(body.height));
     deciding.top = deciding.top.min(most);
     canvas.rows(body, rows.iter().skip(deciding.top));

@@ -8,11 +8,10 @@ use caliban_text::{Strength, sanitise};
 use ratatui_core::layout::Rect;
 
 use crate::canvas::Canvas;
-use crate::host::{Desk, RuleHome, RuleRow};
+use crate::host::{BypassLatch, Desk, RuleHome, RuleRow};
 use crate::layers::field::{Field, Shows, Written};
-use crate::layers::list::{Heard, Line, List, closes, panel};
-use crate::layers::{Reaction, Wish};
-use crate::theme::Theme;
+use crate::layers::list::{Heard, Line, List, closes, panel, tell_keys};
+use crate::layers::{Known, Reaction, Wish};
 
 const KEYS: &str = "Tab mode  d delete  t try a call, as `Bash: git push`  / search  q closes";
 
@@ -131,9 +130,15 @@ impl RulesPanel {
         Reaction::Stay
     }
 
-    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme, mode: &str) {
-        let title = format!("Permissions: mode {mode}");
-        let Some(places) = panel(canvas, area, &title, theme) else {
+    pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, known: &Known<'_>) {
+        let (theme, mode) = (known.theme, known.mode);
+        let latch = match known.latch {
+            BypassLatch::On => "on",
+            BypassLatch::Off => "off",
+        };
+        let title = format!("Permissions: mode {mode}, bypass latch {latch}");
+        let hint = self.list.hint(KEYS);
+        let Some(places) = panel(canvas, area, &title, &hint, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -163,9 +168,7 @@ impl RulesPanel {
             let said = sanitise(&self.said, Strength::Name);
             canvas.text(row.x, row.y, row.right(), &said, palette.warning);
         }
-        let row = places.hint;
-        let hint = self.list.hint(KEYS);
-        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+        tell_keys(canvas, &places, &hint, theme);
     }
 }
 

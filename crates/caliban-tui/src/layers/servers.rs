@@ -10,7 +10,7 @@ use ratatui_core::layout::Rect;
 
 use crate::canvas::Canvas;
 use crate::host::Desk;
-use crate::layers::list::{Heard, Line, List, closes, panel};
+use crate::layers::list::{Heard, Line, List, closes, panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::servers_desk::ServerRow;
 use crate::theme::Theme;
@@ -133,7 +133,8 @@ impl ServersPanel {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let Some(places) = panel(canvas, area, "MCP servers", theme) else {
+        let hint = self.list.hint(KEYS);
+        let Some(places) = panel(canvas, area, "MCP servers", &hint, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -172,9 +173,7 @@ impl ServersPanel {
         let row = places.said;
         let said = sanitise(&self.said, Strength::Name);
         canvas.text(row.x, row.y, row.right(), &said, palette.warning);
-        let row = places.hint;
-        let hint = self.list.hint(KEYS);
-        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+        tell_keys(canvas, &places, &hint, theme);
     }
 }
 

@@ -1,14 +1,14 @@
 //! Earlier sessions: found by name or by what was said, looked into, renamed, copied, deleted.
 
 use caliban_terminal::{Key, KeyCode, Modifiers};
-use caliban_text::{Strength, ansi, sanitise};
+use caliban_text::{Strength, ansi_words, sanitise};
 use jiff::Timestamp;
 use ratatui_core::layout::{Position, Rect};
 
 use crate::canvas::Canvas;
 use crate::completion::ranked_texts;
 use crate::layers::field::{Field, Shows, Written};
-use crate::layers::list::{Heard, Line, List, column, panel};
+use crate::layers::list::{Heard, Line, List, column, panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::sessions_desk::{SessionChange, SessionRow};
 use crate::theme::Theme;
@@ -277,7 +277,7 @@ impl SessionsPanel {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
-        let Some(places) = panel(canvas, area, "Sessions", theme) else {
+        let Some(places) = panel(canvas, area, "Sessions", KEYS, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -316,7 +316,7 @@ impl SessionsPanel {
                 ..body
             };
             let text = text.as_deref().unwrap_or("reading");
-            let rows = ansi(text, below.width, palette.dim);
+            let rows = ansi_words(text, below.width, palette.dim);
             let skipped = rows.len().saturating_sub(usize::from(below.height));
             canvas.rows(below, rows.iter().skip(skipped));
         }
@@ -332,14 +332,13 @@ impl SessionsPanel {
                 canvas.text(row.x, row.y, row.right(), &said, palette.warning);
             }
         }
-        let row = places.hint;
         let count = format!("{}/{}", self.list.chosen() + 1, lines.len());
         let hint = if lines.is_empty() {
             "nothing fits; ^S searches what was said".to_owned()
         } else {
             format!("{count}  {KEYS}")
         };
-        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+        tell_keys(canvas, &places, &hint, theme);
     }
 }
 

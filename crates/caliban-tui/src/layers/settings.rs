@@ -13,7 +13,7 @@ use ratatui_core::layout::Rect;
 use crate::canvas::Canvas;
 use crate::host::Desk;
 use crate::layers::field::{Field, Shows, Written};
-use crate::layers::list::{Heard, Line, List, closes, column, panel};
+use crate::layers::list::{Heard, Line, List, closes, column, panel, tell_keys};
 use crate::layers::{Reaction, Wish};
 use crate::settings_desk::{SettingChange, SettingRow};
 use crate::theme::Theme;
@@ -265,7 +265,8 @@ impl SettingsPanel {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas, area: Rect, theme: &Theme) {
         let scope = self.scope();
         let title = format!("Settings: {}, writing to {scope}", self.tab.title());
-        let Some(places) = panel(canvas, area, &title, theme) else {
+        let hint = self.list.hint(KEYS);
+        let Some(places) = panel(canvas, area, &title, &hint, theme) else {
             return;
         };
         let palette = &theme.palette;
@@ -304,9 +305,7 @@ impl SettingsPanel {
                 canvas.text(row.x, row.y, row.right(), &said, style);
             }
         }
-        let hint = self.list.hint(KEYS);
-        let row = places.hint;
-        canvas.text(row.x, row.y, row.right(), &hint, palette.dim);
+        tell_keys(canvas, &places, &hint, theme);
     }
 
     /// Chip, value and badges of a row.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use caliban_model::{Block, Message};
-use caliban_text::{Markdown, Row, Strength, ansi, sanitise, wrap};
+use caliban_text::{Markdown, Row, Strength, ansi_words, sanitise, wrap};
 use ratatui_core::style::Style;
 use ratatui_core::text::Span;
 
@@ -321,7 +321,7 @@ impl Cell {
                 };
                 marked(sign, style, text, style, lay.width)
             }
-            CellKind::Report(text) => ansi(text, lay.width, palette.text),
+            CellKind::Report(text) => ansi_words(text, lay.width, palette.text),
             CellKind::Image(picture) => picture.rows(lay),
         }
     }

@@ -147,7 +147,8 @@ fn over(call: &Call, ending: &Ending, is_open: bool, lay: &Lay<'_>) -> Vec<Row> 
         return indented_text(signs.result, &text, palette.warning, lay);
     }
     let (sign, style) = match ending.status {
-        ToolStatus::Ok => (signs.good, palette.success),
+        // What went well needs no sign.
+        ToolStatus::Ok => ("", palette.success),
         ToolStatus::Failed
         | ToolStatus::InvalidInput
         | ToolStatus::CouldNotRun
@@ -156,7 +157,8 @@ fn over(call: &Call, ending: &Ending, is_open: bool, lay: &Lay<'_>) -> Vec<Row> 
         ToolStatus::Cancelled => (signs.bad, palette.warning),
     };
     let said = said(ending, &text, lay);
-    let summary = format!("{sign} {said}{took}");
+    let gap = if sign.is_empty() { "" } else { " " };
+    let summary = format!("{sign}{gap}{said}{took}");
     let mut rows = indented_text(signs.result, &summary, style, lay);
     let body = body(call, ending, &text, lay);
     let most = match (is_open, &ending.details) {

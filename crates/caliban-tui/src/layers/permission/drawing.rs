@@ -100,7 +100,10 @@ impl PermissionForm {
         match around.attention {
             Attention::None | Attention::Deaf => {}
             Attention::Waits => {
-                let text = format!("question waiting{}Tab", around.theme.signs.separator);
+                let text = format!(
+                    "question waiting{}Tab turns to it",
+                    around.theme.signs.separator
+                );
                 canvas.text(
                     inside.x,
                     inside.bottom() - 1,
@@ -110,7 +113,11 @@ impl PermissionForm {
                 );
             }
             Attention::Listens => {
-                let hint = "e edit  d all of it  ? why  Esc denies  Tab later";
+                let hint = if self.has_parts {
+                    "e edit  h hunks  d all  ? why  Esc denies  Tab later"
+                } else {
+                    "e edit  d all of it  ? why  Esc denies  Tab later"
+                };
                 legend::draw(canvas, inside, &ANSWERS, self.selected, hint, around.theme);
             }
         }

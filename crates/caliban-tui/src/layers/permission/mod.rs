@@ -11,6 +11,7 @@ use crate::asking;
 use crate::host::RuleDraft;
 use crate::layers::legend::{self, Labelled, Way};
 use crate::layers::permission::rule_form::{RuleForm, Written};
+use crate::partial::Partial;
 use crate::preferences::Diffs;
 use crate::questions::Attention;
 use crate::theme::Theme;
@@ -24,7 +25,7 @@ const ANSWERS: [Labelled; 4] = [
 ];
 
 /// What the operator decided.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Chosen {
     Nothing,
     AllowOnce,
@@ -33,6 +34,8 @@ pub(crate) enum Chosen {
     Rules(Vec<RuleDraft>),
     /// Change the input in an editor and run it so.
     EditInput(String),
+    /// Choose among the changes.
+    Parts(Box<Partial>),
     /// Look at all of it.
     Details,
     /// Back to the draft; the question waits.
@@ -47,6 +50,10 @@ pub(crate) struct PermissionForm {
     selected: Option<usize>,
     shows_why: bool,
     rule: Option<RuleForm>,
+    /// Whether it is about several changes.
+    has_parts: bool,
+    /// Its rules are being written, and answer it then.
+    is_written: bool,
     top: usize,
 }
 
@@ -78,6 +85,8 @@ impl PermissionForm {
             selected: None,
             shows_why: false,
             rule: None,
+            has_parts: Partial::of(inquiry).is_some(),
+            is_written: false,
             top: 0,
         }
     }
@@ -95,8 +104,15 @@ impl PermissionForm {
                     self.rule = None;
                     Chosen::Nothing
                 }
-                Written::Rules(drafts) => Chosen::Rules(drafts),
+                Written::Rules(drafts) => {
+                    self.rule = None;
+                    self.is_written = true;
+                    Chosen::Rules(drafts)
+                }
             };
+        }
+        if self.is_written {
+            return Chosen::Nothing;
         }
         if key.modifiers.contains(Modifiers::CTRL) || key.modifiers.contains(Modifiers::ALT) {
             return Chosen::Nothing;
@@ -110,6 +126,10 @@ impl PermissionForm {
                 let input = asking::input(&self.inquiry);
                 Chosen::EditInput(format!("{input:#}"))
             }
+            KeyCode::Char('h') => match Partial::of(&self.inquiry) {
+                Some(partial) => Chosen::Parts(Box::new(partial)),
+                None => Chosen::Nothing,
+            },
             KeyCode::Char('d') => Chosen::Details,
             KeyCode::Char('?') => {
                 self.shows_why = !self.shows_why;

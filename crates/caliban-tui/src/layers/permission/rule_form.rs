@@ -222,6 +222,7 @@ impl RuleForm {
                 line(canvas, "!", "this call would still be asked about", false);
             }
             let earlier = match preview.matched.len() {
+                0 if preview.others == 0 => "no earlier calls to compare with".to_owned(),
                 0 if preview.others == 1 => "not the one earlier call".to_owned(),
                 0 => format!("none of {} earlier calls", preview.others),
                 count => format!(
