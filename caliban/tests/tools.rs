@@ -639,12 +639,23 @@ fn pages_of_this_machine_are_read_where_everything_is_allowed() {
     assert_eq!(page.requests().len(), 1);
 }
 
-/// Whoever types `--allow WebFetch` means this run; a rule of a file was written for the web.
+/// Approves every fetch one by one.
+const APPROVING: &str = r#"
+[[hooks.PreToolUse]]
+matcher = "WebFetch"
+[[hooks.PreToolUse.handlers]]
+type = "command"
+command = '''echo '{"hookSpecificOutput": {"permissionDecision": "allow"}}' '''
+"#;
+
+/// Whoever types `--allow WebFetch` means this run, and who approves a call has seen its address; a
+/// rule of a file was written for the web.
 #[rstest]
 #[case::flag(&["--allow", "WebFetch"], "", 1)]
 #[case::named(&["--allow", "WebFetch:http://127.0.0.1:*/*"], "", 1)]
 #[case::file(&[], "[permissions]\nallow = ['WebFetch']\n", 0)]
 #[case::flag_for_all(&["--allow", "*"], "", 1)]
+#[case::approved(&[], APPROVING, 1)]
 fn pages_of_this_machine_are_read_where_the_run_was_allowed_to_fetch(
     #[case] args: &[&str],
     #[case] settings: &str,

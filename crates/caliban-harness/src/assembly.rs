@@ -568,6 +568,7 @@ fn gate(
             plan_set_by,
             auto,
             audit: permissions.audit,
+            opened_hosts: permissions.opened_hosts,
             session_id,
             notice_sink,
             sandbox,

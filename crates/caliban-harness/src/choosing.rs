@@ -129,6 +129,7 @@ fn web_policy(permissions: &Permissions) -> WebPolicy {
             PrivateAddresses::Refused
         },
         allowed_hosts: permissions.book.allowed_hosts(),
+        opened: permissions.opened_hosts.clone(),
     }
 }
 

@@ -23,11 +23,11 @@ use caliban_permissions::{
 };
 use caliban_sandbox::Sandbox;
 use caliban_settings::{PermissionMode, RuleAction};
-use caliban_tools::{Bash, ExitPlanMode, PlanMode};
+use caliban_tools::{Bash, ExitPlanMode, OpenedHosts, PlanMode, WebFetch};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::escalation::Escalation;
 use crate::notice_sink::NoticeSink;
@@ -78,6 +78,8 @@ pub(crate) struct GateParts {
     pub(crate) plan_set_by: SetBy,
     pub(crate) auto: Option<Auto>,
     pub(crate) audit: Option<AuditLog>,
+    /// Where the hosts of approved fetches are told.
+    pub(crate) opened_hosts: OpenedHosts,
     pub(crate) session_id: Arc<str>,
     pub(crate) notice_sink: NoticeSink,
     pub(crate) sandbox: Option<Arc<Sandbox>>,
@@ -453,6 +455,15 @@ impl Gate {
         });
     }
 
+    /// Who approves this very fetch has seen where it leads, be it this machine.
+    fn open_host(&self, call: &ToolCall, input: &Value) {
+        if &*call.name == WebFetch::NAME
+            && let Some(url) = input["url"].as_str()
+        {
+            self.parts.opened_hosts.open(url);
+        }
+    }
+
     fn log(&self, call: &ToolCall, decision: &Decision, action: RuleAction, by: DecidedBy) {
         let Some(audit) = &self.parts.audit else {
             return;
@@ -507,6 +518,9 @@ impl caliban_agent::Gate for Gate {
             match settled {
                 Settled::Allow(by) => {
                     self.log(call, &decision, RuleAction::Allow, by);
+                    if by == DecidedBy::Hook {
+                        self.open_host(call, &call.input);
+                    }
                     if decision.action == RuleAction::Ask {
                         self.consent(call, decision.files());
                     }
@@ -559,6 +573,7 @@ impl caliban_agent::Gate for Gate {
         };
         self.log(call, &decision, action, by);
         if let Answer::Allow { input, .. } = answer {
+            self.open_host(call, input.as_ref().unwrap_or(&call.input));
             // Who changes the input has seen what it is now.
             let changed = input.as_ref().map(|input| {
                 let judge = self.judge_of(call);

@@ -11,6 +11,7 @@ use caliban_permissions::{
 };
 use caliban_settings::variables::names;
 use caliban_settings::{LoadedSettings, Locations, PermissionMode, RuleAction, RuleSpec, Scope};
+use caliban_tools::OpenedHosts;
 
 use crate::choosing::further_directories;
 use crate::configuration::Configuration;
@@ -30,6 +31,8 @@ pub struct Permissions {
     pub auto: Option<AutoRules>,
     pub audit: Option<AuditLog>,
     pub protected: Protected,
+    /// The hosts of fetches that a person or the operator's hook approved.
+    pub(crate) opened_hosts: OpenedHosts,
 }
 
 impl Permissions {
@@ -43,6 +46,7 @@ impl Permissions {
             auto: None,
             audit: None,
             protected: Protected::default(),
+            opened_hosts: OpenedHosts::default(),
         }
     }
 }
@@ -189,6 +193,7 @@ impl Permissions {
                 .audits()
                 .then(|| AuditLog::new(configuration.locations.audit_log())),
             protected: protected(&configuration.locations),
+            opened_hosts: OpenedHosts::default(),
         })
     }
 

@@ -8,9 +8,10 @@ use crate::matcher::glob;
 /// A pattern of URLs: `https://hooks.example.com/*`, `https://*.example.com`,
 /// `http://localhost:*`, or `*` for all.
 ///
-/// The scheme is exact. A host that starts with `*.` covers its subdomains, `*` any host. Without
-/// a port the scheme's own is meant. In the path a star stands for any letters, slashes too;
-/// without a path the whole host is meant.
+/// The scheme is exact. A host that starts with `*.` covers its subdomains, `*` any host at any
+/// port. Without a port the scheme's own is meant. In the path a star stands for any letters,
+/// slashes too; without a path the whole host is meant, and a star at the end of the host or the
+/// port is whatever follows it: `http://127.0.0.1*` is that host at any port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UrlPattern(Option<Parts>);
 
@@ -55,7 +56,7 @@ pub enum BadUrlPattern {
 impl UrlPattern {
     pub(crate) fn parse(text: &str) -> Result<Self, BadUrlPattern> {
         let text = text.trim();
-        if text == "*" {
+        if text == "*" || text == "**" {
             return Ok(Self(None));
         }
         let (scheme, rest) = text.split_once("://").ok_or(BadUrlPattern::Scheme)?;
@@ -68,24 +69,31 @@ impl UrlPattern {
         if rest.contains(['?', '#']) {
             return Err(BadUrlPattern::Query);
         }
-        let (authority, path) = match rest.find('/') {
-            Some(slash) => rest.split_at(slash),
-            None => (rest, "*"),
-        };
+        let cut = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(cut);
+        let path = Some(path).filter(|path| !path.is_empty());
         if authority.contains('@') {
             return Err(BadUrlPattern::Credentials);
         }
         let (host, port) = split_port(authority);
-        let port = match port {
-            None => PortPattern::Exact(default_port),
-            Some("*") => PortPattern::Any,
-            Some(port) => PortPattern::Exact(port.parse().map_err(|_| BadUrlPattern::Port)?),
+        let (host, port) = match port {
+            None if host == "*" => (host, PortPattern::Any),
+            None => match open(host, path) {
+                Some(host) => (host, PortPattern::Any),
+                None => (host, PortPattern::Exact(default_port)),
+            },
+            Some("*") => (host, PortPattern::Any),
+            Some(port) => {
+                let digits = open(port, path).unwrap_or(port);
+                let port = digits.parse().map_err(|_| BadUrlPattern::Port)?;
+                (host, PortPattern::Exact(port))
+            }
         };
         Ok(Self(Some(Parts {
             host: HostPattern::parse(host)?,
             port,
             scheme,
-            path: path.to_owned(),
+            path: path.unwrap_or("*").to_owned(),
         })))
     }
 
@@ -132,6 +140,13 @@ impl HostPattern {
                 .is_some_and(|labels| labels.len() > 1 && labels.ends_with('.')),
         }
     }
+}
+
+/// What stands before a star that ends a pattern: whatever follows it is in the star. A name that
+/// goes on in it could be anybody's.
+fn open<'a>(text: &'a str, path: Option<&str>) -> Option<&'a str> {
+    let spelled = text.strip_suffix('*').filter(|_| path.is_none())?;
+    (!spelled.is_empty() && !spelled.ends_with('.')).then_some(spelled)
 }
 
 /// Splits `host:port`; the colons of `[::1]` belong to the host.
@@ -205,6 +220,13 @@ mod tests {
     #[case("https://*/hook", "https://anything.org/hook", true)]
     #[case("https://*/hook", "https://anything.org/other", false)]
     #[case("http://localhost:*", "http://localhost:19836/hook", true)]
+    #[case("http://localhost*", "http://localhost:19836/hook", true)]
+    #[case("https://example.com*", "https://example.com.evil.org/", false)]
+    #[case("http://localhost:19836*", "http://localhost:19836/hook", true)]
+    #[case("http://localhost:1983*", "http://localhost:19836/hook", false)]
+    #[case("http://*", "http://localhost:19836/hook", true)]
+    #[case("http://*", "https://localhost/hook", false)]
+    #[case("**", "https://localhost/hook", true)]
     #[case("http://[::1]:9/*", "http://[::1]:9/a", true)]
     #[case("http://[::1]/*", "http://[::1]:9/a", false)]
     #[case("https://bücher.example/*", "https://xn--bcher-kva.example/", true)]
@@ -221,6 +243,8 @@ mod tests {
     #[case("https://user@a/", BadUrlPattern::Credentials)]
     #[case("https://a.*.com/", BadUrlPattern::Host)]
     #[case("https://a*.com/", BadUrlPattern::Host)]
+    #[case("https://docs.*", BadUrlPattern::Host)]
+    #[case("https://a*/", BadUrlPattern::Host)]
     #[case("https://*.1.2.3.4/", BadUrlPattern::Host)]
     #[case("https:///x", BadUrlPattern::Host)]
     #[case("https://a:b/", BadUrlPattern::Port)]

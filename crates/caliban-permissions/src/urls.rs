@@ -206,7 +206,10 @@ fn split_port(authority: &str) -> Result<(&str, Port), UrlPatternError> {
     let port = match port {
         "*" => Port::Any,
         text => Port::Is(
-            text.parse()
+            // `http://127.0.0.1:8080*` reads as "whatever follows" the port.
+            text.strip_suffix('*')
+                .unwrap_or(text)
+                .parse()
                 .map_err(|_| UrlPatternError::Port(text.to_owned()))?,
         ),
     };
@@ -270,6 +273,8 @@ mod tests {
     #[case("https://example.com:8443/*", "https://example.com:8443/", true)]
     #[case("http://127.0.0.1*", "http://127.0.0.1:8080/x", true)]
     #[case("http://127.0.0.1:*/x", "http://127.0.0.1:9/x", true)]
+    #[case("http://127.0.0.1:80*", "http://127.0.0.1:80/x?y", true)]
+    #[case("http://127.0.0.1:80*", "http://127.0.0.1:8080/x", false)]
     #[case("http://127.0.0.1:*/x", "http://2130706433:9/x", true)]
     #[case("docs.rs/*", "https://docs.rs/x", true)]
     #[case("docs.rs", "https://docs.rs/x", true)]

@@ -24,6 +24,6 @@ pub use shell::{
     Bash, BashOutput, JobEnd, JobLimits, Jobs, KillShell, ListedJob, Shell, WITHOUT_SANDBOX,
 };
 pub use web::{
-    PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch, WebPolicy,
-    WebSearch,
+    OpenedHosts, PrivateAddresses, SearchBackend, SearchConfig, UnknownSearchBackend, WebFetch,
+    WebPolicy, WebSearch,
 };

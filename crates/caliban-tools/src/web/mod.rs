@@ -10,7 +10,7 @@ mod search;
 
 pub use backend::{SearchBackend, SearchConfig, UnknownSearchBackend};
 pub use fetch::WebFetch;
-pub use policy::{PrivateAddresses, WebPolicy};
+pub use policy::{OpenedHosts, PrivateAddresses, WebPolicy};
 pub use search::WebSearch;
 
 /// The start of a text, at most `max` characters, with `…` where something was left out.

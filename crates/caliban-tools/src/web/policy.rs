@@ -1,6 +1,8 @@
 //! What may be fetched, and the check of every address before it is connected to.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use caliban_http::special_use;
 use url::{Host, Url};
@@ -11,6 +13,55 @@ pub struct WebPolicy {
     pub private: PrivateAddresses,
     /// Hosts that may have addresses outside the public internet, as they stand in URLs.
     pub allowed_hosts: Vec<String>,
+    /// Such hosts that come up while the session runs.
+    pub opened: OpenedHosts,
+}
+
+/// Hosts of fetches that somebody approved one by one, shared with whoever hears of it.
+#[derive(Debug, Clone, Default)]
+pub struct OpenedHosts(Arc<Mutex<BTreeSet<String>>>);
+
+impl OpenedHosts {
+    /// More hosts than these are no approvals one by one.
+    const MOST: usize = 256;
+
+    /// Opens the host of a URL that was approved as it is. Every further fetch is judged for
+    /// itself; only its addresses are no question any more.
+    pub fn open(&self, url: &str) {
+        let url = parse(url).ok();
+        let Some(host) = url.as_ref().and_then(spelled) else {
+            return;
+        };
+        let mut hosts = self.hosts();
+        if hosts.len() < Self::MOST {
+            hosts.insert(host);
+        }
+    }
+
+    fn has(&self, host: &str) -> bool {
+        self.hosts().contains(host)
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PartialEq for OpenedHosts {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.hosts().clone() == other.hosts().clone()
+    }
+}
+
+impl Eq for OpenedHosts {}
+
+/// The host of a URL as it is compared.
+fn spelled(url: &Url) -> Option<String> {
+    Some(match url.host()? {
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+        Host::Domain(name) => name.to_owned(),
+    })
 }
 
 /// Whether addresses outside the public internet may be reached: loopback, private networks,
@@ -118,6 +169,7 @@ impl WebPolicy {
             PrivateAddresses::Refused => false,
         };
         by_kind
+            || self.opened.has(host)
             || self
                 .allowed_hosts
                 .iter()
@@ -224,6 +276,17 @@ mod tests {
         let url = Url::parse("http://192.168.0.1/").unwrap();
         let result = WebPolicy::default().admit(url, Route::Proxy).await;
         assert!(matches!(result, Err(Refusal::Private { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_host_is_opened_while_the_session_runs() {
+        let policy = WebPolicy::default();
+        let admit = |url: &str| policy.admit(Url::parse(url).unwrap(), Route::Direct);
+        assert!(admit("http://127.0.0.1:9/").await.is_err());
+        policy.clone().opened.open("http://127.0.0.1:9/x?y");
+        policy.opened.open("no url");
+        assert!(admit("http://127.0.0.1:9/").await.is_ok());
+        assert!(admit("http://127.0.0.2:9/").await.is_err());
     }
 
     #[tokio::test]
