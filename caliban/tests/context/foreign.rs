@@ -13,6 +13,10 @@ fn commands_of_another_program_are_commands() {
         (".claude/commands/hi.md", "Say hi to $1."),
         (".claude/commands/ops/drain.md", "Drain it."),
         (".claude/commands/both.md", "theirs"),
+        (
+            ".claude/commands/pr.md",
+            "---\nargument-hint: [number] [priority]\ndescription: Reviews\n---\nReview $1.",
+        ),
         (".caliban/commands/both.md", "ours"),
     ];
     let bench = repository(Wire::Anthropic, ok(), &files);
@@ -22,6 +26,7 @@ fn commands_of_another_program_are_commands() {
         ("/hi Ada and Grace", "Say hi to Ada.\n\nand Grace"),
         ("/ops:drain", "Drain it."),
         ("/both", "ours"),
+        ("/pr 5", "Review 5."),
         ("/mine", "My own."),
     ] {
         let told = tell(&bench, |command| {

@@ -182,6 +182,68 @@ fn hostile_archives_leave_nothing() {
     assert_eq!(left.count(), 0);
 }
 
+/// Several plugins of a repository have a file or skill in common, by links.
+#[rstest]
+#[case::repository(true)]
+#[case::directory(false)]
+fn what_plugins_share_by_links_comes_along(#[case] fetched: bool) {
+    use std::os::unix::fs::symlink;
+    let bench = bench(ok());
+    let market = bench.home.path().join("market");
+    let list = json!({"name": "m", "plugins": [{"name": "tools", "source": "./plugins/tools"}]});
+    write(
+        &market.join(".claude-plugin/marketplace.json"),
+        &list.to_string(),
+    );
+    let plugin_root = market.join("plugins/tools");
+    write(
+        &plugin_root.join(".claude-plugin/plugin.json"),
+        r#"{"name": "tools"}"#,
+    );
+    write(
+        &market.join("shared/greet/SKILL.md"),
+        "---\nname: greet\ndescription: Greets\n---\nHello.\n",
+    );
+    fs::create_dir(plugin_root.join("skills")).unwrap();
+    symlink("../../../shared/greet", plugin_root.join("skills/greet")).unwrap();
+    symlink("AGENTS.md", plugin_root.join("NOTES.md")).unwrap();
+    write(&plugin_root.join("AGENTS.md"), "About it.\n");
+    let source = if fetched {
+        commit(&market, "one");
+        format!("file://{}", market.display())
+    } else {
+        market.display().to_string()
+    };
+    plugin_ok(&bench, &["marketplace", "add", &source]);
+    plugin_ok(&bench, &["install", "tools@m", "--yes"]);
+    let root = user_root(&bench).join("tools");
+    let skill = fs::read_to_string(root.join("skills/greet/SKILL.md")).unwrap();
+    assert!(skill.contains("Hello."));
+    assert_eq!(
+        fs::read_to_string(root.join("NOTES.md")).unwrap(),
+        "About it.\n"
+    );
+    assert!(!root.join("NOTES.md").is_symlink());
+    // Nothing else of the machine does.
+    symlink("/etc/hostname", plugin_root.join("out.txt")).unwrap();
+    if fetched {
+        commit(&market, "two");
+        plugin_ok(&bench, &["update", "tools", "--yes"]);
+        assert_eq!(
+            fs::read_to_string(root.join("out.txt")).unwrap(),
+            "/etc/hostname"
+        );
+    } else {
+        let refused = plugin(&bench, &["update", "tools", "--yes"]);
+        assert_eq!(refused.code, Some(1));
+        assert!(
+            refused.stderr.contains("leads elsewhere"),
+            "{}",
+            refused.stderr
+        );
+    }
+}
+
 /// Entries of every kind of source that git serves, in one list.
 #[test]
 fn plugins_in_repositories_of_their_own_are_pinned() {

@@ -8,6 +8,7 @@ mod discovery;
 mod effects;
 mod hooks;
 mod installed;
+mod links;
 mod lock;
 mod manifest;
 mod market;
@@ -29,6 +30,7 @@ pub use discovery::{Found, Owner, Roots, Rules, Standing, Workspace, discover};
 pub use effects::{Difference, Effects};
 pub use hooks::HookTable;
 pub use installed::{Installed, InstalledPlugins, data_directory};
+pub use links::follow_links;
 pub use lock::{LockError, Locked, PluginLock};
 pub use manifest::{
     CommandSource, Declared, Dependency, Form, Inlinable, Listing, Manifest, ManifestError,

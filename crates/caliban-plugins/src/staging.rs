@@ -22,7 +22,7 @@ const DEPTH: usize = 32;
 pub enum StagingError {
     #[error("`{}`: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("`{}` is a link or a device; plugins are made of files and directories", .0.display())]
+    #[error("`{}` is a device, or a link that leads elsewhere; plugins are made of files and directories", .0.display())]
     Special(PathBuf),
     #[error("`{}` holds more than {TREE_ENTRIES} files or {} MiB", .0.display(), TREE_BYTES / 1024 / 1024)]
     TooLarge(PathBuf),
@@ -61,14 +61,23 @@ impl Staging {
         self.directory.path().join("plugin")
     }
 
-    /// Takes a directory as the plugin, without the history of its repository.
-    pub fn take(&self, from: &Path) -> Result<(), StagingError> {
+    /// Takes a directory as the plugin, without the history of its repository. Links in it count as
+    /// what they lead to where that lies `within` a directory, which its marketplace may be.
+    pub fn take(&self, from: &Path, within: &Path) -> Result<(), StagingError> {
+        let real = |path: &Path| {
+            path.canonicalize().map_err(|source| StagingError::Io {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let (from, within) = (real(from)?, real(within)?);
         let mut copy = Copy {
             entries: 0,
             bytes: 0,
-            root: from,
+            root: &from,
+            within: &within,
         };
-        copy.directory(from, &self.plugin(), 0)
+        copy.directory(&from, &self.plugin(), 0)
     }
 
     /// The directory of what was unpacked: archives often have everything in one folder.
@@ -149,6 +158,7 @@ fn in_turn(one: &Path, other: &Path) -> io::Result<()> {
 
 struct Copy<'a> {
     root: &'a Path,
+    within: &'a Path,
     entries: usize,
     bytes: u64,
 }
@@ -177,11 +187,31 @@ impl Copy<'_> {
                 }
             } else if kind.is_file() {
                 self.file(&path, &to.join(&name))?;
+            } else if let Some(real) = self.led(&path) {
+                if real.is_dir() {
+                    self.directory(&real, &to.join(&name), depth + 1)?;
+                } else {
+                    self.file(&real, &to.join(&name))?;
+                }
             } else {
                 return Err(StagingError::Special(path));
             }
         }
         Ok(())
+    }
+
+    /// What a link leads to, if that may be copied in its place.
+    fn led(&self, link: &Path) -> Option<PathBuf> {
+        let real = link.canonicalize().ok()?;
+        let beneath = real.strip_prefix(self.within).ok()?;
+        let is_history = beneath.components().any(|part| {
+            let part: &std::ffi::OsStr = part.as_os_str();
+            SKIPPED.iter().any(|skipped| part == *skipped)
+        });
+        // One that leads to what it lies in would never end.
+        let is_around = real.is_dir() && link.starts_with(&real);
+        let is_part = real.is_dir() || real.is_file();
+        (is_part && !is_history && !is_around).then_some(real)
     }
 
     fn file(&mut self, from: &Path, to: &Path) -> Result<(), StagingError> {

@@ -8,6 +8,7 @@ use caliban_git::{Git, GitError, Reach};
 use caliban_http::{Proxies, causes, is_loopback};
 use caliban_plugins::{
     GitAddress, INDEX_BYTES, INDEX_FILES, MarketSource, SIGNATURE_BYTES, SIGNATURE_SUFFIX,
+    follow_links,
 };
 use caliban_settings::{TREE_BYTES, hex};
 use futures::StreamExt;
@@ -173,8 +174,21 @@ pub(super) async fn checkout(
     {
         return Err(failed(format!("the commit is {commit} and not {sha}")));
     }
+    let listed = git.run(["ls-files", "-s", "-z"]).await.map_err(refused)?;
+    follow_links(into, &links(&listed.stdout));
     fs::remove_dir_all(into.join(".git")).map_err(|error| failed(error.to_string()))?;
     Ok(commit)
+}
+
+/// The links among the files of a repository, as git lists them.
+fn links(listed: &[u8]) -> Vec<PathBuf> {
+    let records = listed.split(|byte| *byte == 0);
+    let links = records.filter(|record| record.starts_with(b"120000 "));
+    let paths = links.filter_map(|record| {
+        let at = record.iter().position(|byte| *byte == b'\t')?;
+        std::str::from_utf8(&record[at + 1..]).ok()
+    });
+    paths.map(PathBuf::from).collect()
 }
 
 /// Fetches an archive, which must have this digest.

@@ -37,7 +37,7 @@ pub(super) fn directory(path: PathBuf, place: &Path) -> Result<PathBuf, String> 
     let scratch = staging.scratch();
     fs::create_dir(&scratch).map_err(|error| failed(error.to_string()))?;
     unpack(&path, &scratch).map_err(|error| failed(error.to_string()))?;
-    let taken = staging.take(&staging.unwrapped());
+    let taken = staging.take(&staging.unwrapped(), &scratch);
     taken.map_err(|error| failed(error.to_string()))?;
     let settled = staging.settle(name);
     settled.map_err(|error| failed(error.to_string()))

@@ -315,7 +315,7 @@ impl<'a> Manager<'a> {
             }
         };
         let package = Package::read(&from, Naming::Free)?;
-        staging.take(&package.root)?;
+        staging.take(&package.root, &package.root)?;
         if package.manifest.raw.is_empty() {
             write_manifest(&staging, &json!({"name": package.name()}))?;
         }
@@ -385,7 +385,7 @@ impl<'a> Manager<'a> {
                     .ok_or_else(|| refused(nowhere.to_owned()))?;
                 let directory = path.within(root)?;
                 let gone = || refused(format!("`{path}` is not there"));
-                staging.take(&directory.ok_or_else(gone)?)?;
+                staging.take(&directory.ok_or_else(gone)?, root)?;
                 commit.clone_from(&market.commit);
                 is_market = path.is_root();
             }
@@ -403,7 +403,7 @@ impl<'a> Manager<'a> {
                     .canonicalize()
                     .map_err(|error| refused(error.to_string()))?;
                 let gone = || refused(format!("`{directory}` is not there"));
-                staging.take(&directory.within(&root)?.ok_or_else(gone)?)?;
+                staging.take(&directory.within(&root)?.ok_or_else(gone)?, &root)?;
             }
             EntrySource::Archive { url, sha256 } => {
                 let file = scratch.with_extension("archive");
@@ -412,7 +412,7 @@ impl<'a> Manager<'a> {
                     place: url.clone(),
                     source: error,
                 })?;
-                staging.take(&staging.unwrapped())?;
+                staging.take(&staging.unwrapped(), &scratch)?;
                 version = version.or_else(|| Some(sha256.chars().take(SHORT).collect()));
             }
             EntrySource::Npm {
@@ -427,7 +427,7 @@ impl<'a> Manager<'a> {
                     place: package.clone(),
                     source: error,
                 })?;
-                staging.take(&staging.unwrapped())?;
+                staging.take(&staging.unwrapped(), &scratch)?;
             }
         }
         let remarks = complete(&staging, entry, is_market)?;
@@ -456,7 +456,7 @@ impl<'a> Manager<'a> {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let gone = || PackageError::NotADirectory(root.join(path.as_path()));
         let staging = Staging::new(&self.root)?;
-        staging.take(&path.within(&root)?.ok_or_else(gone)?)?;
+        staging.take(&path.within(&root)?.ok_or_else(gone)?, &root)?;
         let remarks = complete(&staging, entry, path.is_root())?;
         let mut package = Package::read(&staging.plugin(), Naming::Free)?;
         package.remarks.extend(remarks);
