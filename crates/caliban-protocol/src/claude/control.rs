@@ -358,7 +358,7 @@ mod tests {
         );
         assert_eq!(
             wishes.agents.unwrap()["a"].tools,
-            Some(vec!["Read".to_owned()])
+            Some(ToolNames::Many(vec!["Read".to_owned()]))
         );
         let empty = read(json!({"subtype": "initialize", "hooks": null}));
         assert_eq!(empty, Request::Initialize(Box::default()));
