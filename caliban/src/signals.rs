@@ -148,6 +148,9 @@ fn listen(interrupts: Interrupts) -> std::io::Result<()> {
 fn heed(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> std::io::Result<()> {
     /// It does next to nothing.
     const STACK: usize = 128 * 1024;
+    // A file that may not grow any more is an error of whoever writes it, and no end of everything.
+    // What is started from here has the usual again.
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
     let mut signals = signal_hook::iterator::Signals::new(signals)?;
     std::thread::Builder::new()
         .name("signals".to_owned())

@@ -10,7 +10,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 
-use caliban_testkit::{Fault, Reply, Script, Stop, Usage};
+use caliban_testkit::{After, Fault, Reply, Script, Stop, Usage};
 use rstest::rstest;
 use serde_json::{Value, json};
 use support::{Bench, Ran, Wire, bare, run};
@@ -186,6 +186,29 @@ fn retries_and_broken_answers_are_told() {
             .any(|frame| frame["type"] == "warning" && frame["subtype"] == "superseded")
     );
     assert_eq!(frames.last().unwrap()["result"], "whole");
+}
+
+/// A model that does the same thing over and over runs into the limits that are documented, and into
+/// no other.
+#[rstest]
+#[case::default(&[], 50)]
+#[case::fewer(&["--max-turns", "12"], 12)]
+fn a_model_that_repeats_itself_has_its_turns(#[case] flags: &[&str], #[case] turns: usize) {
+    let script =
+        Script::new([Reply::tool("Glob", json!({"pattern": "*"}))]).after(After::RepeatLast);
+    let bench = Bench::new(Wire::Anthropic, script);
+    let ran = bench.run([&["-p", "x", "--output-format", "stream-json"], flags].concat());
+    assert_eq!(ran.code, Some(75), "{}", ran.stderr);
+    let frames = frames(&ran);
+    let result = frames.last().unwrap();
+    assert_eq!(
+        (&result["subtype"], &result["turns"]),
+        (&json!("max_turns"), &json!(turns))
+    );
+    let told = frames
+        .iter()
+        .filter(|frame| frame["subtype"] == "repetition");
+    assert_eq!(told.count(), 1);
 }
 
 #[rstest]

@@ -363,6 +363,41 @@ fn a_disk_that_cannot_be_written_is_told_and_the_run_goes_on() {
     assert_eq!(named.code, Some(1), "{}", named.stderr);
 }
 
+/// The limit of a file's size is a signal that ends who does not expect it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_may_not_grow_is_told_and_the_run_goes_on() {
+    let bench = Bench::new(
+        Wire::Anthropic,
+        Script::new([Reply::text("x".repeat(4_000))]),
+    );
+    let program = bench.command();
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", "ulimit -f 1; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .args(["-p", "x", "--output-format", "json"])
+        .env_clear()
+        .envs(
+            program
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .current_dir(program.get_current_dir().unwrap())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let ran = run(&mut command);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(result(&ran)["subtype"], "success");
+    assert!(
+        ran.stderr.contains("could not be written"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn sessions_are_listed_shown_exported_and_removed() {
     let bench = Bench::new(

@@ -307,14 +307,15 @@ fn request(call: &ToolCall, input: &Value, question: &Question) -> Value {
         "tool_name": name,
         "display_name": name,
         "input": input_theirs(&call.name, input),
-        "permission_suggestions": suggested,
         "decision_reason": question.reason,
         "tool_use_id": call.id,
     });
     if NEEDS_THE_USER.contains(&name) {
+        // What only the user can say is asked every time. Clients take nothing for leave to suggest
+        // something themselves, and an empty list for none.
         request["requires_user_interaction"] = true.into();
-        // What only the user can say is asked every time.
-        request["permission_suggestions"] = json!([]);
+    } else {
+        request["permission_suggestions"] = suggested.into();
     }
     if let Some(description) = input.get("description").and_then(Value::as_str) {
         request["description"] = description.into();

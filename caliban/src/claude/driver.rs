@@ -306,8 +306,11 @@ impl Work {
             .map_or(&[][..], |state| &state.messages);
         let cwd = &self.configuration.workspace;
         let mirror = self.invocation.shows.mirror.then(|| self.wire.clone());
+        // What goes on at an earlier message does not follow what was said after that.
+        let resumed_at = self.invocation.resume_at.as_deref();
+        let resumed_at = resumed_at.filter(|_| file.exists());
         match Transcript::open(file, session_id, cwd, earlier, mirror) {
-            Ok(transcript) => Some(transcript),
+            Ok(transcript) => Some(transcript.following(resumed_at)),
             Err(error) => {
                 note(&format!("warning: there is no transcript: {error}"));
                 None

@@ -32,14 +32,22 @@ impl Places {
     }
 }
 
+/// Where a change is kept for later sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    Nowhere,
+    InFile,
+}
+
 /// Writes a change where it is to be kept, beside what other sessions keep there.
-pub(crate) fn keep(update: &PermissionUpdate, places: &Places) -> Result<(), WriteError> {
+pub(crate) fn keep(update: &PermissionUpdate, places: &Places) -> Result<Kept, WriteError> {
     let Some(path) = places.file(update.destination()) else {
-        return Ok(());
+        return Ok(Kept::Nowhere);
     };
     places
         .writer
-        .edit_json(&path, |document| change(document, update).map_err(Shape))
+        .edit_json(&path, |document| change(document, update).map_err(Shape))?;
+    Ok(Kept::InFile)
 }
 
 /// The error names the key that is in the way.

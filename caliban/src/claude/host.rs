@@ -2,7 +2,7 @@
 //! permission mode, and the run that can be stopped.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use caliban_agent::{Event, Outcome, RunTotals, ToolCall};
@@ -15,7 +15,7 @@ use caliban_settings::RuleAction;
 use serde_json::Value;
 
 use super::channel::Channel;
-use super::grants::{Places, keep};
+use super::grants::{Kept, Places, keep};
 use super::mode::Mode;
 use super::transcript::Transcript;
 use super::wire::Wire;
@@ -55,6 +55,8 @@ pub(crate) struct Host {
     early: Mutex<Vec<Command>>,
     /// How full the model's window is.
     tokens: AtomicU64,
+    /// A consent has changed a settings file, and nobody has noticed yet.
+    has_kept: AtomicBool,
 }
 
 impl Host {
@@ -75,6 +77,7 @@ impl Host {
             session: OnceLock::new(),
             early: Mutex::default(),
             tokens: AtomicU64::new(0),
+            has_kept: AtomicBool::new(false),
         })
     }
 
@@ -108,12 +111,22 @@ impl Host {
     }
 
     pub(crate) fn show(&self, event: &Event) {
+        if self.is_own_change(event) {
+            return;
+        }
         if let Event::AssistantMessage { usage, .. } = event {
             let tokens = usage.total_input() + usage.output;
             self.tokens.store(tokens, Ordering::Relaxed);
         }
         let frames = lock(&self.encoder).frames(event);
         self.emit(frames);
+    }
+
+    /// Whether it tells the client's user that the rules changed which that user just changed.
+    fn is_own_change(&self, event: &Event) -> bool {
+        let is_about_rules = matches!(event, Event::Notice { subtype, message }
+            if &**subtype == "config_change" && message.contains("(`permissions.rules`)"));
+        is_about_rules && self.has_kept.swap(false, Ordering::Relaxed)
     }
 
     /// The client is asked something.
@@ -215,10 +228,12 @@ impl Host {
     /// Applies what came along with a consent: to the session, and to the files that it names.
     pub(crate) async fn apply(&self, updates: &[PermissionUpdate]) {
         for update in updates {
-            if let Err(error) = keep(update, &self.facts.places) {
-                note(&format!(
+            match keep(update, &self.facts.places) {
+                Ok(Kept::InFile) => self.has_kept.store(true, Ordering::Relaxed),
+                Ok(Kept::Nowhere) => {}
+                Err(error) => note(&format!(
                     "warning: a rule holds only for this session: {error}"
-                ));
+                )),
             }
             match update {
                 PermissionUpdate::AddRules {

@@ -1,6 +1,8 @@
 //! The dialect of programs that were written for Claude Code: its command line, its control
 //! protocol, its exit codes. The engine, its rules and its sessions are the same as ever.
 
+mod agent_kinds;
+mod branch;
 mod channel;
 mod consents;
 mod driver;

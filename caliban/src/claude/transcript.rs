@@ -12,6 +12,7 @@ use caliban_protocol::claude::{VERSION, input_ours, message_theirs, ours};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::branch::branch;
 use super::wire::Wire;
 use crate::console::note;
 
@@ -174,6 +175,12 @@ impl Transcript {
         Ok(transcript)
     }
 
+    /// What comes next follows the row with this id, where one is given.
+    pub(crate) fn following(mut self, uuid: Option<&str>) -> Self {
+        self.parent = uuid.map(str::to_owned).or(self.parent);
+        self
+    }
+
     /// Adds the message of a frame.
     pub(crate) fn append(&mut self, frame: &Value) {
         let uuid = text(frame, "uuid");
@@ -217,11 +224,7 @@ impl Transcript {
 pub(crate) fn read(path: &Path, up_to: Option<&str>) -> Option<Vec<Arc<Message>>> {
     let mut messages: Vec<Message> = Vec::new();
     let mut last_id = None;
-    let mut is_found = up_to.is_none();
-    for row in rows(path) {
-        if row.get("isSidechain").and_then(Value::as_bool) == Some(true) {
-            continue;
-        }
+    for row in branch(rows(path).map(without_ballast).collect(), up_to)? {
         let Some(message) = message(&row) else {
             continue;
         };
@@ -243,12 +246,8 @@ pub(crate) fn read(path: &Path, up_to: Option<&str>) -> Option<Vec<Arc<Message>>
             _ => messages.push(message),
         }
         last_id = id;
-        if up_to.is_some() && text(&row, "uuid").as_deref() == up_to {
-            is_found = true;
-            break;
-        }
     }
-    if !is_found || messages.is_empty() {
+    if messages.is_empty() {
         return None;
     }
     Some(completed(messages).into_iter().map(Arc::new).collect())
@@ -329,7 +328,15 @@ fn rows(path: &Path) -> impl Iterator<Item = Value> {
     .filter_map(|line| serde_json::from_slice(&line).ok())
 }
 
-fn text(value: &Value, key: &str) -> Option<String> {
+/// Of a row that is no message, only where it stands is of interest.
+fn without_ballast(row: Value) -> Value {
+    match row["type"].as_str() {
+        Some("user" | "assistant") => row,
+        _ => json!({"uuid": row["uuid"], "parentUuid": row["parentUuid"]}),
+    }
+}
+
+pub(super) fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
@@ -347,8 +354,17 @@ fn message(row: &Value) -> Option<Message> {
     };
     let mut message = Message::new(role, content);
     if role == Role::Assistant {
-        let model = text(inner, "model").filter(|model| model != "<synthetic>")?;
-        message.origin = Some(Origin::new("anthropic", model));
+        match text(inner, "model") {
+            Some(model) if model == "<synthetic>" => return None,
+            Some(model) => message.origin = Some(Origin::new("anthropic", model)),
+            // Whoever reads thoughts of a model that is not told cannot check them.
+            None => message.content.retain(|block| {
+                !matches!(
+                    block,
+                    Block::Thinking { .. } | Block::RedactedThinking { .. }
+                )
+            }),
+        }
     }
     Some(message)
 }

@@ -528,3 +528,14 @@ fn a_short_name_of_a_model_is_understood_in_a_command() {
         "claude-haiku-4-5"
     );
 }
+
+/// Programs in JavaScript cut texts where they like.
+#[test]
+fn half_a_character_ends_no_session() {
+    let bench = Bench::new(Script::new([Reply::text("hi")]));
+    let input = r#"{"type":"user","message":{"role":"user","content":"smile \ud83d"}}"#;
+    let ran = bench.run_with_input(&STREAM, &format!("{input}\n"));
+    assert_eq!(ran.result()["result"], "hi", "{ran:?}");
+    let said = bench.last_request()["messages"].to_string();
+    assert!(said.contains("smile \u{fffd}"), "{said}");
+}

@@ -342,3 +342,60 @@ fn the_model_asks_the_user_and_gets_the_answers() {
             .contains(&json!("AskUserQuestion"))
     );
 }
+
+/// Editors answer the question about a plan with the mode that comes next.
+#[test]
+fn a_plan_is_agreed_to_with_the_mode_that_comes_next() {
+    let bench = Bench::new(Script::new([
+        Reply::tool("ExitPlanMode", json!({"plan": "write it"})),
+        Reply::tool("Write", json!({"file_path": "x.txt", "content": "1"})),
+        Reply::text("done"),
+    ]));
+    let mut client = bench.client(&[
+        "--permission-prompt-tool",
+        "stdio",
+        "--permission-mode",
+        "plan",
+    ]);
+    client.say("go");
+    let frames = client.until("control_request");
+    let question = frames.last().unwrap();
+    assert_eq!(question["request"]["tool_name"], "ExitPlanMode");
+    // Editors suggest something themselves where nothing is suggested.
+    assert_eq!(question["request"].get("permission_suggestions"), None);
+    client.answer(
+        question,
+        &json!({
+            "behavior": "allow",
+            "updatedPermissions": [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}],
+        }),
+    );
+    let frames = client.until("result");
+    let results = of_type(&frames, "user");
+    assert_eq!(
+        results[0]["message"]["content"][0]["is_error"],
+        Value::Null,
+        "{results:?}"
+    );
+    assert!(bench.workspace.path().join("x.txt").exists());
+}
+
+#[test]
+fn nobody_is_told_of_the_rule_that_he_just_made() {
+    let bench = Bench::new(Script::new([touch("a"), touch("b"), Reply::text("done")]));
+    let mut client = bench.client(&["--permission-prompt-tool", "stdio"]);
+    client.say("go");
+    let rules = json!([{"toolName": "Bash", "ruleContent": "touch:*"}]);
+    let update = json!({
+        "type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"});
+    let frames = client.until("control_request");
+    let allowed = json!({"behavior": "allow", "updatedPermissions": [update]});
+    client.answer(frames.last().unwrap(), &allowed);
+    let frames = client.until("result");
+    assert_eq!(frames.last().unwrap()["result"], "done");
+    assert!(bench.workspace.path().join("b").exists());
+    let told = frames
+        .iter()
+        .filter(|frame| frame["subtype"] == "informational");
+    assert_eq!(told.count(), 0, "{frames:?}");
+}

@@ -1,6 +1,6 @@
 //! Sessions that go on: by id, the latest one, in a copy, from a transcript alone.
 
-use caliban_testkit::{Reply, Script};
+use caliban_testkit::{After, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, STREAM, of_type};
@@ -127,6 +127,7 @@ fn transcripts_are_where_clients_look_and_enough_to_go_on() {
         Reply::text("one"),
         Reply::text("two"),
         Reply::text("three"),
+        Reply::text("four"),
     ]));
     let first = run(&bench, &["first"]);
     let path = transcript(&bench, id(&first));
@@ -170,6 +171,54 @@ fn transcripts_are_where_clients_look_and_enough_to_go_on() {
     );
     let messages = bench.last_request()["messages"].to_string();
     assert!(messages.contains("one") && !messages.contains("second") && messages.contains("third"));
+    // What was left there is no part of what the file tells from then on.
+    std::fs::remove_dir_all(bench.home.path().join(".local")).unwrap();
+    run(&bench, &["--resume", id(&first), "fourth"]);
+    let messages = bench.last_request()["messages"].to_string();
+    assert!(
+        !messages.contains("second") && messages.contains("third"),
+        "{messages}"
+    );
+}
+
+/// What other programs write down has no more than it needs, and may have been gone back in.
+#[test]
+fn transcripts_of_others_are_gone_on_with() {
+    let bench = Bench::new(Script::new([Reply::text("ok")]).after(After::RepeatLast));
+    let other = run(&bench, &["hello"]);
+    let project = transcript(&bench, id(&other)).parent().unwrap().to_owned();
+    let session = "3f2f8a52-0a8e-4b7e-9a35-0f3d6f2b7c11";
+    let row = |kind: &str, uuid: &str, parent: Option<&str>, said: &str| {
+        json!({
+            "type": kind,
+            "uuid": uuid,
+            "parentUuid": parent,
+            "sessionId": session,
+            "message": {"role": kind, "content": [{"type": "text", "text": said}]},
+        })
+        .to_string()
+    };
+    let lines = [
+        row("user", "u1", None, "ROOT"),
+        row("assistant", "a1", Some("u1"), "ANSWER"),
+        "{broken".to_owned(),
+        row("user", "u2", Some("a1"), "LEFT"),
+        row("assistant", "a2", Some("u2"), "LEFT TOO"),
+        row("user", "u3", Some("a1"), "RIGHT"),
+        row("assistant", "a3", Some("u3"), "RIGHT TOO"),
+    ];
+    std::fs::write(
+        project.join(format!("{session}.jsonl")),
+        lines.join("\n") + "\n",
+    )
+    .unwrap();
+    let resumed = run(&bench, &["--resume", session, "go on"]);
+    assert_eq!(id(&resumed), session);
+    let messages = bench.last_request()["messages"].to_string();
+    for said in ["ROOT", "ANSWER", "RIGHT", "RIGHT TOO", "go on"] {
+        assert!(messages.contains(said), "{said}: {messages}");
+    }
+    assert!(!messages.contains("LEFT"), "{messages}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Agents that work for the main one.
 
 use caliban_testkit::{Match, Reply, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::bench::Bench;
 
@@ -119,4 +119,50 @@ fn the_session_is_the_agent_that_is_named() {
     assert_eq!(request["tools"].as_array().unwrap().len(), 1);
     let ran = bench.run(&["-p", &agents, "--agent=nobody", "x"]);
     assert!(ran.stderr.contains("nobody"), "{ran:?}");
+}
+
+#[test]
+fn a_call_names_a_model_by_its_short_name() {
+    let bench = Bench::new(Script::new([
+        Reply::tool(
+            "Task",
+            json!({"description": "d", "prompt": "p", "model": "haiku"}),
+        ),
+        Reply::text("small"),
+        Reply::text("done"),
+    ]));
+    let ran = bench.run(&["-p", "go"]);
+    assert_eq!(ran.stdout.trim(), "done", "{ran:?}");
+    let models: Vec<Value> = bench
+        .server
+        .model_requests()
+        .iter()
+        .map(|asked| asked.json()["model"].clone())
+        .collect();
+    assert_eq!(
+        models,
+        ["claude-sonnet-4-6", "claude-haiku-4-5", "claude-sonnet-4-6"]
+    );
+}
+
+#[test]
+fn a_client_may_take_tools_from_an_agent() {
+    let bench = Bench::new(Script::new([
+        Reply::tool(
+            "Task",
+            json!({"description": "d", "prompt": "p", "subagent_type": "rev"}),
+        ),
+        Reply::text("small"),
+        Reply::text("done"),
+    ]));
+    let agents = json!({"rev": {
+        "description": "d", "prompt": "P", "disallowedTools": ["Bash", "Edit"], "maxTurns": 2}});
+    let ran = bench.run(&["-p", "go", "--agents", &agents.to_string()]);
+    assert_eq!(ran.stdout.trim(), "done", "{ran:?}");
+    let offered = bench.server.model_requests()[1].json()["tools"].to_string();
+    assert!(
+        offered.contains("\"Read\"") && !offered.contains("\"Bash\""),
+        "{offered}"
+    );
+    assert!(ran.stderr.contains("maxTurns"), "{}", ran.stderr);
 }

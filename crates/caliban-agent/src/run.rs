@@ -22,6 +22,9 @@ use crate::reply::{self, Reply};
 use crate::tool::{Details, Ending};
 use crate::window::Room;
 
+/// So often in a row the same turn is worth a word.
+const TOLD_REPETITIONS: u32 = 8;
+
 pub(crate) struct Run<'a> {
     /// As the operator has tuned it by now.
     pub(crate) agent: Cow<'a, Agent>,
@@ -257,15 +260,29 @@ impl<'a> Run<'a> {
                 .map(|end| (&*end.call.name, &end.call.input, &end.output)),
         );
         match finished.first() {
-            Some(first) if times >= self.agent.settings.limits.max_repetitions => {
-                self.end_turn().await;
-                Err(Outcome::Looping {
-                    tool: first.call.name.to_string(),
-                    times,
-                })
-            }
-            Some(_) | None => Ok(()),
+            Some(first) => self.check_repetition(&first.call.name, times).await,
+            None => Ok(()),
         }
+    }
+
+    /// What is made of a turn that has now happened so often in a row.
+    async fn check_repetition(&mut self, tool: &str, times: u32) -> Result<(), Outcome> {
+        let most = self.agent.settings.limits.max_repetitions;
+        if most.is_some_and(|most| times >= most) {
+            self.end_turn().await;
+            return Err(Outcome::Looping {
+                tool: tool.to_owned(),
+                times,
+            });
+        }
+        if times == TOLD_REPETITIONS {
+            let message = format!(
+                "the model made the same call to {tool} {times} times in a row, with the same result"
+            );
+            let subtype = "repetition".into();
+            self.listener.hear(Event::Notice { subtype, message }).await;
+        }
+        Ok(())
     }
 
     /// What a call that ends the run makes of it.

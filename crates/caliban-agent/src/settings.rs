@@ -48,8 +48,9 @@ pub struct Limits {
     pub max_turns: u32,
     /// USD over the whole run.
     pub budget: Option<Decimal>,
-    /// The same call with the same result this often in a row is a loop.
-    pub max_repetitions: u32,
+    /// The same call with the same result this often in a row is a loop that ends the run; it goes
+    /// on as far as its turns do where nothing is said.
+    pub max_repetitions: Option<u32>,
     /// How often hooks may send a finished model on.
     pub max_continuations: u32,
 }
@@ -136,7 +137,7 @@ impl Default for Limits {
         Self {
             max_turns: 50,
             budget: None,
-            max_repetitions: 8,
+            max_repetitions: None,
             max_continuations: 3,
         }
     }

@@ -21,6 +21,9 @@ use crate::hosts::HostQuestions;
 use crate::options::{DefaultTurns, Parallel, Part, RunOptions, ToolOptions};
 use crate::permissions::Permissions;
 
+/// So often in a row a run without a limit of turns makes the same call with the same result.
+const UNENDING_REPETITIONS: u32 = 200;
+
 /// How the agent of a run works. An option beats a variable, which beats the settings.
 pub(crate) fn settings_of_agent(
     options: &RunOptions,
@@ -49,6 +52,10 @@ pub(crate) fn settings_of_agent(
         (None, DefaultTurns::Limited) => settings.limits.max_turns,
         (None, DefaultTurns::Unlimited) => NonZeroU32::MAX.get(),
     };
+    // Where nothing else ends a run, a loop does.
+    let unending = settings.limits.max_turns == NonZeroU32::MAX.get();
+    let repetitions = options.limits.repetitions.map(NonZeroU32::get);
+    settings.limits.max_repetitions = repetitions.or(unending.then_some(UNENDING_REPETITIONS));
     settings.limits.budget = options.limits.budget;
     if let Some(limit) = parallel_tools(options.tools.parallel, environment)? {
         settings.parallel_tools = limit;

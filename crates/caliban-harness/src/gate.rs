@@ -244,6 +244,7 @@ impl Gate {
             return refused;
         }
         if self.leaves_operators_plan(call) {
+            self.parts.plan.ask_end();
             return Settled::Ask("only the user ends plan mode".to_owned());
         }
         let asked = match (decision.action, &call.opinion) {

@@ -84,6 +84,10 @@ impl caliban_tools::ModelPolicy for ModelList {
     fn check(&self, model: &str) -> Result<(), String> {
         Self::check(self, model)
     }
+
+    fn meant(&self, name: String) -> String {
+        Self::meant(self, name)
+    }
 }
 
 #[cfg(test)]

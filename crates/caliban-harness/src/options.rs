@@ -115,6 +115,8 @@ pub struct LimitOptions {
     pub max_turns: Option<NonZeroU32>,
     /// What holds where nobody limits them.
     pub default_turns: DefaultTurns,
+    /// The same call with the same result this often in a row ends the run.
+    pub repetitions: Option<NonZeroU32>,
     /// In dollars.
     pub budget: Option<Decimal>,
     /// The largest text that a prompt attaches.
@@ -370,6 +372,7 @@ mod tests {
             limits: LimitOptions {
                 max_turns: NonZeroU32::new(3),
                 default_turns: DefaultTurns::Unlimited,
+                repetitions: NonZeroU32::new(4),
                 budget: Some(Decimal::new(125, 2)),
                 max_attach_bytes: Some(1),
                 attach_budget_bytes: Some(2),

@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::line::parsed;
+
 /// What a program wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
@@ -131,7 +133,7 @@ pub fn command(line: &str, number: u64) -> Result<Option<Command>, InputError> {
     if !line.starts_with('{') {
         return Err(wrong("a frame is a JSON object".to_owned()));
     }
-    let frame: Frame = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+    let frame: Frame = parsed(line).map_err(|error| wrong(error.to_string()))?;
     match frame {
         Frame::Control {
             subtype: ControlSubtype::Interrupt,

@@ -10,7 +10,7 @@ use caliban_model::CancellationToken;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::changes::Told;
+use crate::changes::LastTold;
 use crate::command::{Attach, Command, Prompt, PromptId};
 use crate::crash::guarded;
 use crate::engine::{Controls, Engine, ExchangeEnd};
@@ -43,7 +43,7 @@ pub(crate) struct Running {
     pub(crate) id: PromptId,
     pub(crate) stop: CancellationToken,
     /// What everybody was told last.
-    pub(crate) told: Told,
+    pub(crate) told: LastTold,
     task: JoinHandle<Returned>,
 }
 
@@ -107,7 +107,7 @@ impl Actor {
         let (id, stop) = (work.id().clone(), CancellationToken::new());
         self.fanout.set_exchange(Some(id.clone()));
         let facts = engine.facts();
-        let known = Told::of(&facts);
+        let known = LastTold::of(&facts);
         self.fanout.tell(What::Began {
             prompt: id.clone(),
             facts: Arc::new(facts),

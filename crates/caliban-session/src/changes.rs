@@ -9,12 +9,12 @@ use crate::event::{Facts, What};
 
 /// What everybody was told last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct LastTold {
     mode: String,
     model: String,
 }
 
-impl Told {
+impl LastTold {
     pub(crate) fn of(facts: &Facts) -> Self {
         Self {
             mode: facts.permission_mode.clone(),
@@ -39,11 +39,11 @@ impl Actor {
     }
 
     /// Tells what the work changed: a command at the prompt does, and the model may plan.
-    pub(crate) fn tell_changes(&self, before: &Told) {
+    pub(crate) fn tell_changes(&self, before: &LastTold) {
         let Some(engine) = &self.engine else {
             return;
         };
-        let now = Told::of(&engine.facts());
+        let now = LastTold::of(&engine.facts());
         if now.mode != before.mode
             && let Ok(mode) = now.mode.parse()
         {

@@ -99,7 +99,7 @@ impl Log {
 }
 
 /// What a hearer finds.
-pub(crate) enum Found {
+pub(crate) enum Backlog {
     Events(Vec<Arc<SessionEvent>>),
     /// These many were let go before it came for them.
     Missed(u64),
@@ -205,10 +205,10 @@ impl Fanout {
         self.log().next()
     }
 
-    pub(crate) fn find(&self, from: u64, most: usize) -> Found {
+    pub(crate) fn find(&self, from: u64, most: usize) -> Backlog {
         let log = self.log();
         if from < log.first {
-            return Found::Missed(log.first - from);
+            return Backlog::Missed(log.first - from);
         }
         let skipped = usize::try_from(from - log.first).unwrap_or(usize::MAX);
         let events: Vec<_> = log
@@ -219,9 +219,9 @@ impl Fanout {
             .cloned()
             .collect();
         match (events.is_empty(), log.is_closed) {
-            (false, _) => Found::Events(events),
-            (true, true) => Found::End,
-            (true, false) => Found::NothingYet,
+            (false, _) => Backlog::Events(events),
+            (true, true) => Backlog::End,
+            (true, false) => Backlog::NothingYet,
         }
     }
 

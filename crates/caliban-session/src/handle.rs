@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::command::{Command, PromptId};
 use crate::event::SessionEvent;
-use crate::fanout::{Fanout, Found};
+use crate::fanout::{Backlog, Fanout};
 use crate::questions::{Attendance, Questions};
 use crate::standing::Standing;
 
@@ -118,16 +118,16 @@ impl Events {
             tokio::pin!(grown);
             grown.as_mut().enable();
             match self.fanout.find(self.next, BATCH) {
-                Found::Events(events) => {
+                Backlog::Events(events) => {
                     self.move_to(self.next + events.len() as u64);
                     return Some(EventBatch::Events(events));
                 }
-                Found::Missed(count) => {
+                Backlog::Missed(count) => {
                     self.move_to(self.next + count);
                     return Some(EventBatch::Missed(count));
                 }
-                Found::End => return None,
-                Found::NothingYet => grown.await,
+                Backlog::End => return None,
+                Backlog::NothingYet => grown.await,
             }
         }
     }

@@ -9,11 +9,12 @@ use caliban_harness::{
     Configuration, DialectParts, ModelNames, Prepared, SystemPrompt, context_places,
     further_directories, kind_named,
 };
-use caliban_protocol::claude::{ASK_USER_QUESTION, Initialize, SubAgent, ours};
+use caliban_protocol::claude::{ASK_USER_QUESTION, Initialize, SubAgent};
 use caliban_session::{Bounds, Events, SessionHandle};
 use caliban_settings::{RuleAction, RuleSpec};
 use caliban_tools::AgentKind;
 
+use super::super::agent_kinds;
 use super::super::consents::QuestionRoute;
 use super::super::hooks::TheirEvents;
 use super::super::host::readable;
@@ -282,16 +283,7 @@ impl Work {
         Ok(given
             .into_iter()
             .chain(of_client)
-            .map(|(name, agent)| AgentKind {
-                tools: agent
-                    .tools
-                    .map(|tools| tools.iter().map(|tool| ours(tool).to_owned()).collect()),
-                model: agent
-                    .model
-                    .filter(|model| model != "inherit")
-                    .and_then(|model| models::resolve(&model, environment)),
-                ..AgentKind::new(name, agent.description, agent.prompt)
-            })
+            .map(|(name, agent)| agent_kinds::kind(name, agent, environment))
             .collect())
     }
 }

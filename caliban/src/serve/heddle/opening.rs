@@ -1,5 +1,7 @@
 //! From an `init` to a session: what the client asks for takes the place of a run's flags.
 
+use std::num::NonZeroU32;
+
 use caliban_harness::options::EarlierSystem;
 use caliban_harness::{
     Configuration, Launched, Prepared, RunOptions, Surroundings, SystemPrompt, configure,
@@ -11,6 +13,9 @@ use caliban_settings::variables::{Environment, names};
 
 use crate::console::note;
 use crate::exit::Failure;
+
+/// The same call with the same result this often in a row is what that world calls a doom loop.
+const LOOP: u32 = 8;
 
 /// Begins the session that a client asks for, where the command line says nothing else.
 pub(crate) async fn open(
@@ -114,6 +119,7 @@ fn options(
     // What the operator allows is the most.
     let bounds = [config.max_iterations, flags.limits.max_turns];
     options.limits.max_turns = bounds.into_iter().flatten().min();
+    options.limits.repetitions = options.limits.repetitions.or(NonZeroU32::new(LOOP));
     options.tools.selection.only = Some(listed.clone());
     match config.approval_mode {
         None => options.permissions.approved = listed,

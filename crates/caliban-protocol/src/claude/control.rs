@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Files are to go back to how they were when a message came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,8 +113,32 @@ pub struct HookMatchers {
 pub struct SubAgent {
     pub description: String,
     pub prompt: String,
-    pub tools: Option<Vec<String>>,
+    pub tools: Option<ToolNames>,
+    pub disallowed_tools: Option<ToolNames>,
     pub model: Option<String>,
+    /// A level, or a number of tokens.
+    pub effort: Option<Value>,
+    pub permission_mode: Option<String>,
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
+}
+
+/// Names of tools, or one text with commas between them as files have it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum ToolNames {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl ToolNames {
+    pub fn list(&self) -> Vec<&str> {
+        let names: Vec<&str> = match self {
+            Self::One(text) => text.split(',').map(str::trim).collect(),
+            Self::Many(names) => names.iter().map(String::as_str).collect(),
+        };
+        names.into_iter().filter(|name| !name.is_empty()).collect()
+    }
 }
 
 /// Why a request was not granted.
@@ -334,7 +358,7 @@ mod tests {
         );
         assert_eq!(
             wishes.agents.unwrap()["a"].tools,
-            Some(vec!["Read".to_owned()])
+            Some(ToolNames::Many(vec!["Read".to_owned()]))
         );
         let empty = read(json!({"subtype": "initialize", "hooks": null}));
         assert_eq!(empty, Request::Initialize(Box::default()));

@@ -99,16 +99,16 @@ struct Now {
     deferred: Option<DeferredCall>,
     user_messages: u32,
     stop_reason: Option<String>,
-    answer: Answer,
+    answer: ShownAnswer,
     /// Answers of sub-agents, by the call that runs them.
-    nested: HashMap<Arc<str>, Answer>,
+    nested: HashMap<Arc<str>, ShownAnswer>,
     compacting: Option<CompactionReason>,
     summary: Option<String>,
 }
 
 /// An answer that is being written.
 #[derive(Default)]
-struct Answer {
+struct ShownAnswer {
     id: String,
     model: String,
     usage: Usage,
@@ -381,7 +381,7 @@ impl Encoder {
         if self.options.partial == Partial::Left {
             return Vec::new();
         }
-        let Answer {
+        let ShownAnswer {
             id,
             model,
             usage,
@@ -416,10 +416,10 @@ impl Encoder {
     fn step(&mut self, step: &AnswerStep) -> Vec<Emitted> {
         match step {
             AnswerStep::Started { model } => {
-                self.now.answer = Answer {
+                self.now.answer = ShownAnswer {
                     id: format!("msg_{}", self.id().replace('-', "")),
                     model: model.to_string(),
-                    ..Answer::default()
+                    ..ShownAnswer::default()
                 };
             }
             AnswerStep::Measured { usage } => self.now.answer.usage = *usage,
@@ -433,7 +433,7 @@ impl Encoder {
         }
         let mut frames = self.streamed(|stream, head| stream.before(step, head));
         if let AnswerStep::BlockEnded { block } = step {
-            let Answer {
+            let ShownAnswer {
                 id, model, usage, ..
             } = &self.now.answer;
             let (id, model, usage) = (id.clone(), model.clone(), *usage);

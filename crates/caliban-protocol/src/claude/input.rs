@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::control::Request;
 use super::permission::Choice;
+use crate::line::parsed;
 
 /// What a client says.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ enum Content {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ControlAnswer {
     response: Answered,
 }
 
@@ -128,7 +129,7 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
         reason,
     };
     let not_json = |error: serde_json::Error| wrong(error.to_string());
-    let frame: Value = serde_json::from_str(line).map_err(not_json)?;
+    let frame: Value = parsed(line).map_err(not_json)?;
     let kind = frame.get("type").and_then(Value::as_str);
     let id = || {
         frame
@@ -164,7 +165,7 @@ pub fn decode(line: &str, number: u64) -> Result<Option<Input>, InputError> {
             }))
         }
         Some("control_response") => {
-            let Ok(answer) = serde_json::from_value::<Answer>(frame.clone()) else {
+            let Ok(answer) = serde_json::from_value::<ControlAnswer>(frame.clone()) else {
                 // Nobody waits for an answer that names no question.
                 return Ok(None);
             };

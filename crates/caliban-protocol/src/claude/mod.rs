@@ -15,8 +15,8 @@ mod stream;
 mod tool_result;
 
 pub use control::{
-    ControlError, HookMatchers, Initialize, Request, RewindFiles, SubAgent, Texts, cancel_request,
-    error_response, request, success_response,
+    ControlError, HookMatchers, Initialize, Request, RewindFiles, SubAgent, Texts, ToolNames,
+    cancel_request, error_response, request, success_response,
 };
 pub use encode::{Audience, Emitted, Encoder, Ids, Options, States, Turn};
 pub use fit::{LONGEST_LINE, fit};

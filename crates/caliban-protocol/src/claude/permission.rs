@@ -171,7 +171,7 @@ impl RuleRef {
 
 #[derive(Deserialize)]
 #[serde(tag = "behavior", rename_all = "lowercase")]
-enum Answer {
+enum WrittenAnswer {
     #[serde(rename_all = "camelCase")]
     Allow {
         #[serde(default)]
@@ -191,7 +191,7 @@ impl PermissionAnswer {
     /// Reads an answer. Updates that make no sense are left out: they only loosen.
     pub fn read(answer: Value) -> Self {
         match serde_json::from_value(answer) {
-            Ok(Answer::Allow {
+            Ok(WrittenAnswer::Allow {
                 updated_input,
                 updated_permissions,
             }) => {
@@ -203,7 +203,7 @@ impl PermissionAnswer {
                         .collect(),
                 }
             }
-            Ok(Answer::Deny { message, interrupt }) => Self::Deny {
+            Ok(WrittenAnswer::Deny { message, interrupt }) => Self::Deny {
                 message,
                 interrupt: interrupt == Some(true),
             },

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::envelope::Envelope;
+use crate::line::parsed;
 
 /// What a client wants.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,8 +120,8 @@ pub fn request(line: &str) -> Result<Option<Request>, BadRequest> {
         id: id.map(str::to_owned),
         error: Envelope::protocol(message),
     };
-    let value: Value = serde_json::from_str(line)
-        .map_err(|error| bad(None, format!("the line is not JSON: {error}")))?;
+    let value: Value =
+        parsed(line).map_err(|error| bad(None, format!("the line is not JSON: {error}")))?;
     let id = value.get("id").and_then(Value::as_str).map(str::to_owned);
     let id = id.as_deref();
     let Some(Value::String(kind)) = value.get("type") else {

@@ -52,6 +52,9 @@ pub struct AgentTool {
 pub trait ModelPolicy: std::fmt::Debug + Send + Sync {
     /// Why this one may not be had, if so.
     fn check(&self, model: &str) -> Result<(), String>;
+
+    /// The model that a name stands for.
+    fn meant(&self, name: String) -> String;
 }
 
 /// The most that the model reads about all kinds, and about one, in characters.
@@ -370,7 +373,10 @@ say what to find out, where to look and what to answer with. It takes at most 20
         schema
     }
 
-    async fn run(&self, input: AgentInput, context: ToolContext) -> ToolOutput {
+    async fn run(&self, mut input: AgentInput, context: ToolContext) -> ToolOutput {
+        if let Some(models) = &self.models {
+            input.model = input.model.take().map(|name| models.meant(name));
+        }
         if input.prompt.trim().is_empty() {
             return ToolOutput::invalid("The prompt is empty; describe the whole task.");
         }

@@ -2,6 +2,7 @@
 //! only the switch and the two tools that turn it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use caliban_agent::{Effect, ToolContext, ToolOutput, TypedTool};
 use schemars::JsonSchema;
@@ -11,7 +12,11 @@ use tokio::sync::watch;
 
 /// The switch, shared by the tools, the loop and whoever shows it.
 #[derive(Debug)]
-pub struct PlanMode(watch::Sender<bool>);
+pub struct PlanMode {
+    active: watch::Sender<bool>,
+    /// Somebody is asked whether it ends, and may end it before the tool does.
+    is_end_asked: AtomicBool,
+}
 
 /// Whether turning the switch changed anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +34,19 @@ impl Default for PlanMode {
 impl PlanMode {
     /// Starts in normal execution.
     pub fn new() -> Self {
-        Self(watch::Sender::new(false))
+        Self {
+            active: watch::Sender::new(false),
+            is_end_asked: AtomicBool::new(false),
+        }
     }
 
     pub fn is_active(&self) -> bool {
-        *self.0.borrow()
+        *self.active.borrow()
+    }
+
+    /// Somebody is asked whether it ends.
+    pub fn ask_end(&self) {
+        self.is_end_asked.store(true, Ordering::Relaxed);
     }
 
     pub fn enter(&self) {
@@ -46,12 +59,12 @@ impl PlanMode {
 
     /// Tells of every change; only real changes wake it.
     pub fn watch(&self) -> watch::Receiver<bool> {
-        self.0.subscribe()
+        self.active.subscribe()
     }
 
     fn turn(&self, active: bool) -> Turn {
         let changed = self
-            .0
+            .active
             .send_if_modified(|current| std::mem::replace(current, active) != active);
         if changed {
             Turn::Changed
@@ -133,15 +146,16 @@ impl TypedTool for ExitPlanMode {
     }
 
     async fn run(&self, input: ExitPlanModeInput, _: ToolContext) -> ToolOutput {
-        match self.0.turn(false) {
-            Turn::Changed => ToolOutput::ok(match input.plan {
-                Some(_) => "Plan mode is off: all tools may run again. Carry out the plan.",
-                None => "Plan mode is off: all tools may run again.",
-            }),
-            Turn::AlreadyThere => {
-                ToolOutput::failed("Plan mode is not on, so there is nothing to leave.")
-            }
+        let turn = self.0.turn(false);
+        // Whoever consented may have chosen the mode that comes next, which ended it.
+        let was_asked = self.0.is_end_asked.swap(false, Ordering::Relaxed);
+        if turn == Turn::AlreadyThere && !was_asked {
+            return ToolOutput::failed("Plan mode is not on, so there is nothing to leave.");
         }
+        ToolOutput::ok(match input.plan {
+            Some(_) => "Plan mode is off: all tools may run again. Carry out the plan.",
+            None => "Plan mode is off: all tools may run again.",
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::frame::{DeniedCall, Frame, SystemBody, User, UserMessage};
 use super::super::names::theirs;
 use super::super::tool_result::{prompt, result_content, structured, tool_input, tool_result};
-use super::{Answer, Audience, Emitted, Encoder, MAX_CALLS, SUB_AGENTS, Synthetic, cut};
+use super::{Audience, Emitted, Encoder, MAX_CALLS, SUB_AGENTS, ShownAnswer, Synthetic, cut};
 
 impl Encoder {
     pub(super) fn remember(&mut self, id: &Arc<str>, name: &Arc<str>, input: &Value) {
@@ -116,10 +116,10 @@ impl Encoder {
                 vec![emitted]
             }
             Event::Answer(AnswerStep::Started { model }) => {
-                let answer = Answer {
+                let answer = ShownAnswer {
                     id: format!("msg_{}", self.id().replace('-', "")),
                     model: model.to_string(),
-                    ..Answer::default()
+                    ..ShownAnswer::default()
                 };
                 self.now.nested.insert(Arc::clone(parent), answer);
                 Vec::new()

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::frame::{CompactMetadata, SystemBody};
 use super::super::result::{Account, result, synthetic};
-use super::{Answer, Audience, Emitted, Encoder, Remark, Synthetic, status};
+use super::{Audience, Emitted, Encoder, Remark, ShownAnswer, Synthetic, status};
 
 impl Encoder {
     pub(super) fn compacted(&mut self, pre_tokens: u64, post_tokens: u64) -> Vec<Emitted> {
@@ -73,7 +73,7 @@ impl Encoder {
         let mut frames = self.opened();
         let open = std::mem::take(&mut self.now.answer.open);
         if said.is_some() && !open.is_empty() {
-            let Answer {
+            let ShownAnswer {
                 id, model, usage, ..
             } = &self.now.answer;
             let (id, model, usage) = (id.clone(), model.clone(), *usage);

@@ -400,8 +400,17 @@ fn a_document_that_is_no_answer_is_an_error() {
     let overloaded =
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
     assert_eq!(whole(&overloaded).unwrap_err().kind, ErrorKind::Overloaded);
-    for body in [json!([1]), json!({}), json!({"ok": true}), json!({"content": "x"})] {
-        assert_eq!(whole(&body).unwrap_err().kind, ErrorKind::Malformed, "{body}");
+    for body in [
+        json!([1]),
+        json!({}),
+        json!({"ok": true}),
+        json!({"content": "x"}),
+    ] {
+        assert_eq!(
+            whole(&body).unwrap_err().kind,
+            ErrorKind::Malformed,
+            "{body}"
+        );
     }
 }
 
