@@ -125,14 +125,13 @@ fn check(access: &Access, request: &Request) -> Result<Caller, Refused> {
             ..
         } => (token, scheme.as_str(), hosts, origins),
     };
-    let host = text(headers, "host").or_else(|| {
-        request
-            .uri()
-            .authority()
-            .map(axum::http::uri::Authority::as_str)
-    });
     let is_own = |name: &str| hosts.iter().any(|own| own.eq_ignore_ascii_case(name));
-    if !host.is_some_and(is_own) {
+    // A request can name the server in its first line too, and that is what counts then.
+    let line = request.uri().authority();
+    let line = line.map(axum::http::uri::Authority::as_str);
+    let host = text(headers, "host");
+    let is_clear = host.is_some() || (line.is_some() && !headers.contains_key(header::HOST));
+    if !is_clear || !line.into_iter().chain(host).all(is_own) {
         return Err(Refused::Misdirected);
     }
     if text(headers, "sec-fetch-site") == Some("cross-site") {

@@ -128,6 +128,8 @@ fn other_names_and_other_origins_are_refused_before_any_route() {
     ] {
         assert_eq!(with(host, &[]), (421, "misdirected".to_owned()), "{host}");
     }
+    let line = http.known("GET", "http://evil.test/v1/sessions").answer();
+    assert_eq!(code(&line), (421, "misdirected".to_owned()));
     let two = http
         .known("GET", "/v1/sessions")
         .header("host", "evil.test")
