@@ -125,7 +125,7 @@ impl Host {
     /// Whether it tells the client's user that the rules changed which that user just changed.
     fn is_own_change(&self, event: &Event) -> bool {
         let is_about_rules = matches!(event, Event::Notice { subtype, message }
-            if &**subtype == "config_change" && message.contains("(`permissions.rules`)"));
+            if &**subtype == "config_change" && message.ends_with(": `permissions.rules` counts from now on"));
         is_about_rules && self.has_kept.swap(false, Ordering::Relaxed)
     }
 

@@ -145,10 +145,11 @@ impl Form {
             }
             Self::Place => (!std::path::Path::new(value).is_absolute())
                 .then(|| "a path from the root".to_owned()),
-            Self::Refresh => value
-                .parse::<RefreshInterval>()
-                .is_err()
-                .then(|| "a time such as `5m`, or `0`".to_owned()),
+            Self::Refresh => value.parse::<RefreshInterval>().is_err().then(|| {
+                "a time such as `5m`, or `0` (a command belongs to `aws_auth_refresh_command` or \
+                 `gcp_auth_refresh_command`)"
+                    .to_owned()
+            }),
         }
     }
 }
@@ -255,7 +256,7 @@ mod tests {
             (
                 "CALIBAN_AWS_AUTH_REFRESH",
                 "soon",
-                "a time such as `5m`, or `0`",
+                "a time such as `5m`, or `0` (a command belongs to `aws_auth_refresh_command` or `gcp_auth_refresh_command`)",
             ),
         ] {
             let expected = format!("`{name}` must be {said}, not `{value}`");
