@@ -19,7 +19,7 @@ pub(super) fn kind(name: String, agent: SubAgent, environment: &Environment) -> 
         Some(_) => idle.push("permissionMode"),
         None => {}
     }
-    let effort = agent.effort.as_ref().and_then(|effort| effort.as_str());
+    let effort = agent.effort.as_ref().and_then(serde_json::Value::as_str);
     let reasoning = effort.and_then(|effort| effort.parse::<Effort>().ok());
     if agent.effort.is_some() && reasoning.is_none() {
         idle.push("effort");

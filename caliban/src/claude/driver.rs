@@ -12,7 +12,7 @@ use caliban_harness::{
     Attachments, Configuration, DialectParts, History, LaunchError, Prepared, Process, configure,
 };
 use caliban_model::CancellationToken;
-use caliban_protocol::claude::{Encoder, Failed, Initialize, Options, States, failure};
+use caliban_protocol::claude::{Encoder, Failed, FrameKinds, Initialize, Options, States, failure};
 use caliban_protocol::{HookEvents, Partial, Replay};
 use caliban_settings::ForeignFiles;
 use caliban_settings::variables::Environment;
@@ -353,5 +353,27 @@ fn options(shows: Shows, environment: &Environment) -> Options {
             States::Untold
         },
         sub_agent_text: shows.sub_agent_text,
+        kinds: if is_early_library(environment) {
+            FrameKinds::Oldest
+        } else {
+            FrameKinds::All
+        },
     }
+}
+
+/// Whether the client is a library for Python of the time when kinds of frames that it does not know
+/// ended it: all before 0.1.50, of which the first did not say their version.
+fn is_early_library(environment: &Environment) -> bool {
+    let entrance = environment.text("CLAUDE_CODE_ENTRYPOINT");
+    if !entrance.is_some_and(|name| name.starts_with("sdk-py")) {
+        return false;
+    }
+    let version = environment.text("CLAUDE_AGENT_SDK_VERSION");
+    let number = |part: &str| part.parse().unwrap_or(u32::MAX);
+    let version: Vec<u32> = version
+        .iter()
+        .flat_map(|it| it.split('.'))
+        .map(number)
+        .collect();
+    version.as_slice() < &[0, 1, 50][..]
 }

@@ -461,6 +461,24 @@ fn a_limited_rate_is_told() {
     assert_eq!(frames[2]["rate_limit_info"]["status"], "rejected");
 }
 
+/// Early libraries end at a kind of frame that they do not know.
+#[rstest]
+#[case::before_versions(&[("CLAUDE_CODE_ENTRYPOINT", "sdk-py")], false)]
+#[case::early(&[("CLAUDE_CODE_ENTRYPOINT", "sdk-py-client"), ("CLAUDE_AGENT_SDK_VERSION", "0.1.27")], false)]
+#[case::later(&[("CLAUDE_CODE_ENTRYPOINT", "sdk-py"), ("CLAUDE_AGENT_SDK_VERSION", "0.1.50")], true)]
+#[case::typescript(&[("CLAUDE_CODE_ENTRYPOINT", "sdk-ts"), ("CLAUDE_AGENT_SDK_VERSION", "0.1.0")], true)]
+fn a_limited_rate_ends_no_early_library(#[case] variables: &[(&str, &str)], #[case] is_told: bool) {
+    let bench = Bench::new(Script::new([
+        Reply::fault(Fault::status(429)),
+        Reply::text("ok"),
+    ]));
+    let mut client = bench.client_with(&[], variables);
+    client.say("a");
+    let frames = client.until("result");
+    assert_eq!(!of_type(&frames, "rate_limit_event").is_empty(), is_told);
+    assert_eq!(frames.last().unwrap()["result"], "ok");
+}
+
 fn prompt(block: &Value) -> String {
     let text = json!({"type": "text", "text": "see"});
     json!({"type": "user", "message": {"role": "user", "content": [block, text]}}).to_string()

@@ -19,7 +19,8 @@ use caliban_model::{
     Block, Error, ErrorKind, Message, Retry, RetryCategory, Shown, StopReason, Usage,
 };
 use caliban_protocol::claude::{
-    Audience, Emitted, Encoder, InitFacts, Options, States, Turn, UserInput, Wording, failure, fit,
+    Audience, Emitted, Encoder, FrameKinds, InitFacts, Options, States, Turn, UserInput, Wording,
+    failure, fit,
 };
 use caliban_protocol::{HookEvents, Partial, Replay};
 use proptest::prelude::*;
@@ -33,6 +34,7 @@ fn encoder(partial: Partial, replay: Replay, states: States) -> Encoder {
         replay,
         states,
         sub_agent_text: false,
+        kinds: FrameKinds::All,
     };
     let mut count = 0;
     let ids = Box::new(move || {

@@ -62,6 +62,7 @@ impl Encoder {
             replay: Replay::Nothing,
             states: States::Untold,
             sub_agent_text: false,
+            kinds: claude::FrameKinds::All,
         };
         let ids = Box::new(|| Uuid::new_v4().to_string());
         Self {

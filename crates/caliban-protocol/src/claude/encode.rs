@@ -41,6 +41,16 @@ pub struct Options {
     pub states: States,
     /// Whether what sub-agents say is shown, not only what they do.
     pub sub_agent_text: bool,
+    pub kinds: FrameKinds,
+}
+
+/// Which kinds of frames the client knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FrameKinds {
+    #[default]
+    All,
+    /// Those that were there from the beginning; any other ends the client.
+    Oldest,
 }
 
 /// Whether it is told when the session works and when it waits.
@@ -235,7 +245,7 @@ impl Encoder {
 
     fn retried(&mut self, retry: &Retry) -> Vec<Emitted> {
         let mut frames = vec![self.system(retrying(retry))];
-        if retry.status == Some(TOO_MANY_REQUESTS) {
+        if retry.status == Some(TOO_MANY_REQUESTS) && self.options.kinds == FrameKinds::All {
             let frame = Frame::RateLimitEvent(RateLimit {
                 info: RateLimitInfo { status: "rejected" },
                 session_id: self.session_id.clone(),

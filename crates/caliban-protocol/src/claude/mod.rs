@@ -18,7 +18,7 @@ pub use control::{
     ControlError, HookMatchers, Initialize, Request, RewindFiles, SubAgent, Texts, ToolNames,
     cancel_request, error_response, request, success_response,
 };
-pub use encode::{Audience, Emitted, Encoder, Ids, Options, States, Turn};
+pub use encode::{Audience, Emitted, Encoder, FrameKinds, Ids, Options, States, Turn};
 pub use fit::{LONGEST_LINE, fit};
 pub use frame::{InitFacts, McpServer, plugin_rows};
 pub use hook_answer::{HookAnswer, Stance};
