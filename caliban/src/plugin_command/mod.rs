@@ -8,6 +8,8 @@ mod market;
 mod show;
 mod validate;
 
+use std::path::Path;
+
 use caliban_harness::plugins::{Audience, ManageError, Manager, PluginSet, dependants};
 use caliban_harness::{Configuration, RunOptions};
 use caliban_plugins::{LockError, PluginName, create_skeleton};
@@ -87,32 +89,7 @@ pub(crate) async fn run(
             validate::run(&path, &manager, *strict, *json, console)
         }
         PluginCommand::Search { word, json } => market::search(&manager, word, *json, console),
-        PluginCommand::New { name, dir } => {
-            let name: PluginName = name
-                .parse()
-                .map_err(|error: caliban_plugins::InvalidName| Failure::Usage(error.to_string()))?;
-            if !name.is_conventional() {
-                return Err(Failure::Usage(format!(
-                    "`{name}` is not a name that every program takes: lower case letters, digits, `-` and `_`, at most 32 of them"
-                )));
-            }
-            let from = &configuration.process.current_directory;
-            let directory = match dir {
-                Some(dir) => from.join(dir),
-                None => from.join(name.as_str()),
-            };
-            let made = create_skeleton(&directory, &name)
-                .map_err(|error| Failure::Runtime(error.to_string()))?;
-            let made: Vec<String> = made
-                .iter()
-                .map(|path| format!("{}\n", path.display()))
-                .collect();
-            console.write(&made.concat())?;
-            console.write(&format!(
-                "\ntry it with `caliban --plugin-dir {0}`, check it with `caliban plugin validate {0}`\n",
-                directory.display()
-            ))
-        }
+        PluginCommand::New { name, dir } => begin(name, dir.as_deref(), configuration, console),
         PluginCommand::Marketplace { command } => match command {
             MarketplaceCommand::Add { source } => market::add(&manager, source, console).await,
             MarketplaceCommand::List { json } => market::list(&manager, *json, console),
@@ -125,6 +102,36 @@ pub(crate) async fn run(
             }
         },
     }
+}
+
+/// Makes a plugin for its author to go on with.
+fn begin(
+    name: &str,
+    directory: Option<&Path>,
+    configuration: &Configuration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let name: PluginName = name
+        .parse()
+        .map_err(|error: caliban_plugins::InvalidName| Failure::Usage(error.to_string()))?;
+    if !name.is_conventional() {
+        return Err(Failure::Usage(format!(
+            "`{name}` is not a name that every program takes: lower case letters, digits, `-` and `_`, at most 32 of them"
+        )));
+    }
+    let from = &configuration.process.current_directory;
+    let directory = from.join(directory.unwrap_or(Path::new(name.as_str())));
+    let made =
+        create_skeleton(&directory, &name).map_err(|error| Failure::Runtime(error.to_string()))?;
+    let made: Vec<String> = made
+        .iter()
+        .map(|path| format!("{}\n", path.display()))
+        .collect();
+    console.write(&made.concat())?;
+    console.write(&format!(
+        "\ntry it with `caliban --plugin-dir {0}`, check it with `caliban plugin validate {0}`\n",
+        directory.display()
+    ))
 }
 
 /// For whom something is printed.

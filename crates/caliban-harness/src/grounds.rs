@@ -465,12 +465,12 @@ pub(crate) fn became(ending: &Ending) -> String {
         }
         Ending::Unchanged { besides } => format!("it was removed; {}", besides.join("; ")),
         Ending::Branch(work) => {
-            let besides = work.besides.iter();
-            let besides: String = besides.map(|more| format!("; {more}")).collect();
-            format!(
-                "it was removed, and what was done is on the branch `{}`{besides}",
-                work.branch
-            )
+            let branch = &work.branch;
+            let mut text = format!("it was removed, and what was done is on the branch `{branch}`");
+            for more in &work.besides {
+                let _ = write!(text, "; {more}");
+            }
+            text
         }
         Ending::Kept { reason, .. } => format!("it stays, because {reason}"),
     }
