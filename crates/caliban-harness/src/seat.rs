@@ -15,6 +15,9 @@ use crate::grounds::{Aside, place_note, repository, verdict, work};
 use crate::hooks_outside;
 use crate::options::RunOptions;
 
+/// How often it is tried to have a worktree that somebody looks over, half a second each time.
+const ATTEMPTS: u32 = 10;
+
 /// The worktree of a session, which is nobody else's for as long as this lives.
 #[derive(Debug, Clone)]
 pub struct Seat(Arc<Seated>);
@@ -154,6 +157,8 @@ impl Seat {
 
 /// Ends the worktree of an agent that is no more: what was done is on its branch before the tree
 /// goes, and what cannot be judged stays. Says what became of it; nothing where there is none.
+///
+/// It waits for whoever has the worktree at this moment.
 pub async fn end_seat(
     options: &RunOptions,
     configuration: &Configuration,
@@ -178,9 +183,21 @@ pub async fn end_seat(
     }
     let (path, session) = (entry.path.clone(), entry.session.clone());
     let ignored = caliban_worktrees::IgnoredFiles::Rebuildable;
-    let ending = repository
-        .remove(entry, ignored, &settings.rebuildable)
-        .await?;
+    let rebuildable = &settings.rebuildable;
+    let mut ended = repository.remove(entry, ignored, rebuildable).await;
+    for _ in 0..ATTEMPTS {
+        if !matches!(ended, Err(WorktreeError::InUse(_))) {
+            break;
+        }
+        // Nobody works in it any more: a daemon that has just started looks it over.
+        let entry = match repository.find(name).await {
+            Ok(entry) => entry,
+            Err(WorktreeError::Unknown(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        ended = repository.remove(entry, ignored, rebuildable).await;
+    }
+    let ending = ended?;
     let told = crate::grounds::report(name, &path, &ending, 0);
     let mut told = told.trim_matches(['[', ']']).to_owned();
     let event = farewell(name, path, &ending);
