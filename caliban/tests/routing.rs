@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 mod support;
 
-use support::{Ran, Wire, bare, run};
+use support::{Ran, Wire, bare, run, run_with_input};
 
 /// A home, a workspace, and a server for each of two providers.
 struct Two {
@@ -332,7 +332,7 @@ fn processes_tell_each_other_of_an_outage() {
     let go = |shared: &str| {
         let two = Two::new(failing(&Fault::status(529), 9, "late"), answers("other"));
         two.routes(&format!(
-            "{ROUTES}[router.breaker]\nfailure_threshold = 2\ncooldown_secs = 300\nshared = {shared}\n"
+            "{ROUTES}[router.breaker]\nfailure_threshold = 1\ncooldown_secs = 300\nshared = {shared}\n"
         ));
         for _ in 0..2 {
             let ran = two.ask(&["--no-save"]);
@@ -398,6 +398,31 @@ fn a_slow_route_is_raced_and_the_loser_paid() {
     let result: Value = serde_json::from_str(ran.stdout.trim()).unwrap();
     assert_eq!(result["result"], "fast");
     assert!(result["total_cost_usd"].as_f64().unwrap() > 0.0, "{result}");
+}
+
+/// A call that failed counts once, however often it was tried; then the route is left alone, and
+/// once it has rested, asked again.
+#[test]
+fn a_breaker_counts_calls_and_opens_again() {
+    let first = failing(&Fault::status(500), 4, "first");
+    let other = || Reply::text("other");
+    let others = Script::new([other(), other(), other().delay_ms(3_500)]);
+    let two = Two::new(first, others);
+    let breaker = "failure_threshold = 2\ncooldown_secs = 3\nshared = false";
+    two.routes(&format!("{ROUTES}[router.breaker]\n{breaker}\n"));
+    let prompt = format!("{}\n", json!({"type": "user", "content": "hi"}));
+    let mut command = two.command();
+    command
+        .args(["-p", "--input-format", "stream-json"])
+        .args(["--output-format", "stream-json"]);
+    let ran = run_with_input(&mut command, prompt.repeat(5).as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let frames = frames(&ran);
+    let results = frames.iter().filter(|it| it["type"] == "result");
+    let said: Vec<&str> = results.filter_map(|it| it["result"].as_str()).collect();
+    assert_eq!(said, ["other", "other", "other", "first", "first"]);
+    // Twice with a retry, not while it rests, then the probe and the last.
+    assert_eq!(two.asked(), (6, 3));
 }
 
 /// Two models of one provider share an account, and whoever asks for a race of them gets it.

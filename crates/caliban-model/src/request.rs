@@ -425,6 +425,7 @@ mod tests {
         ];
         assert_eq!(marked(0, talk.clone()), [0, 1]);
         let mut request = conversation(talk).unwrap();
+        request.cache = CachePolicy::Off;
         assert_eq!(request.marked_turns(), []);
         request.cache = CachePolicy::Ephemeral(CacheTtl::FiveMinutes);
         let places: Vec<usize> = request.marked_turns().iter().map(|it| it.message).collect();

@@ -204,7 +204,14 @@ impl Core {
         state.accounts.began(&candidate.id, facts.purpose, after);
     }
 
-    /// Notes a failure that ended an attempt.
+    /// Notes a failure after which the same route is tried again: whether the route is ill is
+    /// for the last attempt of a call to say.
+    pub(crate) fn repeats(&self, candidate: &Candidate, facts: &Facts) {
+        let holder = self.holder(candidate, facts);
+        self.state().accounts.failed(holder);
+    }
+
+    /// Notes a failure that ended the attempts of a call at a route.
     pub(crate) fn failed(&self, candidate: &Candidate, facts: &Facts, pass: Pass, error: &Error) {
         let holder = self.holder(candidate, facts);
         let mut state = self.state();

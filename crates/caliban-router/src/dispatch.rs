@@ -470,8 +470,8 @@ impl Call {
         let Attempt {
             candidate, pass, ..
         } = attempt;
-        self.core.failed(&candidate, &self.facts, pass, &error);
         if error.kind == ErrorKind::Cancelled {
+            self.core.failed(&candidate, &self.facts, pass, &error);
             return (events, After::End(error));
         }
         let next = self.next_for(&error);
@@ -481,6 +481,7 @@ impl Call {
         };
         match self.again(&error, shown, left) {
             Repeat::After(retry) => {
+                self.core.repeats(&candidate, &self.facts);
                 let pause = retry.delay;
                 events.push(StreamEvent::Retrying(retry));
                 return (events, After::Again(pause));
@@ -493,6 +494,7 @@ impl Call {
             }
             Repeat::No => {}
         }
+        self.core.failed(&candidate, &self.facts, pass, &error);
         if self.retries > 0 {
             let retries = match self.retries {
                 1 => "one retry".to_owned(),
