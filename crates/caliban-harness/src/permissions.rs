@@ -10,8 +10,9 @@ use caliban_permissions::{
     Places, Protected, Reader, Regime, Rule, RuleBook, RuleError, lint,
 };
 use caliban_settings::variables::names;
-use caliban_settings::{LoadedSettings, Locations, PermissionMode, RuleAction, RuleSpec, Scope};
+use caliban_settings::{LoadedSettings, PermissionMode, RuleAction, RuleSpec, Scope};
 
+use crate::checkpoints::kept_files;
 use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
@@ -64,7 +65,8 @@ pub fn judge(
 }
 
 /// The protected places of this user.
-pub fn protected(locations: &Locations) -> Protected {
+pub fn protected(configuration: &Configuration) -> Protected {
+    let locations = &configuration.locations;
     let own = [
         locations.config_dir(),
         locations.state_dir(),
@@ -83,6 +85,7 @@ pub fn protected(locations: &Locations) -> Protected {
         own.into_iter().map(Path::to_owned),
         secrets,
     )
+    .with_copies(kept_files(configuration))
 }
 
 /// What of an earlier session's permissions still holds.
@@ -188,7 +191,7 @@ impl Permissions {
                 .permissions
                 .audits()
                 .then(|| AuditLog::new(configuration.locations.audit_log())),
-            protected: protected(&configuration.locations),
+            protected: protected(configuration),
         })
     }
 
