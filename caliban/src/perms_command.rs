@@ -362,12 +362,7 @@ impl Perms<'_> {
             Some(scope) => book.without(|rule| !scope.has(rule) && rule.origin != Origin::BuiltIn),
             None => book,
         };
-        let judge = judge(
-            book,
-            protected(&self.configuration.locations),
-            workspace,
-            Some(home),
-        );
+        let judge = judge(book, protected(self.configuration), workspace, Some(home));
         for line in idle_rules(&self.options.permissions.rules, self.configuration) {
             note(&line);
         }

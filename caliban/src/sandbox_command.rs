@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,6 +118,8 @@ fn explain(
         return of_host(sandbox, &address[..end], configuration);
     }
     let path = configuration.process.current_directory.join(what);
+    // Without `.` between, as it is shown.
+    let path: PathBuf = path.components().collect();
     let is_path = what.contains('/') || what.starts_with(['.', '~']) || path.exists();
     if !is_path {
         return of_host(sandbox, what, configuration);

@@ -332,6 +332,47 @@ fn scripts_read_what_there_is_and_what_was_done() {
     }
 }
 
+/// A rule that closes a file closes the copies of it.
+#[test]
+fn no_tool_reads_what_is_kept() {
+    let bench = bench(&[&[]]);
+    let store = bench.home.path().join(".caliban/projects");
+    let calls = [
+        bash("echo more >> a.txt"),
+        (
+            "Grep",
+            json!({"pattern": "SECRET", "path": store, "output_mode": "content"}),
+        ),
+        ("Glob", json!({"pattern": "**/*.bin", "path": store})),
+        bash(&format!(
+            "cat {}/*/checkpoints/*/*/blobs/*",
+            store.display()
+        )),
+    ];
+    bench.server.push(Reply::tools(calls));
+    bench.server.push(Reply::text("done"));
+    fs::write(file(&bench, ".env"), "KEPT SECRET").unwrap();
+    fs::write(file(&bench, "a.txt"), "KEPT SECRET").unwrap();
+    let first = bench.run(["-p", "nothing", "--session", "s"]);
+    assert_eq!(first.code, Some(0), "{first:?}");
+    let ran = bench.run([
+        "-p",
+        "look",
+        "-r",
+        "s",
+        "--deny",
+        "Read(.env)",
+        "--auto-allow",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let body = bench.server.model_requests().pop().unwrap().json();
+    let told = body["messages"].to_string();
+    assert!(
+        !told.contains("KEPT SECRET") && !told.contains(".bin\\n"),
+        "{told}"
+    );
+}
+
 #[test]
 fn the_variables_say_where_and_whether() {
     let bench = bench(&[&[write("a.txt", "one")], &[write("b.txt", "one")]]);

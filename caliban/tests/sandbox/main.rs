@@ -536,7 +536,10 @@ fn the_sandbox_can_be_tried_out_and_explained() {
         "{}",
         ran.stderr
     );
+    let nothing = sandbox(&bench, &["exec", "--", "/no/such/program"]);
+    assert_eq!(nothing.code, Some(127), "{}", nothing.stderr);
     let said = |what: &str| sandbox(&bench, &["explain", what]).stdout;
+    assert!(!said("./x").contains("/./"), "{}", said("./x"));
     assert!(said("./x").contains("read and write"));
     for absent in [".envrc", "sub/.vscode/tasks.json", ".git/hooks/pre-commit"] {
         assert!(said(absent).contains("is taken away"), "{}", said(absent));

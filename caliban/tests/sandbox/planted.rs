@@ -130,6 +130,30 @@ fn what_is_not_in_the_list_of_reading_is_said_to_be_so() {
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
 
+/// Copies of files tell what the files themselves do not tell any more.
+#[test]
+fn what_is_kept_to_be_taken_back_is_not_seen() {
+    if unavailable() {
+        return;
+    }
+    let settings = format!("{ON}[sandbox.filesystem]\ndeny_read = ['${{WORKSPACE}}/.env']\n");
+    let look = "find $HOME -name '*.bin' -exec cat {} +; ls -R $HOME/.caliban; : > x";
+    let script = calls(vec![
+        ("Write", json!({"path": "a", "content": "new"})),
+        ("Bash", json!({"command": look})),
+    ]);
+    let bench = bench(&settings, script);
+    write(&bench.workspace.path().join("a"), "KEPT SECRET");
+    write(&bench.workspace.path().join(".env"), "KEPT SECRET");
+    let (ran, _) = ask(&bench, &["--no-permissions"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let seen = result(&bench);
+    assert!(
+        !seen.contains("KEPT SECRET") && !seen.contains("prompt-001"),
+        "{seen}"
+    );
+}
+
 /// A server runs as long as its session; what it plants does not lie there as long.
 #[test]
 fn what_a_server_plants_is_taken_away_while_it_runs() {

@@ -277,12 +277,7 @@ fn probe(pattern: &str, configuration: &Configuration) -> Result<Probe, String> 
     )
     .map_err(|error| error.to_string())?;
     let book = Probe::book(pattern).map_err(|error| error.to_string())?;
-    let judge = judge(
-        book,
-        protected(&configuration.locations),
-        workspace,
-        Some(home),
-    );
+    let judge = judge(book, protected(configuration), workspace, Some(home));
     Ok(Probe::new(judge))
 }
 

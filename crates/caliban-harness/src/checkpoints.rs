@@ -67,6 +67,19 @@ pub fn checkpoint_store(configuration: &Configuration) -> Result<Option<Store>, 
     Ok(Some(Store::new(Arc::new(RealDisk), directory, limits)))
 }
 
+/// Where copies of files are kept, of this workspace and of others. A workspace that lies among them
+/// is none.
+pub(crate) fn kept_files(configuration: &Configuration) -> PathBuf {
+    let locations = &configuration.locations;
+    let root = locations.checkpoints_root();
+    let real = root.canonicalize().unwrap_or_else(|_| root.clone());
+    if configuration.workspace.starts_with(&real) {
+        locations.project_state(&configuration.workspace)
+    } else {
+        root
+    }
+}
+
 /// Who takes back what the prompts of a session did; nobody where checkpoints are switched off.
 pub fn rewinder(
     configuration: &Configuration,

@@ -245,7 +245,7 @@ fn may_ask(book: RuleBook, configuration: &Configuration) -> Result<MayAsk, Laun
     )
     .map_err(Problem::from_error)
     .map_err(LaunchError::Configuration)?;
-    let protected = protected(&configuration.locations);
+    let protected = protected(configuration);
     let judge = judge(book, protected, workspace, Some(home));
     Ok(Arc::new(move |server| {
         let decision = judge.decide("Elicit", &json!({"server": server}), Timestamp::now());

@@ -10,9 +10,10 @@ use caliban_permissions::{
     Places, Protected, Reader, Regime, Rule, RuleBook, RuleError, lint,
 };
 use caliban_settings::variables::names;
-use caliban_settings::{LoadedSettings, Locations, PermissionMode, RuleAction, RuleSpec, Scope};
+use caliban_settings::{LoadedSettings, PermissionMode, RuleAction, RuleSpec, Scope};
 use caliban_tools::OpenedHosts;
 
+use crate::checkpoints::kept_files;
 use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::error::{LaunchError, Problem};
@@ -68,7 +69,8 @@ pub fn judge(
 }
 
 /// The protected places of this user.
-pub fn protected(locations: &Locations) -> Protected {
+pub fn protected(configuration: &Configuration) -> Protected {
+    let locations = &configuration.locations;
     let own = [
         locations.config_dir(),
         locations.state_dir(),
@@ -87,6 +89,7 @@ pub fn protected(locations: &Locations) -> Protected {
         own.into_iter().map(Path::to_owned),
         secrets,
     )
+    .with_copies(kept_files(configuration))
 }
 
 /// What of an earlier session's permissions still holds.
@@ -192,7 +195,7 @@ impl Permissions {
                 .permissions
                 .audits()
                 .then(|| AuditLog::new(configuration.locations.audit_log())),
-            protected: protected(&configuration.locations),
+            protected: protected(configuration),
             opened_hosts: OpenedHosts::default(),
         })
     }

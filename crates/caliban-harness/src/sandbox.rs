@@ -11,6 +11,7 @@ use caliban_process::Confiner;
 use caliban_sandbox::{Confining, Place, Policy, Sandbox, Surroundings};
 use caliban_session::SandboxFacts;
 
+use crate::checkpoints::kept_files;
 use crate::choosing::further_directories;
 use crate::configuration::Configuration;
 use crate::egress::Domains;
@@ -103,6 +104,7 @@ fn policy_for(
         locations.state_dir(),
         locations.cache_dir(),
         locations.runtime_dir(),
+        &kept_files(configuration),
     ];
     let variable = |name: &str| {
         let value = configuration.environment().text(name)?;

@@ -328,22 +328,21 @@ impl Session {
     /// Makes what was saved final, tells hooks of the end, ends background jobs and removes what
     /// they left. The error says why the session could not be saved.
     pub(crate) async fn shutdown(self) -> Result<(), String> {
-        // What they change to the last belongs to the session.
-        if let Some(jobs) = &self.jobs {
-            jobs.shutdown().await;
-        }
         let name = self.recorder.as_ref().and_then(Recorder::name);
         let closed = match &self.recorder {
             Some(recorder) => recorder.close().await,
             None => Ok(()),
         };
-        if let Some(checkpoints) = &self.checkpoints {
-            checkpoints.close().await;
+        let mut checkpoints = self.checkpoints.clone();
+        if let Some(kept) = &checkpoints {
+            kept.settle().await;
             // What a session leaves is called what it is called at the end.
             if let (Some(name), Ok(configuration)) = (name, self.configuration())
-                && name != checkpoints.name()
+                && name != kept.name()
             {
-                move_checkpoints(&configuration, checkpoints.name(), &name);
+                kept.close().await;
+                move_checkpoints(&configuration, kept.name(), &name);
+                checkpoints = None;
             }
         }
         if let Some(grounds) = &self.grounds {
@@ -358,8 +357,20 @@ impl Session {
             self.agent.company.notify(&event).await;
             hooks.drain(HOOK_PATIENCE).await;
         }
-        if let Some(servers) = &self.servers {
-            servers.shutdown(SERVER_PATIENCE).await;
+        let servers = async {
+            if let Some(servers) = &self.servers {
+                servers.shutdown(SERVER_PATIENCE).await;
+            }
+        };
+        let jobs = async {
+            if let Some(jobs) = &self.jobs {
+                jobs.shutdown().await;
+            }
+        };
+        tokio::join!(servers, jobs);
+        // What they changed to the last belongs to the session.
+        if let Some(checkpoints) = checkpoints {
+            checkpoints.close().await;
         }
         if let Some(sandbox) = self.sandbox {
             // There may be much in it.

@@ -114,6 +114,8 @@ pub struct Protected {
     own: Vec<PathBuf>,
     /// Of those, what may not be read either.
     own_secrets: Vec<PathBuf>,
+    /// Copies of files, which tell what rules about the files themselves close.
+    copies: Vec<PathBuf>,
     /// The worktree that an agent works in. It lies beneath a protected name of ours and is not
     /// protected for that.
     worktree: Option<PathBuf>,
@@ -131,8 +133,17 @@ impl Protected {
             home: home.map(resolved),
             own: own.into_iter().map(resolved).collect(),
             own_secrets: secrets.into_iter().map(resolved).collect(),
+            copies: Vec::new(),
             worktree: None,
         }
+    }
+
+    /// The same where copies of files are kept in a directory.
+    #[must_use]
+    pub fn with_copies(mut self, directory: PathBuf) -> Self {
+        let resolved = directory.canonicalize().unwrap_or(directory);
+        self.copies.push(resolved);
+        self
     }
 
     /// The same for whoever works in this worktree of ours.
@@ -164,7 +175,8 @@ impl Protected {
     pub fn name_of(&self, path: &Path, access: Access) -> Option<String> {
         let secret = self
             .in_home(path, SECRETS)
-            .or_else(|| beneath(path, &self.own_secrets));
+            .or_else(|| beneath(path, &self.own_secrets))
+            .or_else(|| beneath(path, &self.copies));
         match access {
             Access::Read => secret,
             Access::Change => secret
@@ -180,6 +192,15 @@ impl Protected {
         let home = self.home.iter();
         let in_home = home.flat_map(|home| SECRETS.iter().map(|place| home.join(place)));
         in_home.chain(self.own_secrets.iter().cloned())
+    }
+
+    pub(crate) fn keeps_copies_in(&self, directory: &Path) -> bool {
+        self.copies.iter().any(|copies| directory == copies)
+    }
+
+    /// The places beneath which nothing is read.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = PathBuf> {
+        self.secrets().chain(self.copies.iter().cloned())
     }
 
     fn in_home(&self, path: &Path, places: &[&str]) -> Option<String> {
@@ -308,6 +329,7 @@ mod tests {
             home: Some("/home/me".into()),
             own: vec!["/home/me/.config/caliban".into()],
             own_secrets: vec!["/home/me/.local/share/caliban/tokens".into()],
+            copies: vec!["/home/me/.caliban/projects".into()],
             worktree: None,
         }
     }
@@ -370,6 +392,7 @@ mod tests {
         let read = |path: &str| protected().name_of(Path::new(path), Access::Read).is_some();
         assert!(read("/home/me/.ssh/id_ed25519"));
         assert!(read("/home/me/.local/share/caliban/tokens/x"));
+        assert!(read("/home/me/.caliban/projects/x/checkpoints"));
         assert!(!read("/w/.git/config"));
         assert!(!read("/w/CLAUDE.md"));
         assert!(!read("/home/me/.bashrc"));

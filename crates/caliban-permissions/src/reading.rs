@@ -173,7 +173,7 @@ impl Judge {
             About::Never(_) => false,
             About::Anything | About::Command(_) | About::Url(_) | About::Fields(_) => true,
         });
-        let mut secrets = self.protected.secrets();
+        let mut secrets = self.protected.closed();
         by_rule
             || secrets.any(|place| place.starts_with(directory) || directory.starts_with(&place))
     }

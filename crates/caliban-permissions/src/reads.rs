@@ -320,7 +320,10 @@ impl Line<'_> {
                     continue;
                 };
                 if kind.is_dir() {
-                    pending.push(entry.path());
+                    // Who searches a home does not ask for what we keep there.
+                    if !self.judge.protected.keeps_copies_in(&entry.path()) {
+                        pending.push(entry.path());
+                    }
                 } else if kind.is_file()
                     && let Some(found) = self.verdict(&known(entry.path()), operand, decision)
                 {

@@ -39,8 +39,9 @@ pub(crate) const CONFINEMENT: &str = "CALIBAN_CONFINEMENT";
 
 /// How the inner step says that it found itself unconfined, or could not be.
 pub(crate) const NOT_IN_FORCE: &str = "caliban: the sandbox is not in force: ";
-/// What shells answer when a program cannot be started.
+/// What shells answer when a program cannot be started, and when there is none.
 const CANNOT_START: u8 = 126;
+const NOT_FOUND: u8 = 127;
 /// The highest id that the inner step has in a namespace of its own.
 const FIRST_IDS: i32 = 4;
 /// Nobody has this address, and asking for the way to it sends nothing.
@@ -177,7 +178,10 @@ pub fn inner_main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         "caliban: `{}` cannot be started: {error}",
         program.display()
     ));
-    ExitCode::from(CANNOT_START)
+    ExitCode::from(match error.kind() {
+        io::ErrorKind::NotFound => NOT_FOUND,
+        _ => CANNOT_START,
+    })
 }
 
 /// Landlock leaves a superuser its rights, by which it reads what other processes keep to

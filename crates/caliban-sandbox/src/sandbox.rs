@@ -486,6 +486,11 @@ impl Debug for Confining {
 
 impl Confiner for Confining {
     fn confine(&self, invocation: Invocation) -> io::Result<(Invocation, Keepsake)> {
+        // Such a program outlives the moment: what is not there yet could not be hidden from it.
+        for own in self.sandbox.policy.own.iter().filter(|own| !own.exists()) {
+            // What cannot be made here is not made by others of us either.
+            let _ = private_directory(own);
+        }
         let confined = self.sandbox.confine(invocation).map_err(io::Error::other)?;
         let tidied = Tidied {
             call: Arc::new(Mutex::new(confined.call)),
