@@ -386,7 +386,7 @@ fn a_session_with_calls_looks_the_same_when_it_goes_on() {
         text.contains("🔧 Bash({\"command\":\"echo of-old\"})"),
         "{text}"
     );
-    assert!(text.contains("→ of-old"), "{text}");
+    assert!(text.contains("→ 2 lines"), "{text}");
     assert!(
         !text.contains("being written") && !text.contains("running"),
         "{text}"

@@ -341,11 +341,11 @@ fn keys_and_the_system_prompt_are_shown() {
     let person = Person::answered("never").file("CLAUDE.md", "Always be kind to llamas.\n");
     let terminal = person.sit_down();
     say(&terminal, "/keys");
-    terminal.until_text("Shift+Enter, Alt+Enter");
+    terminal.until_text("also Alt+Enter");
     terminal.key("esc");
     terminal.until_gone("Shift+Enter, Alt+Enter");
     terminal.keys("?");
-    terminal.until_text("Shift+Enter, Alt+Enter");
+    terminal.until_text("also Alt+Enter");
     terminal.keys("q");
     say(&terminal, "/system");
     terminal.until_text("System prompt");
@@ -499,29 +499,28 @@ fn what_a_command_changes_is_shown_at_once() {
 
 #[test]
 fn what_is_marked_with_the_mouse_is_copied_in_whole_lines() {
-    let person =
-        Person::answered("First words\n\n- an item that is long enough to be wrapped here\n");
-    let person = person.sized(40, 20).settings("[tui]\nmouse = 'on'\n");
+    let item = "an item that is long enough to be wrapped on a screen of seventy columns here";
+    let person = Person::answered(&format!("First words\n\n- {item}\n"));
+    let person = person.sized(70, 20).settings("[tui]\nmouse = 'on'\n");
     let terminal = person.sit_down();
     say(&terminal, "go");
-    until_done(&terminal, "be wrapped here");
+    until_done(&terminal, "columns here");
     let screen = terminal.screen();
     let row_of = |text: &str| {
         let rows = screen.text();
         rows.lines().position(|row| row.contains(text)).unwrap() + 1
     };
-    let (first, last) = (row_of("First words"), row_of("be wrapped"));
+    let (first, last) = (row_of("First words"), row_of("columns here"));
     let mouse = |button: u8, column: usize, row: usize, end: char| {
         terminal.bytes(format!("\x1b[<{button};{column};{row}{end}").as_bytes());
     };
     mouse(0, 7, first, 'M');
     mouse(32, 20, last, 'M');
-    mouse(32, 40, last, 'M');
-    mouse(0, 40, last, 'm');
+    mouse(32, 70, last, 'M');
+    mouse(0, 70, last, 'm');
     terminal.until_text("characters to the clipboard");
-    assert_eq!(
-        terminal.clipboard().last().unwrap(),
-        "words\n\nan item that is long enough to be wrapped here"
-    );
+    let copied = terminal.clipboard().pop().unwrap();
+    assert!(copied.starts_with("words\n\n"), "{copied:?}");
+    assert!(copied.ends_with(item), "{copied:?}");
     leave(terminal);
 }

@@ -24,6 +24,22 @@ pub(crate) struct Offer {
     pub(crate) group: &'static str,
 }
 
+impl Offer {
+    /// Whether it can stand alone: everything that may follow it is in brackets.
+    pub(crate) fn needs_nothing(&self) -> bool {
+        let mut depth = 0_usize;
+        self.hint.chars().all(|c| {
+            match c {
+                '[' => depth += 1,
+                ']' => depth = depth.saturating_sub(1),
+                c if depth == 0 => return c.is_whitespace(),
+                _ => {}
+            }
+            true
+        })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Command,
@@ -278,4 +294,28 @@ pub(crate) fn ranked_texts(query: &str, all: &[String]) -> Vec<String> {
     });
     let best = scored.into_iter().take(OFFERED);
     best.map(|(_, text)| text.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::Offer;
+
+    #[rstest]
+    #[case("", true)]
+    #[case("[id]", true)]
+    #[case("[N] [--code|--force] [--dry-run]", true)]
+    #[case("QUESTION", false)]
+    #[case("[file] <mode>", false)]
+    fn a_command_runs_at_once_where_nothing_must_follow(#[case] hint: &str, #[case] runs: bool) {
+        let offer = Offer {
+            text: "/x".to_owned(),
+            label: "/x".to_owned(),
+            about: String::new(),
+            hint: hint.to_owned(),
+            group: "",
+        };
+        assert_eq!(offer.needs_nothing(), runs);
+    }
 }

@@ -376,12 +376,12 @@ impl App {
                 let text = self.editor.text();
                 let is_whole = text == offer.text;
                 let is_written = text.get(menu.range.clone()) == Some(offer.text.as_str());
-                let takes_nothing = offer.hint.is_empty();
+                let needs_nothing = offer.needs_nothing();
                 match menu.kind {
                     crate::completion::Kind::Command if is_whole => return false,
                     crate::completion::Kind::Command => {
                         self.complete();
-                        if takes_nothing {
+                        if needs_nothing {
                             self.submit(Delivery::Steer);
                         }
                     }
