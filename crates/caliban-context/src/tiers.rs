@@ -19,7 +19,7 @@ pub fn tiers<'a>(files: impl IntoIterator<Item = (Tag, &'a Path, u64)>) -> Strin
         row("global", path, *tokens);
     }
     // The tier is all of its files; it is called by the nearest.
-    if let Some((_, nearest, _)) = of(Tag::ProjectClaudeMd).last() {
+    if let Some((_, nearest, _)) = of(Tag::ProjectClaudeMd).next_back() {
         let tokens = of(Tag::ProjectClaudeMd).map(|file| file.2).sum();
         row("project", nearest, tokens);
     }
