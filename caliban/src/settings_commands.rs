@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use caliban_harness::options::SettingsOptions;
 use caliban_harness::{Configuration, Process, locations};
 use caliban_settings::write::Writer;
 use caliban_settings::{Scope, import, migrate, project_of, value_at};
@@ -184,35 +185,77 @@ pub(crate) fn run(
                     target.display()
                 )));
             }
-            import(from, &target, *dry_run, process, console)
+            let home = process.environment.text("HOME").map(PathBuf::from);
+            if !from.is_file() {
+                return Err(Failure::NoInput(format!(
+                    "there is no file `{}`",
+                    from.display()
+                )));
+            }
+            let imported = import::from_file(from, home.as_deref())
+                .map_err(|error| Failure::Config(error.to_string()))?;
+            for line in &imported.notes {
+                note(line);
+            }
+            if *dry_run {
+                let merged = imported.preview(&target)?;
+                note(&format!("`{}` would be:", target.display()));
+                return console.write(&merged.text);
+            }
+            let scope = Scope::ON_DISK.into_iter().find(|it| it.as_str() == scope);
+            let standing = scope.and_then(|scope| Standing::of(from, scope, workspace, process));
+            take_over(&imported, &target, process, console)?;
+            if let Some(standing) = standing {
+                standing.keep();
+            }
+            Ok(())
         }
     }
 }
 
-fn import(
-    from: &Path,
+/// How far the workspace was trusted before something was imported into it.
+struct Standing {
+    consent: Consent,
+    scope: Scope,
+    configuration: Configuration,
+}
+
+impl Standing {
+    /// Nothing where the settings cannot be read: then there is nothing to keep, and whoever reads
+    /// them next says why.
+    fn of(from: &Path, scope: Scope, workspace: &Path, process: &Process) -> Option<Self> {
+        let options = SettingsOptions::default();
+        let configuration =
+            Configuration::load(&options, workspace.to_owned(), process.clone()).ok()?;
+        let from = from.canonicalize().ok()?;
+        let project = configuration.project();
+        let project = project
+            .canonicalize()
+            .unwrap_or_else(|_| project.to_owned());
+        // What a file of the workspace says is not the operator's word, whoever imports it.
+        let consent = if from.starts_with(project) {
+            Consent::Missing
+        } else {
+            Consent::of(&configuration)
+        };
+        Some(Self {
+            consent,
+            scope,
+            configuration,
+        })
+    }
+
+    fn keep(self) {
+        self.consent.keep(self.scope, &self.configuration);
+    }
+}
+
+fn take_over(
+    imported: &import::Imported,
     target: &Path,
-    dry_run: bool,
     process: &Process,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let home = process.environment.text("HOME").map(PathBuf::from);
-    if !from.is_file() {
-        return Err(Failure::NoInput(format!(
-            "there is no file `{}`",
-            from.display()
-        )));
-    }
-    let imported = import::from_file(from, home.as_deref())
-        .map_err(|error| Failure::Config(error.to_string()))?;
-    for line in &imported.notes {
-        note(line);
-    }
-    if dry_run {
-        let merged = imported.preview(target)?;
-        note(&format!("`{}` would be:", target.display()));
-        return console.write(&merged.text);
-    }
     let writer = Writer::new(locations(process).settings_locks());
     let merged = imported.apply(target, &writer)?;
     if merged.changes.is_empty() {

@@ -142,6 +142,34 @@ fn what_stands_in_the_way_of_a_rule_is_taken_over_as_it_is_said() {
     }
 }
 
+/// What the operator imports is the operator's; what lies in the workspace is not, whoever imports
+/// it.
+#[rstest]
+#[case::own(false, 0)]
+#[case::of_the_workspace(true, 2)]
+fn what_is_imported_into_a_workspace_counts_if_it_is_the_operators(
+    #[case] is_within: bool,
+    #[case] verdict: i32,
+) {
+    let place = Place::new();
+    let home = if is_within {
+        place.workspace.path()
+    } else {
+        place.home.path()
+    };
+    let from = home.join("theirs.json");
+    write(&from, r#"{"permissions": {"allow": ["Bash(ls:*)"]}}"#);
+    let mut import = bare(place.home.path(), place.workspace.path());
+    let imported = run(import.args(["settings", "import", "--from"]).arg(&from));
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    assert_eq!(
+        imported.stderr.contains("caliban trust"),
+        is_within,
+        "{imported:?}"
+    );
+    assert_eq!(place.verdict("ls x", &[]), Some(verdict));
+}
+
 /// The older files of a single purpose held their rules at the top, and the first of them called
 /// the pattern `tool`.
 #[rstest]
