@@ -44,14 +44,14 @@ pub(crate) async fn run(
         let refused = "an agent cannot answer questions, its own or those of others";
         return Err(Failure::Usage(refused.to_owned()));
     }
-    let done = obey(
+    let done = Box::pin(obey(
         args.command,
         &access,
         options,
         configuration,
         cancel,
         console,
-    )
+    ))
     .await;
     if let (Err(_), Some(refusal)) = (&done, access.refusals.first()) {
         note(&format!("caliban: {refusal}"));

@@ -5,7 +5,7 @@ use std::process::Command;
 use caliban_testkit::{Reply, Script};
 
 use crate::fleet::{Fleet, Server};
-use crate::support::{Bench, Wire, bare, run};
+use crate::support::{Bench, Ran, Wire, bare, run};
 
 #[test]
 fn a_badly_configured_server_is_told() {
@@ -38,6 +38,25 @@ fn a_badly_configured_server_is_told() {
         "{}",
         lost.stderr
     );
+}
+
+/// Who tries what another role does hears which one.
+fn strangers_to_their_part(fleet: impl Fn(&str, &[&str]) -> Ran) {
+    let role = "names the key of another role";
+    for (who, args, code, words) in [
+        ("worker", &["submit", "--no-repo", "go"][..], 1, role),
+        ("submitter", &["worker", "--lease", "4s"][..], 1, role),
+        (
+            "submitter",
+            &["submit", "--no-repo", "go", "--pool", "nowhere"][..],
+            66,
+            "fleet init --apply --pool nowhere",
+        ),
+    ] {
+        let refused = fleet(who, args);
+        assert_eq!(refused.code, Some(code), "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+    }
 }
 
 /// With the configuration that `init` prints, each role can do its part, and no more.
@@ -95,25 +114,7 @@ fn roles_can_do_their_part_and_no_more() {
     );
     assert_eq!(submitted.code, Some(0), "{submitted:?}");
     let job = submitted.stdout.trim();
-    let refused = fleet("worker", &url, &["submit", "--no-repo", "go"]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains("names the key of another role"),
-        "{refused:?}"
-    );
-    let refused = fleet("submitter", &url, &["worker", "--lease", "4s"]);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.contains("names the key of another role"),
-        "{refused:?}"
-    );
-    let nowhere = ["submit", "--no-repo", "go", "--pool", "nowhere"];
-    let refused = fleet("submitter", &url, &nowhere);
-    assert_eq!(refused.code, Some(66), "{refused:?}");
-    assert!(
-        refused.stderr.contains("fleet init --apply --pool nowhere"),
-        "{refused:?}"
-    );
+    strangers_to_their_part(|role, args| fleet(role, &url, args));
     let mut worker = bench.command();
     worker.args(["fleet", "--server", &url, "--key"]);
     worker.arg(keys.join("worker.nk"));
