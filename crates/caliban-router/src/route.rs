@@ -205,14 +205,12 @@ impl Table {
     pub fn stand_in(&self) -> Option<&Route> {
         let head = self.head(Purpose::MainLoop)?;
         let can = |route: &&Route| matches!(route.seat, Seat::Connected(_));
-        match &head.fallback {
-            Some(list) => list.iter().filter_map(|id| self.route(id)).find(can),
-            None => {
-                let own = self.routes.iter();
-                let own = own.filter(|route| route.purpose == Purpose::MainLoop);
-                own.skip(1).find(can)
-            }
+        if let Some(list) = &head.fallback {
+            return list.iter().filter_map(|id| self.route(id)).find(can);
         }
+        let own = self.routes.iter();
+        let own = own.filter(|route| route.purpose == Purpose::MainLoop);
+        own.skip(1).find(can)
     }
 
     /// The first route of a purpose.
