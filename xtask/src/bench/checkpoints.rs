@@ -23,7 +23,7 @@ struct Measured {
     target: Option<Target>,
 }
 
-const CALLS: [Measured; 3] = [
+const CALLS: [Measured; 4] = [
     Measured {
         name: "checkpoint, first command among 50,000 files",
         place: 1,
@@ -42,6 +42,12 @@ const CALLS: [Measured; 3] = [
         git: &["status", "--porcelain"],
         target: Some(Target::RatioAtMost(0.1)),
     },
+    Measured {
+        name: "checkpoint, edit of a file",
+        place: 5,
+        git: &["stash", "create"],
+        target: Some(Target::AtMost(1.0)),
+    },
 ];
 
 /// Whether what commands change is kept.
@@ -55,8 +61,8 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
     let tree = stage.place("tracked");
     plant(&tree)?;
     track(&tree)?;
-    let mut ours: [Vec<f64>; 3] = Default::default();
-    let mut git: [Vec<f64>; 3] = Default::default();
+    let mut ours: [Vec<f64>; 4] = Default::default();
+    let mut git: [Vec<f64>; 4] = Default::default();
     for run in 0..=stage.runs {
         let on = calls(stage, &tree, Keeping::On)?;
         let off = calls(stage, &tree, Keeping::Off)?;
@@ -83,13 +89,18 @@ pub(super) fn rows(stage: &Stage) -> Result<Vec<Row>> {
 }
 
 /// From the answer with each call to the next request.
-fn calls(stage: &Stage, tree: &Path, keeping: Keeping) -> Result<[f64; 3]> {
+fn calls(stage: &Stage, tree: &Path, keeping: Keeping) -> Result<[f64; 4]> {
     let bash = |number, line: &str| answers::call(number, "Bash", &json!({"command": line}));
+    let file = |number, tool, input| answers::call(number, tool, &input);
+    let edit =
+        json!({"path": "made.txt", "old_string": "y", "new_string": "z", "replace_all": true});
     let script = vec![
         stage.read_call(0),
         bash(1000, "echo x >> made.txt"),
         bash(1001, "echo y >> made.txt"),
         bash(1002, "cat made.txt"),
+        file(1003, "Read", json!({"path": "made.txt"})),
+        file(1004, "Edit", edit),
         answers::text("done"),
     ];
     stage.server.play(script.clone(), Bodies::Dropped);
